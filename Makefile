@@ -1,0 +1,41 @@
+# Everything starts from python3 and make; the rest is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test nightly lint bench clean
+.DEFAULT_GOAL := demo
+
+# One stamp per set of extras: an install is repeated only when pyproject.toml changes.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP)-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+demo: $(STAMP) ## train and evaluate on an embedded set, write report.html
+	$(BIN)/toprank demo --html report.html
+
+test: $(STAMP)-test ## the whole test suite
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(ARGS)
+
+nightly: $(STAMP)-test ## the slow proofs too
+	$(BIN)/python -m pytest -q -n 2 $(ARGS)
+
+lint: $(STAMP)-lint ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)-test ## ratio tables against named peers, in one run; writes bench.json
+	$(BIN)/python -m benchmarks --json bench.json $(ARGS)
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

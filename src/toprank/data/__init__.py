@@ -1,0 +1,1 @@
+"""Queries in: data sets, readers, writers, splits, blocks and generators."""

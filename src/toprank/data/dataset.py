@@ -1,0 +1,300 @@
+"""Judged queries as one value: features, grades and where each query begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from ..errors import InputError
+from . import validation
+
+
+@dataclass(frozen=True, eq=False)
+class QueryDataset:
+    """Documents of queries, grouped: query q owns rows `ptr[q]:ptr[q+1]`.
+
+    Build one with `QueryDataset.from_arrays`, `read_letor` or `read_table`. It is immutable: slices share memory with it,
+    and nothing ever writes to `X`.
+
+    >>> data = QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
+    >>> data.n_queries, data.n_docs, data.n_features
+    (2, 3, 1)
+    >>> data.query_ids.tolist(), data.qid.tolist(), data.y.tolist()
+    (['a', 'b'], ['a', 'a', 'b'], [0.0, 2.0, 1.0])
+    >>> data.in_caller_order(data.y).tolist()
+    [0.0, 1.0, 2.0]
+    >>> data[1].X.tolist()
+    [[2.0]]
+    """
+
+    X: Matrix
+    y: Floats
+    ptr: Ints
+    query_ids: AnyArray
+    feature_names: tuple[str, ...] | None = None
+    doc_ids: AnyArray | None = None
+    query_weight: Floats | None = None
+    order: Ints | None = None
+    """The caller's row behind each of ours; None: the same order."""
+    mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
+    """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        doc_ids: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        missing: validation.Missing = "error",
+    ) -> QueryDataset:
+        """Check and group the caller's arrays; `qid` is one id per row in any order, None means one list.
+
+        `query_weight` has one weight per query, in order of first appearance. Only rows that are not yet grouped by
+        query are copied.
+        """
+        if feature_names is None:
+            columns = getattr(X, "columns", None)
+            feature_names = None if columns is None else [str(name) for name in columns]
+        X = validation.as_matrix(X, feature_names=feature_names, missing=missing)
+        n_docs, n_features = X.shape
+        if n_docs == 0:
+            raise InputError(
+                f"the data set is empty: X has 0 sample(s) (shape={X.shape}), at least one document is required"
+            )
+        if n_features == 0:
+            raise InputError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+        labels = validation.as_labels(y, n_docs)
+        ids = validation.as_doc_ids(doc_ids, n_docs)
+        ptr, query_ids, order = validation.group_rows(qid, n_docs)
+        if order is not None:
+            X, labels = X[order], labels[order]
+            ids = None if ids is None else ids[order]
+        return cls(
+            X=X,
+            y=labels,
+            ptr=ptr,
+            query_ids=query_ids,
+            feature_names=validation.as_feature_names(feature_names, n_features),
+            doc_ids=ids,
+            query_weight=validation.as_query_weight(query_weight, len(ptr) - 1),
+            order=order,
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.ptr) - 1
+
+    @property
+    def n_docs(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is CSR."""
+        return validation.is_sparse(self.X)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Documents per query."""
+        return np.diff(self.ptr)
+
+    @cached_property
+    def qid(self) -> AnyArray:
+        """Query id of each row: what `fit(X, y, qid=...)` takes."""
+        return np.repeat(self.query_ids, self.lengths)
+
+    @cached_property
+    def informative(self) -> AnyArray:
+        """Queries that can teach: their grades are not all equal."""
+        return self._grade_extreme(np.maximum) > self._grade_extreme(np.minimum)
+
+    def _grade_extreme(self, pick: np.ufunc) -> Floats:
+        """Largest or smallest grade per query; an empty query counts as one grade."""
+        result = np.zeros(self.n_queries)
+        filled = self.lengths > 0
+        if filled.any():
+            result[filled] = pick.reduceat(self.y, self.ptr[:-1][filled])
+        return result
+
+    def in_caller_order(self, values: AnyArray) -> AnyArray:
+        """Return one value per document in the row order the caller used."""
+        if self.order is None:
+            return values
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __iter__(self) -> Iterator[QueryDataset]:
+        return (self[q] for q in range(self.n_queries))
+
+    def __getitem__(self, which: int | slice | ArrayLike) -> QueryDataset:
+        """Return one query, a run of queries (both views) or the queries listed (a copy)."""
+        if isinstance(which, (int, np.integer)):
+            q = int(which) + (self.n_queries if which < 0 else 0)
+            if not 0 <= q < self.n_queries:
+                raise IndexError(f"query {which} of {self.n_queries}")
+            return self._run(q, q + 1)
+        if isinstance(which, slice):
+            start, stop, step = which.indices(self.n_queries)
+            if step == 1:
+                return self._run(start, max(start, stop))
+            which = np.arange(start, stop, step)
+        chosen = np.asarray(which)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_queries,):
+                raise InputError(f"a mask of queries needs {self.n_queries} values, got shape {chosen.shape}")
+            chosen = np.flatnonzero(chosen)
+        return self._take(chosen.astype(np.int64))
+
+    def _run(self, start: int, stop: int) -> QueryDataset:
+        a, b = int(self.ptr[start]), int(self.ptr[stop])
+        return replace(
+            self,
+            X=self.X[a:b],
+            y=self.y[a:b],
+            ptr=self.ptr[start : stop + 1] - a,
+            query_ids=self.query_ids[start:stop],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[a:b],
+            query_weight=None if self.query_weight is None else self.query_weight[start:stop],
+            order=None,
+            mapped=None if self.mapped is None else (self.mapped[0], self.mapped[1] + start, self.mapped[1] + stop),
+        )
+
+    def _take(self, chosen: Ints) -> QueryDataset:
+        lengths = self.lengths[chosen]
+        ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        rows = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][chosen] - ptr[:-1], lengths)
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            ptr=ptr,
+            query_ids=self.query_ids[chosen],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            order=None,
+            mapped=None,
+        )
+
+    def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
+        """Return the same queries with other features (rows in our order)."""
+        X = validation.as_matrix(X, feature_names=feature_names)
+        if X.shape[0] != self.n_docs:
+            raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
+        names = validation.as_feature_names(feature_names, X.shape[1])
+        return replace(self, X=X, feature_names=names, mapped=None)
+
+    def __reduce__(self) -> Any:
+        """Pickle a memory-mapped data set by its place on disk, so a worker process opens the file instead of copying it."""
+        if self.mapped is not None:
+            from .mapped import open_queries
+
+            return open_queries, self.mapped
+        return super().__reduce__()
+
+    def info(self) -> DatasetInfo:
+        """Summarise the data set; printed, it is a small table."""
+        return DatasetInfo.of(self)
+
+    def __repr__(self) -> str:
+        kind = f"CSR {self.X.dtype}" if self.is_sparse else str(self.X.dtype)
+        return f"QueryDataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features, {kind})"
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is in a data set, as numbers; `str()` is a small table.
+
+    >>> print(QueryDataset.from_arrays([[1.0], [0.0], [3.0]], [0, 1, 0], qid=[7, 7, 8]).info())
+    queries          2
+    documents        3   (1 to 2 per query, median 1.5)
+    features         1   (dense float64)
+    grades           0: 2, 1: 1
+    without relevant 1   (no document above grade 0)
+    one grade only   1   (teach nothing)
+    constant columns 0
+    """
+
+    n_queries: int
+    n_docs: int
+    n_features: int
+    storage: str
+    density: float
+    shortest: int
+    longest: int
+    median_length: float
+    grades: dict[float, int]
+    n_distinct_grades: int
+    blank_queries: int
+    uninformative_queries: int
+    constant_features: int
+    bytes: int
+
+    @classmethod
+    def of(cls, data: QueryDataset) -> DatasetInfo:
+        """Count what `data` holds."""
+        X: Any = data.X
+        grades, counts = np.unique(data.y, return_counts=True)
+        if data.is_sparse:
+            stored, size = X.nnz, X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+            constant = int((np.asarray((X.max(axis=0) - X.min(axis=0)).todense()) == 0).sum())
+        else:
+            stored, size = int(np.count_nonzero(X)), X.nbytes
+            constant = int((X.max(axis=0) == X.min(axis=0)).sum())
+        lengths = data.lengths
+        return cls(
+            n_queries=data.n_queries,
+            n_docs=data.n_docs,
+            n_features=data.n_features,
+            storage=f"CSR {X.dtype}" if data.is_sparse else f"dense {X.dtype}",
+            density=stored / max(1, data.n_docs * data.n_features),
+            shortest=int(lengths.min(initial=data.n_docs)),
+            longest=int(lengths.max(initial=0)),
+            median_length=float(np.median(lengths)) if len(lengths) else 0.0,
+            grades={float(g): int(c) for g, c in zip(grades[:20], counts[:20], strict=True)},
+            n_distinct_grades=len(grades),
+            blank_queries=int((data._grade_extreme(np.maximum) <= 0).sum()),
+            uninformative_queries=int((~data.informative).sum()),
+            constant_features=constant,
+            bytes=int(size),
+        )
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{grade:g}: {count}" for grade, count in list(self.grades.items())[:8])
+        more = f", … ({self.n_distinct_grades} distinct)" if self.n_distinct_grades > 8 else ""
+        storage = self.storage + (f", {self.density:.1%} non-zero" if self.storage.startswith("CSR") else "")
+        width = max(len(str(self.n_docs)), 3)
+        rows = [
+            ("queries", self.n_queries, ""),
+            (
+                "documents",
+                self.n_docs,
+                f"({self.shortest} to {self.longest} per query, median {self.median_length:g})",
+            ),
+            ("features", self.n_features, f"({storage})"),
+            ("grades", shown + more, ""),
+            ("without relevant", self.blank_queries, "(no document above grade 0)"),
+            ("one grade only", self.uninformative_queries, "(teach nothing)"),
+            ("constant columns", self.constant_features, ""),
+        ]
+        return "\n".join(f"{name:<16} {value!s:<{width}} {note}".rstrip() for name, value, note in rows)

@@ -1,0 +1,303 @@
+"""The only place that checks what a caller gave.
+
+Each function takes one thing as people have it (lists, frames, sparse matrices, any id type) and returns it as the
+kernels want it (C-order float32/float64 or canonical CSR, float64 labels, int64 pointers), or raises `InputError` with one line that
+names the row, the column or the query. Nothing is copied that is already in shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from ..errors import InputError
+
+Missing = Literal["error", "zero"]
+
+
+def is_sparse(X: object) -> bool:
+    """Say whether X is a scipy sparse container, without importing scipy."""
+    return type(X).__module__.startswith("scipy.sparse")
+
+
+def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Missing = "error") -> Matrix:
+    """Return X as C-order float32/float64 or canonical CSR, with every value finite.
+
+    >>> as_matrix([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    >>> as_matrix([[1.0, float("nan")]], feature_names=["bm25", "age"])
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: X has NaN in row 0, column 1 ('age'): fill it in, or pass missing="zero"
+    """
+    matrix = _as_csr(X) if is_sparse(X) else _as_dense(X)
+    return _finite(matrix, feature_names, missing)
+
+
+def _as_dense(X: Any) -> AnyArray:
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: X must be real")
+    if array.ndim != 2:
+        raise InputError(
+            f"X must have two dimensions (documents × features), got shape {array.shape}. Reshape your data with "
+            "X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one document"
+        )
+    if array.dtype not in (np.float32, np.float64):
+        try:
+            array = array.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"X must hold numbers: {error}") from None
+    return np.ascontiguousarray(array)
+
+
+def _as_csr(X: Any) -> Matrix:
+    from scipy.sparse import csr_array
+
+    if X.dtype.kind == "c":
+        raise InputError("Complex data not supported: X must be real")
+    matrix = csr_array(X)  # shares the buffers of a CSR matrix
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    if not matrix.has_canonical_format:
+        if matrix.data is getattr(X, "data", None):
+            matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> Matrix:
+    if missing not in ("error", "zero"):
+        raise InputError(f"missing must be 'error' or 'zero', got {missing!r}")
+    values = matrix.data if is_sparse(matrix) else matrix
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # one pass without a temporary; a finite sum has finite terms
+            return matrix
+    bad = np.isinf(values) if missing == "zero" else ~np.isfinite(values)
+    if bad.any():
+        raise InputError(_name_cell(matrix, int(np.flatnonzero(bad)[0]), feature_names))
+    if missing == "zero" and np.isnan(values).any():
+        matrix = matrix.copy()
+        filled = matrix.data if is_sparse(matrix) else matrix
+        filled[np.isnan(filled)] = 0
+    return matrix
+
+
+def _name_cell(matrix: Any, flat: int, feature_names: Sequence[str] | None) -> str:
+    if is_sparse(matrix):
+        row = int(np.searchsorted(matrix.indptr, flat, side="right")) - 1
+        column, value = int(matrix.indices[flat]), matrix.data[flat]
+    else:
+        row, column = (int(i) for i in np.unravel_index(flat, matrix.shape))
+        value = matrix[row, column]
+    name = f" ({feature_names[column]!r})" if feature_names is not None else ""
+    what, remedy = ("NaN", 'fill it in, or pass missing="zero"') if np.isnan(value) else ("infinity", "clip or drop it")
+    return f"X has {what} in row {row}, column {column}{name}: {remedy}"
+
+
+def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
+    """Return one finite float64 label per document.
+
+    >>> as_labels([0, 1, 2])
+    array([0., 1., 2.])
+    >>> as_labels([0, 1], n_docs=3)
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: y has 2 labels for 3 documents
+    """
+    if y is None:
+        raise InputError("y is missing: requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"y must have one dimension, got shape {labels.shape}")
+    try:
+        labels = labels.astype(np.float64, copy=False)
+    except (ValueError, TypeError):
+        bad = next(i for i, v in enumerate(labels) if not _is_number(v))
+        raise InputError(f"y must hold numbers: row {bad} is {labels[bad]!r}") from None
+    if n_docs is not None and len(labels) != n_docs:
+        raise InputError(f"y has {len(labels)} labels for {n_docs} documents")
+    _name_first(~np.isfinite(labels), lambda i: f"y has {labels[i]} in row {i}: every document needs a finite grade")
+    return np.ascontiguousarray(labels)
+
+
+def check_grades(y: Floats) -> None:
+    """Refuse negative labels where labels are grades.
+
+    >>> check_grades(np.array([1.0, -1.0]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: y has the negative grade -1 in row 1: grades start at 0 (map -1/+1 labels to 0/1)
+    """
+    _name_first(
+        y < 0,
+        lambda i: f"y has the negative grade {y[i]:g} in row {i}: grades start at 0 (map -1/+1 labels to 0/1)",
+    )
+
+
+def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
+    """Return one float64 score per document; NaN has no place in an order, so it is refused."""
+    array = np.ascontiguousarray(np.asarray(scores, dtype=np.float64))
+    if array.ndim != 1:
+        raise InputError(f"scores must have one dimension, got shape {array.shape}")
+    if n_docs is not None and len(array) != n_docs:
+        raise InputError(f"scores has {len(array)} values for {n_docs} documents")
+    _name_first(np.isnan(array), lambda i: f"scores has NaN in row {i}: a NaN has no place in an order")
+    return array
+
+
+def as_ptr(ptr: ArrayLike, n_docs: int) -> Ints:
+    """Return query boundaries: 0 = ptr[0] ≤ ptr[1] ≤ … ≤ ptr[-1] = n_docs."""
+    array = np.asarray(ptr)
+    if array.ndim != 1 or len(array) < 1 or array.dtype.kind not in "iu":
+        raise InputError("ptr must be a one-dimensional array of integers, one longer than the number of queries")
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array[0] != 0 or array[-1] != n_docs or (np.diff(array) < 0).any():
+        raise InputError(f"ptr must rise from 0 to the number of documents ({n_docs}), got {array[0]} to {array[-1]}")
+    return array
+
+
+def as_query_weight(query_weight: ArrayLike | None, n_queries: int) -> Floats | None:
+    """Return one finite weight ≥ 0 per query, or None for equal weights."""
+    if query_weight is None:
+        return None
+    weight = np.ascontiguousarray(np.asarray(query_weight, dtype=np.float64))
+    if weight.shape != (n_queries,):
+        raise InputError(f"query_weight must have one weight per query ({n_queries}), got shape {weight.shape}")
+    _name_first(
+        ~(np.isfinite(weight) & (weight >= 0)),
+        lambda i: f"query_weight has {weight[i]} for query {i}: weights are finite and not negative",
+    )
+    return weight
+
+
+def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
+    """Group rows by query, stably, in order of first appearance.
+
+    Returns `(ptr, query_ids, order)`; `order` lists the caller's rows group by group, or is None when every query's
+    rows already stand together.
+
+    >>> group_rows(["b", "b", "a"], 3)[1].tolist()
+    ['b', 'a']
+    >>> group_rows([1, 2, 1], 3)[2].tolist()
+    [0, 2, 1]
+    """
+    if qid is None:
+        return np.array([0, n_docs], dtype=np.int64), np.zeros(1, dtype=np.int64), None
+    ids = np.asarray(qid)
+    if ids.ndim != 1 or len(ids) != n_docs:
+        raise InputError(f"qid must have one id per document ({n_docs}), got shape {ids.shape}")
+    if ids.dtype.kind == "f":
+        _name_first(np.isnan(ids), lambda i: f"qid is missing (NaN) in row {i}")
+    elif ids.dtype.kind == "O":
+        _name_first(
+            np.fromiter((v is None or v != v for v in ids), dtype=bool, count=len(ids)),
+            lambda i: f"qid is missing ({ids[i]}) in row {i}",
+        )
+    starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
+    heads = ids[starts]
+    code, query_ids = _first_appearance(heads)
+    if len(query_ids) == len(heads):
+        return np.append(starts, n_docs).astype(np.int64), heads, None
+    row_code = np.repeat(code, np.diff(np.append(starts, n_docs)))
+    order = np.argsort(row_code, kind="stable").astype(np.int64)
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(row_code)))).astype(np.int64)
+    return ptr, query_ids, order
+
+
+def _first_appearance(heads: AnyArray) -> tuple[Ints, AnyArray]:
+    """Number the distinct ids 0, 1, … as they appear (a dict for objects, which may not sort)."""
+    if heads.dtype.kind == "O":
+        seen: dict[object, int] = {}
+        code = np.fromiter((seen.setdefault(h, len(seen)) for h in heads), dtype=np.int64, count=len(heads))
+        ids = np.empty(len(seen), dtype=object)
+        ids[:] = list(seen)
+        return code, ids
+    unique, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+    by_appearance = np.argsort(first, kind="stable")
+    number = np.empty(len(unique), dtype=np.int64)
+    number[by_appearance] = np.arange(len(unique))
+    return number[inverse], unique[by_appearance]
+
+
+def as_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """Return one distinct name per feature, or None."""
+    if names is None:
+        return None
+    result = tuple(str(name) for name in names)
+    if len(result) != n_features:
+        raise InputError(f"feature_names has {len(result)} names for {n_features} features")
+    if len(set(result)) != len(result):
+        twice = next(name for name in result if result.count(name) > 1)
+        raise InputError(f"feature_names has {twice!r} more than once")
+    return result
+
+
+def as_doc_ids(doc_ids: ArrayLike | None, n_docs: int) -> AnyArray | None:
+    """Return one id per document, or None."""
+    if doc_ids is None:
+        return None
+    ids = np.asarray(doc_ids)
+    if ids.shape != (n_docs,):
+        raise InputError(f"doc_ids must have one id per document ({n_docs}), got shape {ids.shape}")
+    return ids
+
+
+def check_positive(**values: float) -> None:
+    """Refuse a hyper-parameter that is not a finite number above 0, by its name.
+
+    >>> check_positive(eta=-1)
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: eta must be a number above 0, got -1
+    """
+    for name, value in values.items():
+        if not _is_number(value) or not 0 < value < np.inf:
+            raise InputError(f"{name} must be a number above 0, got {value!r}")
+
+
+def check_not_negative(**values: float) -> None:
+    """Refuse a hyper-parameter that is not a finite number ≥ 0, by its name."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0 <= value < np.inf:
+            raise InputError(f"{name} must be a number not below 0, got {value!r}")
+
+
+def check_count(**values: int) -> None:
+    """Refuse a hyper-parameter that is not a whole number ≥ 1, by its name."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_choice(choices: Sequence[object], **values: object) -> None:
+    """Refuse a hyper-parameter that is not one of the choices, by its name.
+
+    >>> check_choice(("avg", "max"), variant="mean")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: variant must be one of 'avg', 'max', got 'mean'
+    """
+    for name, value in values.items():
+        if value not in choices:
+            raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _name_first(bad: AnyArray, message: Any) -> None:
+    if bad.any():
+        raise InputError(message(int(np.flatnonzero(bad)[0])))

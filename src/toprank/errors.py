@@ -1,0 +1,45 @@
+"""What toprank says when the input is not what it should be: one line that names the place and the remedy."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Something the caller gave cannot be used; the message says what, where, and what to do."""
+
+
+class ParseError(InputError):
+    """A text file has a bad line.
+
+    >>> str(ParseError("expected feature:value", file="train.txt", line=3, column=12, text="1;0.5"))
+    "train.txt:3:12: expected feature:value, found '1;0.5'"
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str,
+        line: int | None = None,
+        column: int | None = None,
+        text: str | None = None,
+    ) -> None:
+        place = ":".join(str(part) for part in (file, line, column) if part is not None)
+        found = "" if text is None else f", found {_shorten(text)!r}"
+        super().__init__(f"{place}: {message}{found}")
+        self.file, self.line, self.column, self.text = file, line, column, text
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed.
+
+    >>> str(MissingExtraError("pyarrow", extra="parquet", purpose="reading Parquet"))
+    "reading Parquet needs pyarrow: pip install 'toprank[parquet]'"
+    """
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'toprank[{extra}]'")
+        self.package, self.extra = package, extra
+
+
+def _shorten(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
