@@ -25,8 +25,8 @@ demo: $(STAMP) ## train and evaluate on an embedded set, write report.html
 test: $(STAMP)-test ## the whole test suite
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(ARGS)
 
-nightly: $(STAMP)-test ## the slow proofs too
-	$(BIN)/python -m pytest -q -n 2 $(ARGS)
+nightly: $(STAMP)-test ## the slow proofs too, and new random examples
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n 2 $(ARGS)
 
 lint: $(STAMP)-lint ## style, types, layers
 	$(BIN)/ruff check .

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
+from .._typing import Ints
 from .dataset import QueryDataset
 
+B = TypeVar("B")
 T = TypeVar("T")
 
 BLOCK_VALUES = 1 << 17
@@ -32,17 +35,25 @@ def split(data: QueryDataset, values: int = BLOCK_VALUES) -> list[QueryDataset]:
     [4, 2]
     """
     width = data.X.nnz / max(1, data.n_docs) if data.is_sparse else data.n_features
-    docs = max(1, int(values / max(width, 1)))
-    cuts = [0]
-    while cuts[-1] < data.n_queries:
-        limit = data.ptr[cuts[-1]] + docs
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(data.ptr, limit, side="right")) - 1))
-    return [data[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(cuts(data.ptr, max(1, int(values / max(width, 1)))))]
+
+
+def cuts(ptr: Ints, docs: int) -> list[int]:
+    """Return where to cut between queries for runs of at most `docs` documents (or one longer query).
+
+    >>> cuts(np.array([0, 2, 4, 9, 10]), 4)
+    [0, 2, 3, 4]
+    """
+    places = [0]
+    while places[-1] < len(ptr) - 1:
+        limit = ptr[places[-1]] + docs
+        places.append(max(places[-1] + 1, int(np.searchsorted(ptr, limit, side="right")) - 1))
+    return places
 
 
 def map_reduce(
-    fn: Callable[[QueryDataset], T],
-    blocks: Sequence[QueryDataset],
+    fn: Callable[[B], T],
+    blocks: Sequence[B],
     executor: Executor | None = None,
     *,
     combine: Callable[[T, T], T] | None = None,
@@ -74,5 +85,5 @@ def add(left: Any, right: Any) -> Any:
     return left + right
 
 
-def _each(fn: Callable[[QueryDataset], T], blocks: Sequence[QueryDataset]) -> list[T]:
+def _each(fn: Callable[[B], T], blocks: Sequence[B]) -> list[T]:
     return [fn(block) for block in blocks]

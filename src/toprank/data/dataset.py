@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from . import validation
 class QueryDataset:
     """Documents of queries, grouped: query q owns rows `ptr[q]:ptr[q+1]`.
 
-    Build one with `QueryDataset.from_arrays`, `read_letor` or `read_table`. It is immutable: slices share memory with it,
-    and nothing ever writes to `X`.
+    Build one with `QueryDataset.from_arrays`, `read_letor` or `read_table`. It is immutable: slices share memory
+    with it, and nothing ever writes to `X`.
 
     >>> data = QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
     >>> data.n_queries, data.n_docs, data.n_features
@@ -123,7 +123,12 @@ class QueryDataset:
     @cached_property
     def informative(self) -> AnyArray:
         """Queries that can teach: their grades are not all equal."""
-        return self._grade_extreme(np.maximum) > self._grade_extreme(np.minimum)
+        return self.largest_grade > self._grade_extreme(np.minimum)
+
+    @cached_property
+    def largest_grade(self) -> Floats:
+        """Largest grade of each query; 0 for a query without documents."""
+        return self._grade_extreme(np.maximum)
 
     def _grade_extreme(self, pick: np.ufunc) -> Floats:
         """Largest or smallest grade per query; an empty query counts as one grade."""
@@ -170,7 +175,7 @@ class QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])
         return replace(
             self,
-            X=self.X[a:b],
+            X=_rows(self.X, a, b),
             y=self.y[a:b],
             ptr=self.ptr[start : stop + 1] - a,
             query_ids=self.query_ids[start:stop],
@@ -205,12 +210,10 @@ class QueryDataset:
         return replace(self, X=X, feature_names=names, mapped=None)
 
     def __reduce__(self) -> Any:
-        """Pickle a memory-mapped data set by its place on disk, so a worker process opens the file instead of copying it."""
-        if self.mapped is not None:
-            from .mapped import open_queries
-
-            return open_queries, self.mapped
-        return super().__reduce__()
+        """Pickle a memory-mapped X by its place on disk: a worker process opens the file, nothing is copied."""
+        if self.mapped is None:
+            return super().__reduce__()
+        return _reopen, ({f.name: getattr(self, f.name) for f in fields(self) if f.name != "X"},)
 
     def info(self) -> DatasetInfo:
         """Summarise the data set; printed, it is a small table."""
@@ -219,6 +222,22 @@ class QueryDataset:
     def __repr__(self) -> str:
         kind = f"CSR {self.X.dtype}" if self.is_sparse else str(self.X.dtype)
         return f"QueryDataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features, {kind})"
+
+
+def _reopen(beside_X: dict[str, Any]) -> QueryDataset:
+    from .mapped import open_queries
+
+    return QueryDataset(X=open_queries(*beside_X["mapped"]).X, **beside_X)
+
+
+def _rows(X: Matrix, start: int, stop: int) -> Matrix:
+    """Rows start:stop without a copy (scipy's own slicing copies a CSR matrix)."""
+    if not validation.is_sparse(X):
+        return X[start:stop]
+    a, b = X.indptr[start], X.indptr[stop]
+    rows = type(X)((X.data[a:b], X.indices[a:b], X.indptr[start : stop + 1] - a), shape=(stop - start, X.shape[1]))
+    rows.has_canonical_format = True
+    return rows
 
 
 @dataclass(frozen=True)
@@ -273,7 +292,7 @@ class DatasetInfo:
             median_length=float(np.median(lengths)) if len(lengths) else 0.0,
             grades={float(g): int(c) for g, c in zip(grades[:20], counts[:20], strict=True)},
             n_distinct_grades=len(grades),
-            blank_queries=int((data._grade_extreme(np.maximum) <= 0).sum()),
+            blank_queries=int((data.largest_grade <= 0).sum()),
             uninformative_queries=int((~data.informative).sum()),
             constant_features=constant,
             bytes=int(size),

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._typing import Matrix
 from ..errors import InputError
+from . import validation
 from .dataset import QueryDataset
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
 
 
-def save_queries(data: QueryDataset, folder: str | Path) -> Path:
-    """Write a data set as a folder of arrays that `open_queries` maps without reading; the folder appears whole or not at all."""
-    target = Path(folder)
-    if target.exists():
-        raise InputError(f"{target} exists already: choose another folder or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
+    """Write a data set as a folder that `open_queries` maps without reading; it appears whole or not at all.
+
+    >>> import tempfile
+    >>> data = QueryDataset.from_arrays([[1.0], [2.0]], [0, 1])
+    >>> open_queries(save_queries(data, Path(tempfile.mkdtemp()) / "queries")).X.tolist()
+    [[1.0], [2.0]]
+    """
+    with drafting(folder) as draft:
         X: Any = data.X
         arrays = {"y": data.y, "ptr": data.ptr, "query_ids": data.query_ids}
         if data.is_sparse:
@@ -40,11 +45,32 @@ def save_queries(data: QueryDataset, folder: str | Path) -> Path:
                 array = array.astype(str)
             np.save(draft / f"{name}.npy", array, allow_pickle=False)
         write_header(draft, n_features=data.n_features, feature_names=data.feature_names)
+    return Path(folder)
+
+
+@contextmanager
+def drafting(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder beside `folder`, and rename it when the block ends without an error."""
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"folder must be the name of a folder, got {folder!r}")
+    target = Path(folder)
+    if target.exists():
+        raise InputError(f"{target} exists already: choose another folder or remove it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Not a folder of its own by tempfile, whose rights would be the owner's alone.
+        draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+        draft.mkdir()
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    try:
+        yield draft
         os.rename(draft, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write {target}: {error.strerror or error}") from None
         raise
-    return target
 
 
 def write_header(folder: Path, *, n_features: int, feature_names: tuple[str, ...] | None = None) -> None:
@@ -53,15 +79,13 @@ def write_header(folder: Path, *, n_features: int, feature_names: tuple[str, ...
     (folder / "header.json").write_text(json.dumps(header), encoding="utf-8")
 
 
-def open_queries(folder: str | Path, start: int = 0, stop: int | None = None) -> QueryDataset:
-    """Open a folder written by `save_queries`, mapping its features instead of reading them."""
+def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | None = None) -> QueryDataset:
+    """Open a folder written by `save_queries` or `stream_letor`, mapping its features instead of reading them.
+
+    `start` and `stop` choose a run of queries, as in `data[start:stop]`.
+    """
     path = Path(folder)
-    try:
-        header = json.loads((path / "header.json").read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        raise InputError(f"{path} is not a folder written by toprank: it has no readable header.json") from None
-    if not isinstance(header, dict) or {k: header.get(k) for k in _FORMAT} != _FORMAT:
-        raise InputError(f"{path}/header.json is not version {_FORMAT['version']} of the toprank-queries format")
+    header = _read_header(path)
 
     def load(name: str, *, optional: bool = False, mapped: bool = False) -> Any:
         file = path / f"{name}.npy"
@@ -69,25 +93,47 @@ def open_queries(folder: str | Path, start: int = 0, stop: int | None = None) ->
             return None
         try:
             return np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{file} cannot be read: {error}") from None
 
+    y, names = load("y"), header["feature_names"]
     X = load("X", optional=True, mapped=True)
     if X is None:
-        from scipy.sparse import csr_array
-
-        y = load("y")
-        parts = (load("values", mapped=True), load("indices", mapped=True), load("indptr", mapped=True))
-        X = csr_array(parts, shape=(len(y), int(header["n_features"])))
-    names = header.get("feature_names")
+        parts = [load(name, mapped=True) for name in ("values", "indices", "indptr")]
+        X = _as_csr(path, parts, (len(y), header["n_features"]))
+    doc_ids = load("doc_ids", optional=True, mapped=True)
+    if X.shape != (len(y), header["n_features"]) or (doc_ids is not None and len(doc_ids) != len(y)):
+        raise InputError(f"{path} holds arrays of different lengths: it is damaged, write it again")
+    ptr = validation.as_ptr(load("ptr"), len(y))
     data = QueryDataset(
         X=X,
-        y=load("y"),
-        ptr=load("ptr"),
+        y=y,
+        ptr=ptr,
         query_ids=load("query_ids"),
         feature_names=None if names is None else tuple(names),
-        doc_ids=load("doc_ids", optional=True),
+        doc_ids=doc_ids,
         query_weight=load("query_weight", optional=True),
+        mapped=(path.resolve(), 0, len(ptr) - 1),
     )
-    object.__setattr__(data, "mapped", (path.resolve(), 0, data.n_queries))
-    return data if stop is None else data[start:stop]
+    return data if start == 0 and stop is None else data[start:stop]
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads((path / "header.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{path} is not a folder written by toprank: it has no readable header.json") from None
+    if not isinstance(header, dict) or {key: header.get(key) for key in _FORMAT} != _FORMAT:
+        raise InputError(f"{path}/header.json is not version {_FORMAT['version']} of the toprank-queries format")
+    return header
+
+
+def _as_csr(path: Path, parts: list[Any], shape: tuple[int, int]) -> Matrix:
+    from scipy.sparse import csr_array
+
+    try:
+        X = csr_array(tuple(parts), shape=shape)
+    except ValueError as error:
+        raise InputError(f"{path} is damaged, write it again: {error}") from None
+    X.has_canonical_format = True  # as it was written; to find out would be to read it all
+    return X

@@ -1,8 +1,8 @@
 """The only place that checks what a caller gave.
 
 Each function takes one thing as people have it (lists, frames, sparse matrices, any id type) and returns it as the
-kernels want it (C-order float32/float64 or canonical CSR, float64 labels, int64 pointers), or raises `InputError` with one line that
-names the row, the column or the query. Nothing is copied that is already in shape.
+kernels want it (C-order float32/float64 or canonical CSR, float64 labels, int64 pointers), or raises `InputError`
+with one line that names the row, the column or the query. Nothing is copied that is already in shape.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def _as_dense(X: Any) -> AnyArray:
     if array.dtype not in (np.float32, np.float64):
         try:
             array = array.astype(np.float64)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"X must hold numbers: {error}") from None
+        except ValueError as error:
+            raise InputError(f"X must hold numbers: {error}") from None
+        except TypeError as error:  # scikit-learn's contract: not a number at all is a TypeError
+            raise TypeError(f"X must hold numbers: {error}") from None
     return np.ascontiguousarray(array)
 
 
@@ -63,8 +65,7 @@ def _as_csr(X: Any) -> Matrix:
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
-        if matrix.data is getattr(X, "data", None):
-            matrix = matrix.copy()
+        matrix = matrix.copy()  # the caller's buffers stay as they are
         matrix.sum_duplicates()
     return matrix
 
@@ -73,9 +74,8 @@ def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missin
     if missing not in ("error", "zero"):
         raise InputError(f"missing must be 'error' or 'zero', got {missing!r}")
     values = matrix.data if is_sparse(matrix) else matrix
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # one pass without a temporary; a finite sum has finite terms
-            return matrix
+    if _sums_up(values):
+        return matrix
     bad = np.isinf(values) if missing == "zero" else ~np.isfinite(values)
     if bad.any():
         raise InputError(_name_cell(matrix, int(np.flatnonzero(bad)[0]), feature_names))
@@ -122,7 +122,10 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
         raise InputError(f"y must hold numbers: row {bad} is {labels[bad]!r}") from None
     if n_docs is not None and len(labels) != n_docs:
         raise InputError(f"y has {len(labels)} labels for {n_docs} documents")
-    _name_first(~np.isfinite(labels), lambda i: f"y has {labels[i]} in row {i}: every document needs a finite grade")
+    if not _sums_up(labels):
+        _name_first(
+            ~np.isfinite(labels), lambda i: f"y has {labels[i]} in row {i}: every document needs a finite grade"
+        )
     return np.ascontiguousarray(labels)
 
 
@@ -140,6 +143,17 @@ def check_grades(y: Floats) -> None:
     )
 
 
+def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
+    """Refuse grades above the largest that a measure takes.
+
+    >>> check_largest_grade(np.array([1.0, 5.0]), 4, "err takes grades up to max_grade=4, set it higher")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: y has the grade 5 in row 1: err takes grades up to max_grade=4, set it higher
+    """
+    _name_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
+
+
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
     array = np.ascontiguousarray(np.asarray(scores, dtype=np.float64))
@@ -147,7 +161,8 @@ def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
         raise InputError(f"scores must have one dimension, got shape {array.shape}")
     if n_docs is not None and len(array) != n_docs:
         raise InputError(f"scores has {len(array)} values for {n_docs} documents")
-    _name_first(np.isnan(array), lambda i: f"scores has NaN in row {i}: a NaN has no place in an order")
+    if not _sums_up(array):  # infinities pass
+        _name_first(np.isnan(array), lambda i: f"scores has NaN in row {i}: a NaN has no place in an order")
     return array
 
 
@@ -200,7 +215,11 @@ def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints
             lambda i: f"qid is missing ({ids[i]}) in row {i}",
         )
     starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
-    heads = ids[starts]
+    return group_runs(ids[starts], starts, n_docs)
+
+
+def group_runs(heads: AnyArray, starts: Ints, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
+    """Do what `group_rows` does for ids given once per run of rows: run r begins at row `starts[r]`."""
     code, query_ids = _first_appearance(heads)
     if len(query_ids) == len(heads):
         return np.append(starts, n_docs).astype(np.int64), heads, None
@@ -268,6 +287,20 @@ def check_not_negative(**values: float) -> None:
             raise InputError(f"{name} must be a number not below 0, got {value!r}")
 
 
+def check_finite(**values: float) -> None:
+    """Refuse a hyper-parameter that is not a finite number, by its name."""
+    for name, value in values.items():
+        if not _is_number(value) or not -np.inf < value < np.inf:
+            raise InputError(f"{name} must be a finite number, got {value!r}")
+
+
+def check_fraction(**values: float) -> None:
+    """Refuse a hyper-parameter that is not a number between 0 and 1, both excluded, by its name."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0 < value < 1:
+            raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+
+
 def check_count(**values: int) -> None:
     """Refuse a hyper-parameter that is not a whole number ≥ 1, by its name."""
     for name, value in values.items():
@@ -286,6 +319,12 @@ def check_choice(choices: Sequence[object], **values: object) -> None:
     for name, value in values.items():
         if value not in choices:
             raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _sums_up(values: AnyArray) -> bool:
+    """Say whether the sum is finite, and with it every term: one pass without a temporary."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
 
 
 def _is_number(value: object) -> bool:

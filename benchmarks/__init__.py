@@ -1,0 +1,1 @@
+"""Ratios against named peers, peers and ours in one run."""

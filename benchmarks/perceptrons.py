@@ -1,0 +1,138 @@
+"""Online learners: epochs over 6,000 lists (707,505 × 136, float32) against one-thread BLAS, and lists one by one.
+
+P is the time of `X @ w` with one BLAS thread on the same array. All jobs run on one thread and are timed by the
+processor's clock, in turns with P in one process, best of several: other work on the machine hardly moves the ratios.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+LISTS, DOCS, FEATURES = 6000, 707_505, 136
+JOBS = {
+    "SLAM perceptron epoch, NDCG@10": ("ndcg@10", "slam", 1.5),
+    "SLAM perceptron epoch, NDCG (all weights)": ("ndcg", "slam", 2.0),
+    "SLAM perceptron epoch, AP (all weights)": ("map", "slam", 2.0),
+    "minimax perceptron epoch, NDCG@10": ("ndcg@10", "minimax", None),
+    "online ListNet epoch": ("ndcg@10", "listnet", 1.4),
+}
+
+
+def timed(job: Callable[[], object]) -> float:
+    start = time.process_time()
+    job()
+    return time.process_time() - start
+
+
+def lists() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gaussian features and grades 0–4 with the shares of judged web results, 118 documents a list on average."""
+    rng = np.random.default_rng(0)
+    X = np.empty((DOCS, FEATURES), dtype=np.float32)
+    for start in range(0, DOCS, 1 << 14):
+        rng.standard_normal(out=X[start : start + (1 << 14)], dtype=np.float32)
+    hidden = X[:, :14] @ rng.standard_normal(14).astype(np.float32) + 4 * rng.standard_normal(DOCS)
+    y = np.searchsorted(np.quantile(hidden, [0.524, 0.849, 0.983, 0.993]), hidden).astype(np.float64)
+    ptr = np.linspace(0, DOCS, LISTS + 1).astype(np.int64)
+    return X, y, ptr
+
+
+def learner(name: str, loss: str):
+    import toprank as tr
+    from toprank.solvers.online import OnlineDescent
+    from toprank.solvers.steps import Steps
+
+    target = tr.measure(name)
+    surrogate = {
+        "slam": lambda: tr.surrogates.Slam(target, within="score"),
+        "minimax": tr.surrogates.Minimax,
+        "listnet": tr.surrogates.ListNet,
+    }[loss]()
+    return OnlineDescent(surrogate, target, Steps(0.01), always=loss == "listnet")
+
+
+def run(repeats: int = 7) -> list[dict[str, object]]:
+    from scipy.sparse import csr_array
+    from threadpoolctl import threadpool_limits
+
+    X, y, ptr = lists()
+    w = np.random.default_rng(1).standard_normal(FEATURES).astype(np.float32)
+    order = np.random.default_rng(0).permutation(LISTS)
+    learners = {job: learner(name, loss) for job, (name, loss, _) in JOBS.items()}
+
+    def epoch(job: str, rows=X) -> None:
+        learners[job].play(learners[job].start(FEATURES), rows, y, ptr, order)
+
+    took: dict[str, list[float]] = {"P": [], **{job: [] for job in JOBS}}
+    with threadpool_limits(1):
+        for turn in range(repeats + 1):
+            for job, times in took.items():
+                seconds = timed(lambda: X @ w) if job == "P" else timed(lambda job=job: epoch(job))
+                if turn > 0:
+                    times.append(seconds)
+    product = min(took["P"])
+    rows: list[dict[str, object]] = []
+    for job, (_, _, goal) in JOBS.items():
+        ours = min(took[job])
+        note = "peer: P = X @ w, one BLAS thread" + (f"; goal ≤ {goal}" if goal else "")
+        rows.append(_row(job, ours * 1e3, product * 1e3, ours / product, "ms", note))
+    job = next(iter(JOBS))
+    part = ptr[LISTS // 4]
+    sparse = csr_array(X[:part])
+    few = np.arange(LISTS // 4)
+    chosen = learners[job]
+
+    def play(matrix) -> None:
+        chosen.play(chosen.start(FEATURES), matrix, y[:part], ptr[: LISTS // 4 + 1], few)
+
+    play(sparse)
+    dense = min(timed(lambda: play(X[:part])) for _ in range(repeats)) / (part * FEATURES)
+    csr = min(timed(lambda: play(sparse)) for _ in range(repeats)) / sparse.nnz
+    note = "per stored value, the same values; peer: ours, dense; goal ≤ 2"
+    rows.append(_row("the same on CSR", csr * 1e9, dense * 1e9, csr / dense, "ns", note))
+    rows += list_by_list()
+    return rows
+
+
+def list_by_list(calls: int = 4000) -> list[dict[str, object]]:
+    import toprank as tr
+
+    rng = np.random.default_rng(0)
+    lists = [(rng.standard_normal((120, FEATURES), dtype=np.float32), rng.integers(0, 5, 120)) for _ in range(50)]
+    rows = []
+    for kind in (tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet):
+        ranker = kind(eta=0.01)
+        for X, y in lists:
+            ranker.partial_fit(X, y)
+        before = _resident()
+        times = []
+        for _ in range(8):
+            start = time.process_time()
+            for i in range(calls // 8):
+                ranker.partial_fit(*lists[i % 50])
+            times.append((time.process_time() - start) / (calls // 8))
+        grown = _resident() - before
+        micro = min(times) * 1e6
+        note = f"120 × 136; goal ≤ 60 µs; resident memory grew by {grown} KB in {calls:,} calls"
+        rows.append(_row(f"{kind.__name__}.partial_fit, one list", micro, 60.0, micro / 60, "µs", note))
+    return rows
+
+
+def _resident() -> int:
+    if sys.platform != "linux":
+        return 0
+    with open("/proc/self/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+
+
+def _row(job: str, ours: float, peer: float, ratio: float, unit: str, note: str) -> dict[str, object]:
+    return {"job": job, "ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "note": note}
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import show
+
+    print(show(run()))

@@ -1,0 +1,111 @@
+"""The classification perceptron's mistake bound, for scikit-learn's `Perceptron`."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from .._typing import ArrayLike, Floats, Ints
+from ..data.validation import as_labels, as_matrix, is_sparse
+from ..errors import InputError
+from .base import Assumption, Certificate
+
+
+def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike | None = None) -> list[Certificate]:
+    """mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖² (Theorem 1), and ≤ R²/γ² where u separates with margin γ (Corollary 2).
+
+    `model` is a fitted binary `sklearn.linear_model.Perceptron`. Its rounds, all epochs of them, are played again to
+    count the mistakes, so it needs an integer `random_state` (or `shuffle=False`); that the replay ends at the model's
+    own weights is checked. L(u) is the hinge loss of u on the mistake rounds. An intercept counts as one more feature
+    with value 1. `comparator` has the weights, then the intercept; by default it is the model itself, at the length
+    that makes the bound smallest.
+
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.linear_model import Perceptron
+    >>> X, y = make_blobs(200, centers=2, random_state=0, cluster_std=0.5)
+    >>> model = Perceptron(random_state=0).fit(X, y)
+    >>> [certificate.holds() for certificate in certify_perceptron(model, X, y)]
+    [True, True]
+    """
+    rows = as_matrix(X)
+    rows = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+    coef, classes = getattr(model, "coef_", None), list(getattr(model, "classes_", []))
+    if coef is None or len(classes) != 2:
+        raise InputError("certify_perceptron needs a fitted Perceptron with two classes")
+    if rows.shape[1] != coef.shape[1]:
+        raise InputError(f"X has {rows.shape[1]} features, the model {coef.shape[1]}")
+    if np.shape(y) != (len(rows),):
+        raise InputError(f"y must have one label for each of the {len(rows)} rows")
+    sign = np.where(np.asarray(y) == classes[1], 1.0, -1.0)
+    if model.fit_intercept:
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
+    own = np.append(coef[0], model.intercept_) if model.fit_intercept else coef[0]
+    missed, w = _replay(model, rows, sign)
+    same = Assumption("these rounds are the model's own", bool(np.allclose(w, own, rtol=1e-9, atol=1e-9)))
+    radius = sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
+    u = own if comparator is None else _vector(comparator, rows.shape[1])
+    gaps = sign * (rows @ u)
+    norm = float(np.linalg.norm(u))
+    lengths = np.geomspace(1e-4, 1e4, 161) / max(norm, 1e-300) if comparator is None else np.ones(1)
+    bounds = [_bound(radius, norm * c, float(np.maximum(0, 1 - c * gaps[missed]).sum())) for c in lengths.tolist()]
+    margin = float(gaps.min(initial=inf)) / norm if norm > 0 else 0.0
+    if comparator is None and margin > 0:
+        bounds.append(_bound(radius, 1 / margin, 0.0))
+    separates = Assumption(f"u/‖u‖ classifies every row with margin γ = {margin:.4g}", margin > 0)
+    return [
+        Certificate(
+            "mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖²", min(bounds), float(len(missed)), "Theorem 1", (same,)
+        ),
+        Certificate(
+            "mistakes ≤ R²/γ²", radius**2 / margin**2 if margin > 0 else inf, float(len(missed)), "Corollary 2",
+            (same, separates),
+        ),
+    ]  # fmt: skip
+
+
+def _bound(radius: float, norm: float, loss: float) -> float:
+    return loss + radius * norm * sqrt(loss) + (radius * norm) ** 2
+
+
+def _vector(u: ArrayLike, n: int) -> Floats:
+    vector = as_labels(u)
+    if len(vector) != n:
+        raise InputError(
+            f"the comparator must have {n} weights (with the intercept, if there is one), got {len(vector)}"
+        )
+    return vector
+
+
+def _replay(model: Any, rows: Floats, sign: Floats) -> tuple[Ints, Floats]:
+    """Return the rows missed, one entry per mistake round, and the final weights."""
+    order = np.arange(len(rows))
+    seed = 0
+    if model.shuffle:
+        if not isinstance(model.random_state, (int, np.integer)):
+            raise InputError("give Perceptron an integer random_state (or shuffle=False): its rounds are played again")
+        state = np.random.RandomState(model.random_state)
+        state.randint(1, np.iinfo(np.int32).max)  # the data set's own seed, drawn first
+        seed = int(state.randint(0, np.iinfo(np.int32).max))
+    w, missed = np.zeros(rows.shape[1]), []
+    for _ in range(int(np.max(model.n_iter_))):
+        if model.shuffle:
+            _shuffle(order, seed)
+        for i in order:
+            if sign[i] * (rows[i] @ w) <= 0:
+                w += model.eta0 * sign[i] * rows[i]
+                missed.append(i)
+    return np.array(missed, dtype=np.int64), w
+
+
+def _shuffle(order: Ints, seed: int) -> None:
+    """Shuffle as scikit-learn's stochastic gradient descent does: Fisher and Yates with Marsaglia's xorshift."""
+    x = seed & 0xFFFFFFFF or 1
+    n = len(order)
+    for i in range(n - 1):
+        x ^= (x << 13) & 0xFFFFFFFF
+        x ^= x >> 17
+        x ^= (x << 5) & 0xFFFFFFFF
+        j = i + (x & 0x7FFFFFFF) % (n - i)
+        order[i], order[j] = order[j], order[i]

@@ -1,0 +1,165 @@
+"""The lines of a LETOR file on disk: raw files that grow, then the arrays of a mapped data set, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from .._typing import AnyArray, Ints
+from . import _rows_kernels as kernels
+from ._letor_chunk import Chunk, Rules
+from ._letor_store import DENSE_FROM, Tally, check_dense, cumulated, gathered
+from .mapped import write_header
+
+_BLOCK = 1 << 18
+
+
+class FilePile:
+    """Values that are appended to a file, and read again from its beginning."""
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self.size = 0
+        self._path, self._dtype = path, np.dtype(dtype)
+        self._file = path.open("w+b")
+
+    def append(self, block: AnyArray, fraction: float | None = None) -> None:
+        """Add values."""
+        self._file.write(np.ascontiguousarray(block, dtype=self._dtype).data)
+        self.size += len(block)
+
+    def rewind(self) -> None:
+        """Go back to the first value."""
+        self._file.seek(0)
+
+    def read(self, count: int) -> AnyArray:
+        """Return the next values."""
+        block = np.empty(count, dtype=self._dtype)
+        self._file.readinto(block.data)
+        return block
+
+    def mapped(self) -> AnyArray:
+        """Return all values, mapped."""
+        self._file.flush()
+        empty = np.empty(0, dtype=self._dtype)
+        return np.memmap(self._path, self._dtype, "r", shape=(self.size,)) if self.size else empty
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Block(NamedTuple):
+    """Some rows in the order of the queries."""
+
+    labels: AnyArray
+    lengths: AnyArray
+    values: AnyArray
+    columns: AnyArray
+    id_lengths: AnyArray
+    id_text: AnyArray
+
+
+class DiskRows:
+    """Everything the lines hold, in raw files of one folder."""
+
+    def __init__(self, rules: Rules, folder: Path) -> None:
+        self._piles: dict[str, FilePile] = {}
+
+        def pile(name: str, dtype: Any) -> FilePile:
+            self._piles[name] = FilePile(folder / f"{name}.raw", dtype)
+            return self._piles[name]
+
+        self.tally = Tally(rules, pile)
+        for name, dtype in (("lengths", np.int32), ("values", rules.dtype), ("columns", np.int32)):
+            pile(name, dtype)
+
+    def add(self, chunk: Chunk) -> None:
+        """Take a chunk."""
+        self.tally.add(chunk)
+        chunk.drop_zeros()
+        for name in ("lengths", "values", "columns"):
+            self._piles[name].append(getattr(chunk, name))
+
+    def close(self) -> None:
+        """Close all files."""
+        for pile in self._piles.values():
+            pile.close()
+
+    def write(self, folder: Path, dense: bool | None) -> None:
+        """Write the arrays that `open_queries` opens, holding no more than a block of them in memory."""
+        tally = self.tally
+        ptr, query_ids, order = tally.finish()
+        dense = tally.density >= DENSE_FROM if dense is None else dense
+        if dense:
+            check_dense(tally)
+        np.save(folder / "ptr.npy", ptr)
+        np.save(folder / "query_ids.npy", query_ids)
+        rows, entries = tally.rows, self._piles["values"].size
+        ends_type = np.int32 if entries < 2**31 else np.int64
+        with ExitStack() as stack:
+
+            def array(name: str, dtype: Any, *shape: int) -> BinaryIO:
+                file = stack.enter_context((folder / f"{name}.npy").open("wb"))
+                about = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, about)
+                return file
+
+            y = array("y", np.float64, rows)
+            if dense:
+                X = array("X", tally.rules.dtype, rows, tally.width)
+            else:
+                values, indices = array("values", tally.rules.dtype, entries), array("indices", np.int32, entries)
+                indptr, end = array("indptr", ends_type, rows + 1), 0
+                indptr.write(np.zeros(1, dtype=ends_type).data)
+            ids = array("doc_ids", f"U{tally.longest_id}", rows) if tally.longest_id else None
+            row_values = tally.width if dense else tally.written // rows
+            for block in self._blocks(order, step=max(1, _BLOCK // max(1, row_values))):
+                y.write(block.labels.data)
+                if dense:
+                    flat = np.empty(len(block.labels) * tally.width, dtype=tally.rules.dtype)
+                    kernels.fill_rows(flat, tally.width, tally.base, block.values, block.columns, block.lengths)
+                    X.write(flat.data)
+                else:
+                    values.write(block.values.data)
+                    indices.write((block.columns - np.int32(tally.base)).data)
+                    ends = end + np.cumsum(block.lengths, dtype=ends_type)
+                    end = ends[-1]
+                    indptr.write(ends.data)
+                if ids is not None:
+                    ids.write(tally.as_text(block.id_text, block.id_lengths).tobytes())
+        write_header(folder, n_features=tally.width)
+
+    def _blocks(self, order: Ints | None, step: int) -> Iterator[Block]:
+        """Read `step` rows at a time again: as the file had them, or from mapped files in another order."""
+        piles = self._piles
+        if order is None:
+            for pile in piles.values():
+                pile.rewind()
+            for start in range(0, self.tally.rows, step):
+                n = min(step, self.tally.rows - start)
+                labels, lengths = piles["labels"].read(n), piles["lengths"].read(n)
+                entries = int(lengths.sum(dtype=np.int64))
+                id_lengths = piles["id_lengths"].read(n if self.tally.longest_id else 0)
+                id_text = piles["id_text"].read(int(id_lengths.sum(dtype=np.int64)))
+                values, columns = piles["values"].read(entries), piles["columns"].read(entries)
+                yield Block(labels, lengths, values, columns, id_lengths, id_text)
+            return
+        mapped = {name: pile.mapped() for name, pile in piles.items()}
+        ends, id_ends = cumulated(mapped["lengths"]), cumulated(mapped["id_lengths"])
+        for start in range(0, self.tally.rows, step):
+            rows = order[start : start + step]
+            lengths = mapped["lengths"][rows]
+            id_lengths = mapped["id_lengths"][rows] if self.tally.longest_id else mapped["id_lengths"]
+            entries, id_bytes = int(lengths.sum(dtype=np.int64)), int(id_lengths.sum(dtype=np.int64))
+            yield Block(
+                mapped["labels"][rows],
+                lengths,
+                gathered(mapped["values"], ends, rows, entries),
+                gathered(mapped["columns"], ends, rows, entries),
+                id_lengths,
+                gathered(mapped["id_text"], id_ends, rows, id_bytes) if id_bytes else mapped["id_text"][:0],
+            )

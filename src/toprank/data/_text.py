@@ -1,0 +1,222 @@
+"""Text files as people keep them: plain, .gz, .bz2, .xz or .zst, standard input, or a file that is open already."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from .._files import replacing
+from ..errors import InputError
+
+TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
+
+_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
+_FORMAT = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+_STEP = 1 << 13
+
+
+def name_of(path: TextSource) -> str:
+    """Return what an error message calls the file."""
+    if isinstance(path, str | os.PathLike):
+        return "<stdin>" if path == "-" else os.fspath(path)
+    name = getattr(path, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def open_bytes(path: TextSource) -> ByteStream:
+    """Open a file for reading bytes: a file name, `-` for standard input, or an open binary file.
+
+    What is compressed is seen from its first bytes, so standard input may be compressed too. A file that is missing,
+    damaged or cut short raises `InputError` with one line, when it is opened or while it is read. Closing the stream
+    closes only what this function opened.
+
+    >>> with open_bytes(io.BytesIO(gzip.compress(b"1 qid:7\\n"))) as stream:
+    ...     stream.readlines()
+    [b'1 qid:7\\n']
+    """
+    name = name_of(path)
+    if isinstance(path, str | os.PathLike) and path != "-":
+        try:
+            raw: Any = open(path, "rb", buffering=0)  # noqa: SIM115 - the stream that is returned closes it
+        except (OSError, ValueError) as error:
+            raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        return ByteStream(raw, name, owned=True)
+    raw = sys.stdin.buffer if isinstance(path, str) else path
+    if not hasattr(raw, "readinto") or isinstance(raw, io.TextIOBase):
+        raise InputError(f"path must be a file name, '-' or a file opened in binary mode, got {path!r}")
+    return ByteStream(raw, name, owned=False)
+
+
+class ByteStream(io.BufferedReader):
+    """Bytes of a plain or compressed file; trouble while reading is an `InputError` that names the file."""
+
+    def __init__(self, raw: Any, name: str, *, owned: bool) -> None:
+        try:
+            packed = io.BufferedReader(_Unowned(raw) if not owned else raw, 1 << 16)
+            with _named(name):
+                head = packed.peek(8)
+            suffix = next((suffix for suffix, magic in _MAGIC.items() if head.startswith(magic)), None)
+            wanted = Path(name).suffix.lower()
+            if suffix is None and wanted in _MAGIC:
+                raise InputError(f"{name} is no {_FORMAT[wanted]} file, though its name says so")
+            plain = packed if suffix is None else _decompress(suffix, packed)
+        except BaseException:
+            if owned:
+                raw.close()
+            raise
+        super().__init__(_Guarded(plain, packed, name, suffix), 1 << 16)
+        self._packed = packed
+
+    def fraction(self) -> float | None:
+        """How much of a file on disk has been read (of its compressed bytes), or None where that is not known."""
+        try:
+            size = os.fstat(self._packed.fileno()).st_size
+            return min(1.0, self._packed.tell() / size) if size else None
+        except OSError:
+            return None
+
+
+def _decompress(suffix: str, packed: io.BufferedReader) -> Any:
+    if suffix == ".zst":
+        return _zstd().ZstdFile(packed) if sys.version_info >= (3, 14) else _Zstd(packed)
+    openers: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers[suffix](packed)
+
+
+def _zstd() -> Any:
+    """Import the package that knows zstd: Python's own from 3.14 on."""
+    return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "zstandard")
+
+
+class _Zstd(io.RawIOBase):
+    """Frames of zstd, one after the other; the package's own reader ends a file that is cut short without a word."""
+
+    def __init__(self, packed: io.BufferedReader) -> None:
+        self._packed, self._new_frame = packed, _zstd().ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._packed.read(_STEP)
+            if not data and self._frame is not None:
+                raise EOFError("the last frame is not complete")
+            if not data:
+                return 0
+            parts = []
+            while data:
+                self._frame = self._frame or self._new_frame()
+                parts.append(self._frame.decompress(data))
+                data = self._frame.unused_data if self._frame.eof else b""
+                self._frame = None if self._frame.eof else self._frame
+            self._ready = memoryview(b"".join(parts))
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+
+class _Unowned(io.RawIOBase):
+    """The caller's file: read like any other, but never closed."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self._file.readinto(buffer) or 0)
+
+
+class _Guarded(io.RawIOBase):
+    def __init__(self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None) -> None:
+        self._plain, self._packed, self._name, self._packing = plain, packed, name, packing
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _named(self._name, self._packing):
+            return int(self._plain.readinto(buffer))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._plain.close()
+            self._packed.close()
+        super().close()
+
+
+@contextmanager
+def _named(name: str, packing: str | None = None) -> Iterator[None]:
+    """Turn what the decompressors raise into one line that names the file."""
+    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
+    if packing == ".zst":
+        errors += (_zstd().ZstdError,)
+    try:
+        yield
+    except errors as error:
+        raise InputError(_trouble(name, error)) from None
+
+
+def _trouble(name: str, error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{name} cannot be read: {error.strerror}"
+    return f"{name} is damaged or cut short: {error}"
+
+
+@contextmanager
+def create_bytes(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a file for writing bytes, compressed by its suffix; it appears under its name whole or not at all.
+
+    An open binary file is written to as it is, and stays open.
+    """
+    if not isinstance(path, str | os.PathLike):
+        if not hasattr(path, "write") or isinstance(path, io.TextIOBase):
+            raise InputError(f"path must be a file name or a file opened in binary mode, got {path!r}")
+        yield path
+        path.flush()
+        return
+    target = Path(path)
+    try:
+        with _draft(target) as draft, open(draft, "wb") as file, _compress(target.suffix.lower(), file) as packed:
+            yield packed
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def _draft(target: Path) -> AbstractContextManager[Path]:
+    """Choose where to write: beside the target, except that a pipe or a device is written to and never replaced."""
+    return nullcontext(target) if target.is_fifo() or target.is_char_device() else replacing(target)
+
+
+@contextmanager
+def _compress(suffix: str, file: BinaryIO) -> Iterator[BinaryIO]:
+    if suffix not in _MAGIC:
+        yield file
+        return
+    with _packer(suffix, file) as packed:
+        yield packed
+
+
+def _packer(suffix: str, file: BinaryIO) -> Any:
+    if suffix == ".gz":
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)  # no name, no time: the same data is the same file
+    if suffix == ".zst" and sys.version_info >= (3, 14):
+        zstd = _zstd()
+        return zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+    if suffix == ".zst":
+        return _zstd().ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
+    return (bz2.open if suffix == ".bz2" else lzma.open)(file, "wb")

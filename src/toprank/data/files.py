@@ -1,0 +1,96 @@
+"""One way in and one way out for every format: the name of the file says which."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..errors import InputError
+from .dataset import QueryDataset
+
+_TABLES = (".parquet", ".pq", ".csv", ".tsv")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def read(
+    path: str | os.PathLike[str], *, label: str = "label", qid: str = "query", dtype: DTypeLike = np.float32
+) -> QueryDataset:
+    """Read judged queries: LETOR text (plain or compressed, `-` for standard input), Parquet, CSV or a mapped folder.
+
+    `label` and `qid` name the columns of a table; the other formats know their own. `dtype` is what the values of text
+    are stored as; tables and folders keep what they hold.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "train.txt")
+    >>> _ = file.write_text("1 qid:7 1:0.5\\n0 qid:7 1:0.1\\n")
+    >>> read(file)
+    QueryDataset(1 queries, 2 documents, 1 features, float32)
+    """
+    if os.fspath(path) != "-":
+        source = Path(path)
+        if source.is_dir():
+            from .mapped import open_queries
+
+            return open_queries(source)
+        if _kind(source) in _TABLES:
+            from .tables import read_table
+
+            return read_table(source, label=label, qid=qid)
+    from .letor import read_letor
+
+    return read_letor(path, dtype=dtype)
+
+
+def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
+    """Write judged queries: Parquet by its suffix, a mapped folder for a name that ends in `/`, else LETOR text."""
+    name = os.fspath(path)
+    if name == "-":
+        from .letor import write_letor
+
+        write_letor(data, sys.stdout.buffer)
+    elif name.endswith(("/", os.sep)):
+        from .mapped import save_queries
+
+        save_queries(data, name)
+    elif _kind(Path(name)) in (".parquet", ".pq"):
+        from .tables import write_parquet
+
+        write_parquet(data, name)
+    elif _kind(Path(name)) in (".csv", ".tsv"):
+        raise InputError(f"{name}: tables are written as Parquet, name the file .parquet (or .txt for LETOR text)")
+    else:
+        from .letor import write_letor
+
+        write_letor(data, name)
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    label: str = "label",
+    qid: str = "query",
+    dtype: DTypeLike = np.float32,
+) -> None:
+    """Read one format and write another; LETOR text goes to a mapped folder in a stream, whatever its size."""
+    name = os.fspath(target)
+    is_text = not Path(source).is_dir() and _kind(Path(source)) not in _TABLES
+    if is_text and name.endswith(("/", os.sep)):
+        from .letor import stream_letor
+
+        stream_letor(source, name, dtype=dtype)
+    else:
+        write(read(source, label=label, qid=qid, dtype=dtype), target)
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that tells the format, below a suffix of compression."""
+    suffixes: list[Any] = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    return str(suffixes[-1]) if suffixes else ""

@@ -1,0 +1,224 @@
+"""LETOR / SVMlight text: `label qid:id feature:value … #docid = id`, one document a line."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from .._typing import AnyArray
+from ..errors import InputError
+from . import validation
+from ._text import TextSource, create_bytes, name_of, open_bytes
+from .dataset import QueryDataset
+from .mapped import drafting, open_queries
+
+_BLOCK_VALUES = 1 << 15
+
+
+def read_letor(
+    path: TextSource,
+    *,
+    dense: bool | None = None,
+    dtype: npt.DTypeLike = np.float32,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    threads: int | None = None,
+) -> QueryDataset:
+    """Read judged queries from LETOR / SVMlight text.
+
+    A line is `label [qid:id] [feature:value …] [#comment]`, with blanks or tabs between its parts. Labels and values
+    are decimal numbers; each value is the double nearest to its text, rounded once more to `dtype` if that is float32.
+    Indices may come in any order but none twice; what a line does not write is 0. Lines without a label (blank, or
+    only a comment) do not count. Without `qid:` the file is one list. Query ids are integers, or text if one of them
+    is not an integer of 64 bits. Rows of a query that do not stand together are brought together; `data.order` tells
+    where they were. A comment `#docid = ID …`, or one of a single word, gives the document's id; others are ignored.
+
+    `path` is a file name, `-` for standard input, or an open binary file; `.gz`, `.bz2`, `.xz` and `.zst` are unpacked.
+    `dense` asks for a dense or a CSR matrix; None takes CSR if the file writes less than a quarter of all cells.
+    `n_features` sets the width of X, else the largest index does. `zero_based` says whether the first feature has index
+    0; None finds out by looking for a 0. `threads` is the number of threads (None: one per core, at most 8); it never
+    changes the result.
+
+    >>> import io
+    >>> text = b"2 qid:1 1:0.5 2:3 #docid = a\\n0 qid:1 2:1.5 #docid = b\\n1 qid:7 1:1\\n"
+    >>> data = read_letor(io.BytesIO(text))
+    >>> data.X.tolist(), data.y.tolist(), data.query_ids.tolist(), data.doc_ids.tolist()
+    ([[0.5, 3.0], [0.0, 1.5], [1.0, 0.0]], [2.0, 0.0, 1.0], [1, 7], ['a', 'b', ''])
+    >>> read_letor(io.BytesIO(b"1 qid:1 1:0.5\\n0 qid:1 1=0.5\\n"))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.ParseError: <stream>:2:9: expected feature:value, found '1=0.5'
+    """
+    return _read(path, dense, dtype, n_features, zero_based, threads)
+
+
+def _read(
+    path: TextSource,
+    dense: bool | None,
+    dtype: npt.DTypeLike,
+    n_features: int | None,
+    zero_based: bool | None,
+    threads: int | None,
+    **chunk_size: int,
+) -> QueryDataset:
+    from ._letor_reader import read_chunks
+    from ._letor_store import MemoryRows, Tally
+    from ._piles import MemoryPile
+
+    rules = _rules(path, dense, dtype, n_features, zero_based)
+    tally = Tally(rules, lambda _, dtype: MemoryPile(dtype))
+    rows = MemoryRows(tally, dense)
+
+    def add(chunk: Any) -> None:
+        tally.add(chunk)
+        rows.add(chunk)
+
+    try:
+        with open_bytes(path) as stream:
+            read_chunks(stream, rules, add, threads=_count_threads(threads), **chunk_size)
+        ptr, query_ids, order = tally.finish()
+        X, y, doc_ids = rows.finish(order), tally.labels.take(), tally.doc_ids()
+    except MemoryError:
+        raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
+    if order is not None:
+        y = y[order]
+        doc_ids = None if doc_ids is None else doc_ids[order]
+    return QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
+
+
+def stream_letor(
+    path: TextSource,
+    folder: str | os.PathLike[str],
+    *,
+    dense: bool | None = None,
+    dtype: npt.DTypeLike = np.float32,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    threads: int | None = None,
+) -> QueryDataset:
+    """Read LETOR text of any size into a folder of mapped arrays, and open it with `open_queries`.
+
+    Takes what `read_letor` takes and gives the same data. Memory holds some MB and the query ids, whatever the size of
+    the file (and one number per row if the rows of a query do not stand together). The folder must be new and appears
+    when it is whole; meanwhile a draft beside it takes up to three times its room.
+
+    >>> import io, tempfile
+    >>> from pathlib import Path
+    >>> data = stream_letor(io.BytesIO(b"1 qid:3 1:0.5\\n0 qid:3 1:0.25\\n"), Path(tempfile.mkdtemp()) / "queries")
+    >>> data.X.tolist(), data.query_ids.tolist()
+    ([[0.5], [0.25]], [3])
+    """
+    from ._letor_disk import DiskRows
+    from ._letor_reader import read_chunks
+
+    rules = _rules(path, dense, dtype, n_features, zero_based)
+    with open_bytes(path) as stream, drafting(folder) as draft:
+        raw = draft / "raw"
+        raw.mkdir()
+        rows = DiskRows(rules, raw)
+        try:
+            read_chunks(stream, rules, rows.add, threads=_count_threads(threads))
+            rows.write(draft, dense)
+        finally:
+            rows.close()
+        for file in raw.iterdir():
+            file.unlink()
+        raw.rmdir()
+    return open_queries(folder)
+
+
+def _rules(path: TextSource, dense: Any, dtype: Any, n_features: Any, zero_based: Any) -> Any:
+    from ._letor_chunk import Rules
+
+    validation.check_choice((None, True, False), dense=dense, zero_based=zero_based)
+    if n_features is not None:
+        validation.check_count(n_features=n_features)
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        chosen = np.dtype(object)
+    if chosen not in (np.float32, np.float64):
+        raise InputError(f"dtype must be float32 or float64, got {dtype!r}")
+    return Rules(name_of(path), chosen, n_features, None if zero_based is None else bool(zero_based))
+
+
+def _count_threads(threads: int | None) -> int:
+    if threads is None:
+        return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    validation.check_count(threads=threads)
+    return threads
+
+
+def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write judged queries as LETOR text, compressed by the suffix of the name; the file appears whole or not at all.
+
+    Numbers are the shortest that read back as the same bits, indices count from 1, document ids become `#docid = ID`.
+    Dense data write every feature; sparse data only those that are not 0 (and the last one on the first line, so
+    that the width is kept). `read_letor` with the same `dense` and `dtype` gives the same data again.
+
+    >>> import io
+    >>> out = io.BytesIO()
+    >>> write_letor(QueryDataset.from_arrays([[0.1, 2.0]], [1], qid=[7], doc_ids=["d9"]), out)
+    >>> out.getvalue()
+    b'1 qid:7 1:0.1 2:2 #docid = d9\\n'
+    """
+    from ._letor_chunk import power_table
+    from ._letor_kernels import format_rows
+
+    X: Any = data.X
+    names, name_ends = _encode(_whole(data.query_ids), "query id", "#")
+    ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
+    query = np.repeat(np.arange(data.n_queries), data.lengths)
+    row_values = X.nnz / max(1, data.n_docs) if data.is_sparse else data.n_features
+    step = max(1, int(_BLOCK_VALUES / max(1, row_values)))
+    with create_bytes(path) as file:
+        for start in range(0, data.n_docs, step):
+            rows = slice(start, start + step)
+            values, columns, ends = _entries(X, rows)
+            if data.doc_ids is not None:
+                ids, id_ends = _encode(data.doc_ids[rows], "document id", "")
+            # No number takes more than 24 bytes, no index more than 10, the words of a line 16.
+            room = (
+                40 * (len(values) + 1)
+                + 80 * len(ends)
+                + len(ids)
+                + len(ends) * int(np.diff(name_ends, prepend=0).max())
+            )
+            out = np.empty(room, dtype=np.uint8)
+            last_column = data.n_features - 1 if data.is_sparse and start == 0 else -1
+            block = (values, columns, ends, last_column, query[rows], names, name_ends, ids, id_ends)
+            file.write(out[: format_rows(out, data.y[rows], *block, *power_table())].data)
+
+
+def _entries(X: Any, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return values, columns and the end of each row; no columns at all for dense rows."""
+    if not validation.is_sparse(X):
+        block = X[rows]
+        return block.reshape(-1), np.empty(0, dtype=np.int32), np.arange(1, len(block) + 1) * X.shape[1]
+    ends = X.indptr[rows.start : rows.stop + 1]
+    entries = slice(ends[0], ends[-1])
+    return X.data[entries], X.indices[entries], ends[1:] - ends[0]
+
+
+def _whole(ids: AnyArray) -> AnyArray:
+    """Write float ids that are whole numbers as such."""
+    return ids.astype(np.int64) if ids.dtype.kind == "f" and (ids == np.trunc(ids)).all() else ids
+
+
+def _encode(ids: AnyArray, what: str, forbidden: str) -> tuple[AnyArray, AnyArray]:
+    """Return ids as UTF-8, one behind the other, and where each ends; refuse what a reader would cut or split."""
+    try:
+        parts = [part if isinstance(part, bytes) else str(part).encode() for part in ids.tolist()]
+        joined = b"".join(parts)
+        joined.decode()
+    except UnicodeError as error:
+        raise InputError(f"a {what} must be text: {error}") from None
+    bad = f" \t\r\n\0{forbidden}".encode()
+    if any(byte in joined for byte in bad) or (forbidden and b"" in parts):
+        first = next(part for part in parts if (forbidden and not part) or any(byte in part for byte in bad))
+        raise InputError(f"a {what} cannot be empty or hold blanks in LETOR text, got {first.decode()!r}")
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return np.frombuffer(joined, dtype=np.uint8), ends

@@ -1,0 +1,227 @@
+"""Judged queries from tables: Parquet, CSV, pandas, polars and Arrow, one row per document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray, Ints, Matrix
+from ..errors import InputError
+from . import validation
+from ._columns import METADATA, Column, open_columns, require_pyarrow
+from ._text import create_bytes
+from .dataset import QueryDataset
+
+_BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
+"""X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
+
+
+def read_table(
+    source: Any,
+    label: str = "label",
+    qid: str | None = "query",
+    *,
+    doc_id: str | None = None,
+    query_weight: str | None = None,
+    features: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    missing: validation.Missing = "error",
+) -> QueryDataset:
+    """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
+
+    `label`, `qid`, `doc_id` and `query_weight` name columns; `qid=None` means that all rows are one list, and a weight
+    must be the same in all rows of its query. The features are the columns of `features`, or else all remaining ones
+    but those of `exclude`. X is float32 if every feature is, else float64, and is assembled once, already grouped by
+    query. CSV may be compressed (.gz, .bz2, .xz, .zst); Parquet files of `write_parquet` also say which columns hold
+    document ids and weights.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "train.csv")
+    ...     _ = path.write_text("query,label,bm25,age\\nq1,1,2.5,10\\nq2,0,1.5,20\\nq1,0,0.5,30\\n")
+    ...     data = read_table(path)
+    >>> data.feature_names, data.query_ids.tolist(), data.X.tolist()
+    (('bm25', 'age'), ['q1', 'q2'], [[2.5, 10.0], [0.5, 30.0], [1.5, 20.0]])
+    """
+    columns, stored = open_columns(source)
+    doc_id = stored.get("doc_id") if doc_id is None else doc_id
+    query_weight = stored.get("query_weight") if query_weight is None else query_weight
+    roles = [name for name in (label, qid, doc_id, query_weight) if name is not None]
+    for name in (*roles, *(features or ()), *exclude):
+        _find(columns, name)
+    if features is None:
+        features = [name for name in columns if name not in roles and name not in exclude]
+    chosen = [_feature(columns[name]) for name in features]
+    if not chosen:
+        raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
+    labels = _number(columns[label])
+    if not len(labels):
+        raise InputError("the table is empty: at least one row (a document) is required")
+    ids = None if qid is None else _text(_complete(columns[qid]))
+    ptr, query_ids, order = validation.group_rows(ids, len(labels))
+    data = QueryDataset.from_arrays(
+        _assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
+        _grouped(labels, order),
+        np.repeat(query_ids, np.diff(ptr)),
+        feature_names=features if stored.get("named", True) else None,
+        doc_ids=None if doc_id is None else _grouped(_text(_complete(columns[doc_id])), order),
+        query_weight=None
+        if query_weight is None
+        else _per_query(_number(columns[query_weight]), ptr, order, query_weight),
+    )
+    return data if order is None else replace(data, order=order)
+
+
+def write_parquet(data: QueryDataset, path: str | Path) -> Path:
+    """Write a data set as a Parquet table that `read_table` reads back the same; the file appears whole or not at all.
+
+    Columns: `query`, `label`, then `doc_id` and `query_weight` if there are any, then the features (`f1`, `f2`, … where
+    they have no names). Other programs can read the file; the roles of the columns are in its metadata.
+
+    >>> import tempfile
+    >>> data = QueryDataset.from_arrays(np.ones((2, 3), dtype=np.float32), [0, 1], qid=["a", "a"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(read_table(write_parquet(data, Path(folder, "data.parquet"))))
+    QueryDataset(1 queries, 2 documents, 3 features, float32)
+    """
+    pa, pq = require_pyarrow("writing Parquet"), require_pyarrow("writing Parquet", "pyarrow.parquet")
+    target = Path(path)
+    names = data.feature_names or tuple(f"f{j}" for j in range(1, data.n_features + 1))
+    roles: dict[str, AnyArray] = {"query": data.qid, "label": data.y}
+    if data.doc_ids is not None:
+        roles["doc_id"] = data.doc_ids
+    if data.query_weight is not None:
+        roles["query_weight"] = np.repeat(data.query_weight, data.lengths)
+    clash = next((name for name in names if name in roles), None)
+    if clash is not None:
+        raise InputError(f"a feature is called {clash!r}, a name the table needs for itself: rename the feature")
+    about: dict[str, Any] = {"named": data.feature_names is not None, "sparse": data.is_sparse}
+    about |= {role: role for role in ("doc_id", "query_weight") if role in roles}
+    try:
+        arrays = {name: pa.array(values) for name, values in roles.items()}
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"query and document ids must be all text or all numbers: {error}") from None
+    value = pa.from_numpy_dtype(data.X.dtype)
+    fields = [*((name, array.type) for name, array in arrays.items()), *((name, value) for name in names)]
+    schema = pa.schema(fields, metadata={METADATA: json.dumps(about).encode()})
+    step = max(1, (1 << 24) // len(fields))
+    with create_bytes(target) as file, pq.ParquetWriter(file, schema) as writer:
+        for a in range(0, data.n_docs, step):
+            rows = data.X[a : a + step]
+            block = (rows.toarray() if data.is_sparse else rows).T
+            parts = [array.slice(a, step) for array in arrays.values()]
+            parts += [pa.array(np.ascontiguousarray(column)) for column in block]
+            writer.write_table(pa.Table.from_arrays(parts, schema=schema))
+    return target
+
+
+def _find(columns: dict[str, Column], name: str) -> None:
+    if name in columns:
+        return
+    near = get_close_matches(name, columns, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"the columns are {', '.join(map(repr, list(columns)[:20]))}"
+    raise InputError(f"the table has no column {name!r}: {hint}")
+
+
+def _feature(column: Column) -> Column:
+    if not column.numeric:
+        raise InputError(
+            f"column {column.name!r} ({column.kind}) is not numeric, so it cannot be a feature: "
+            f"leave it out with exclude=[{column.name!r}], or name it as doc_id"
+        )
+    return column
+
+
+def _complete(column: Column) -> AnyArray:
+    """Return the values of a column in which no cell may be empty."""
+    empty = np.asarray(column.missing(), dtype=bool)
+    if empty.any():
+        raise InputError(f"column {column.name!r} is empty in row {int(empty.argmax())}: every row needs a value")
+    return np.asarray(column.values())
+
+
+def _number(column: Column) -> AnyArray:
+    if not column.numeric:
+        raise InputError(f"column {column.name!r} must hold numbers, it holds {column.kind}")
+    return _complete(column).astype(np.float64)
+
+
+def _text(values: AnyArray) -> AnyArray:
+    """Return ids of text as numpy text, whatever the table keeps them in."""
+    return values.astype(str) if values.dtype == object else values
+
+
+def _grouped(values: AnyArray, order: Ints | None) -> AnyArray:
+    return values if order is None else values[order]
+
+
+def _per_query(values: AnyArray, ptr: Ints, order: Ints | None, name: str) -> AnyArray:
+    rows = _grouped(values, order)
+    first = rows[ptr[:-1]]
+    uneven = rows != np.repeat(first, np.diff(ptr))
+    if uneven.any():
+        at = int(uneven.argmax())
+        raise InputError(
+            f"column {name!r} must be the same in all rows of a query: row {at if order is None else order[at]} differs"
+        )
+    return first
+
+
+def _assemble(
+    columns: list[Column], n_rows: int, order: Ints | None, missing: validation.Missing, *, sparse: bool
+) -> Matrix:
+    """Copy the columns into one C-order array with rows grouped by query: the only copy of X."""
+    dtype = np.float32 if all(column.kind.lower() == "float32" for column in columns) else np.float64
+    if sparse:
+        return _assemble_csr(columns, n_rows, order, missing, dtype)
+    X = np.empty((n_rows, len(columns)), dtype=dtype)
+    for start in range(0, len(columns), _BLOCK_COLUMNS):
+        block = [_finite(column, missing) for column in columns[start : start + _BLOCK_COLUMNS]]
+        for a in range(0, n_rows, _BLOCK_ROWS):
+            rows = slice(a, a + _BLOCK_ROWS) if order is None else order[a : a + _BLOCK_ROWS]
+            for j, values in enumerate(block, start):
+                X[a : a + _BLOCK_ROWS, j] = values[rows]
+    return X
+
+
+def _assemble_csr(
+    columns: list[Column], n_rows: int, order: Ints | None, missing: validation.Missing, dtype: type
+) -> Matrix:
+    from scipy.sparse import csc_array
+
+    dense = (_grouped(_finite(column, missing), order) for column in columns)
+    stored: list[tuple[AnyArray, AnyArray]] = [
+        (rows := np.flatnonzero(values), values[rows].astype(dtype)) for values in dense
+    ]
+    indptr = np.concatenate(([0], np.cumsum([len(rows) for rows, _ in stored])))
+    indices, values = np.concatenate([rows for rows, _ in stored]), np.concatenate([values for _, values in stored])
+    return csc_array((values, indices, indptr), shape=(n_rows, len(columns))).tocsr()
+
+
+def _finite(column: Column, missing: validation.Missing) -> AnyArray:
+    """Return the numbers of a feature; what is not finite is named by column and row."""
+    values = np.asarray(column.values())
+    if values.dtype.kind not in "iufb":  # decimals, or numbers that a frame keeps as objects
+        values = values.astype(np.float64)
+    if values.dtype.kind != "f":
+        return values
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return values
+    if missing == "zero":
+        bad = np.isinf(values)
+    if bad.any():
+        row = int(bad.argmax())
+        what, remedy = (
+            ("infinite", "clip or drop it")
+            if np.isinf(values[row])
+            else ("empty", 'fill it in, or pass missing="zero"')
+        )
+        raise InputError(f"column {column.name!r} is {what} in row {row}: {remedy}")
+    return np.where(np.isnan(values), 0, values)

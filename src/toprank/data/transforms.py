@@ -1,0 +1,162 @@
+"""Features made comparable: per-query normalisation and the signed logarithm, as scikit-learn transformers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from .._typing import AnyArray, ArrayLike, Matrix
+from ..errors import InputError
+from . import validation
+from .dataset import QueryDataset
+
+Method = Literal["minmax", "standard"]
+
+
+class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """x ← (x − min) / (max − min) over the documents of one query, per feature: LETOR's normalisation.
+
+    `method="standard"` gives (x − mean) / deviation instead. A feature that is constant within a query becomes 0. Rows
+    may come in any order of queries and return in the caller's. A sparse X stays sparse under `"minmax"` (absent values
+    are zeros, and must remain zeros); `"standard"` would fill it and refuses.
+
+    `qid` says which rows belong together. In a pipeline switch on routing, and qid reaches every step that wants it:
+
+    >>> import sklearn
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y, qid = np.array([[1.0], [3.0], [10.0], [30.0], [20.0]]), [0, 1, 0, 1, 0], [7, 7, 8, 8, 8]
+    >>> QueryNormalizer().fit_transform(X, qid=qid).T
+    array([[0. , 1. , 0. , 1. , 0.5]])
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     pipe = make_pipeline(QueryNormalizer(), Ridge()).fit(X, y, qid=qid)
+    ...     pipe.predict(X, qid=qid).shape
+    (5,)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
+
+    n_queries_in_: int
+
+    def __init__(self, method: Method = "minmax", *, missing: validation.Missing = "error") -> None:
+        self.method = method
+        self.missing = missing
+
+    def fit(self, X: Any, y: object = None, qid: ArrayLike | None = None) -> Self:
+        """Note the features and whether there is more than one query; nothing is learned from the values."""
+        matrix = self._checked(X, reset=True)
+        self.n_queries_in_ = len(validation.group_rows(qid, matrix.shape[0])[1])
+        return self
+
+    def transform(self, X: Any, qid: ArrayLike | None = None) -> Matrix:
+        """Return X normalised within each query; without qid all rows are one list."""
+        if qid is None and getattr(self, "n_queries_in_", 1) > 1:
+            raise InputError(
+                f"transform needs qid: this QueryNormalizer was fitted on {self.n_queries_in_} queries, and without qid"
+                " all rows would count as one list (in a pipeline: sklearn.set_config(enable_metadata_routing=True))"
+            )
+        matrix = self._checked(X, reset=False)
+        ptr, query_ids, order = validation.group_rows(qid, matrix.shape[0])
+        rows = np.arange(matrix.shape[0]) if order is None else order
+        return self._scaled(matrix, ptr, rows, query_ids)
+
+    def fit_transform(self, X: Any, y: object = None, qid: ArrayLike | None = None) -> Matrix:
+        """Return X normalised within each query."""
+        return self.fit(X, y, qid=qid).transform(X, qid=qid)
+
+    def transform_queries(self, data: QueryDataset) -> QueryDataset:
+        """Return the data set with normalised features."""
+        scaled = self._scaled(self._usable(data.X), data.ptr, np.arange(data.n_docs), data.query_ids)
+        return data.with_X(scaled, data.feature_names)
+
+    def _checked(self, X: Any, *, reset: bool) -> Matrix:
+        return self._usable(_matrix(self, X, reset=reset))
+
+    def _usable(self, X: Matrix) -> Matrix:
+        validation.check_choice(get_args(Method), method=self.method)
+        if self.method == "standard" and validation.is_sparse(X):
+            raise InputError(
+                'method="standard" moves zeros, which would fill a sparse X: use method="minmax" or pass X.toarray()'
+            )
+        return X
+
+    def _scaled(self, X: Matrix, ptr: AnyArray, rows: AnyArray, query_ids: AnyArray) -> Matrix:
+        from . import _transform_kernels as kernels
+
+        if not validation.is_sparse(X):
+            out = np.empty_like(X)
+            (kernels.min_max if self.method == "minmax" else kernels.standard)(X, ptr, rows, out)
+            return out
+        values = np.empty_like(X.data)
+        query, column = kernels.min_max_csr(X.data, X.indices, X.indptr, X.shape[1], ptr, rows, values)
+        if query >= 0:
+            raise InputError(
+                f"query {query_ids[query]}: column {column} has values below 0 beside absent ones, so zeros would not "
+                "stay 0 and X not sparse: pass X.toarray()"
+            )
+        return _like(X, values)
+
+    def __sklearn_tags__(self) -> Tags:
+        return _tags(self, super().__sklearn_tags__(), sparse=self.method == "minmax")
+
+
+class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """x ← sign(x) · log(1 + |x|): tames counts and other heavy tails, keeps signs, zeros and sparsity.
+
+    >>> SignedLog().fit_transform([[0.0, np.e - 1, 1 - np.e]])
+    array([[ 0.,  1., -1.]])
+    """
+
+    def __init__(self, *, missing: validation.Missing = "error") -> None:
+        self.missing = missing
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Note the features; nothing is learned from the values."""
+        _matrix(self, X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> Matrix:
+        """Return the signed logarithm of every value."""
+        return self._logs(_matrix(self, X, reset=False))
+
+    def transform_queries(self, data: QueryDataset) -> QueryDataset:
+        """Return the data set with the logarithms of its features."""
+        return data.with_X(self._logs(data.X), data.feature_names)
+
+    def _logs(self, X: Matrix) -> Matrix:
+        if validation.is_sparse(X):
+            return _like(X, self._logs(X.data))
+        out = np.abs(X)
+        return np.copysign(np.log1p(out, out=out), X, out=out)
+
+    def __sklearn_tags__(self) -> Tags:
+        return _tags(self, super().__sklearn_tags__(), sparse=True)
+
+
+def _matrix(transformer: Any, X: Any, *, reset: bool) -> Matrix:
+    """Check X and compare its features with those of fit (or note them)."""
+    matrix = validation.as_matrix(X, feature_names=getattr(X, "columns", None), missing=transformer.missing)
+    if 0 in matrix.shape:
+        what = "sample" if matrix.shape[0] == 0 else "feature"
+        raise InputError(f"X has 0 {what}(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+    validate_data(transformer, X, reset=reset, skip_check_array=True)
+    return matrix
+
+
+def _like(X: Matrix, values: AnyArray) -> Matrix:
+    """Return CSR with other values at the same places."""
+    return type(X)((values, X.indices, X.indptr), shape=X.shape)
+
+
+def _tags(transformer: Any, tags: Tags, *, sparse: bool) -> Tags:
+    tags.input_tags.sparse = sparse
+    tags.input_tags.allow_nan = transformer.missing == "zero"
+    tags.requires_fit = False
+    if tags.transformer_tags is not None:
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    return tags

@@ -1,0 +1,290 @@
+"""TREC files: runs (`query Q0 document rank score tag`) and judgements, the qrels (`query 0 document grade`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Floats, Ints
+from ..errors import InputError, ParseError
+from . import validation
+from ._text import TextSource, create_bytes, name_of, open_bytes
+from .dataset import QueryDataset
+
+_RUN = "query Q0 document rank score tag"
+_QRELS = "query iteration document grade"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Documents with scores, one row each, for any number of queries.
+
+    >>> run = Run.of({"q1": {"d1": 0.5, "d2": 0.75}})
+    >>> run.doc_ids.tolist(), run.scores.tolist(), run.rank.tolist()
+    (['d1', 'd2'], [0.5, 0.75], [2, 1])
+    """
+
+    qid: AnyArray
+    doc_ids: AnyArray
+    scores: Floats
+
+    def __post_init__(self) -> None:
+        _check_lengths(self.qid, self.doc_ids, self.scores)
+
+    @classmethod
+    def of(cls, scores: Mapping[str, Mapping[str, float]]) -> Run:
+        """Make a run from scores by query and document."""
+        qid, doc_ids, values = _flat(scores)
+        return cls(qid, doc_ids, validation.as_scores(values))
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Each row's place in its query, 1 for the highest score; ties keep the order of the rows."""
+        code = codes(self.qid)
+        order = np.lexsort((-self.scores, code))
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
+        return places
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """Documents with grades, one row each, for any number of queries; a grade below 0 means not judged.
+
+    >>> Qrels.of({"q1": {"d1": 2, "d2": 0}}).grades.tolist()
+    [2, 0]
+    """
+
+    qid: AnyArray
+    doc_ids: AnyArray
+    grades: Ints
+
+    def __post_init__(self) -> None:
+        _check_lengths(self.qid, self.doc_ids, self.grades)
+
+    @classmethod
+    def of(cls, grades: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Make judgements from grades by query and document."""
+        qid, doc_ids, values = _flat(grades)
+        return cls(qid, doc_ids, _whole(values))
+
+
+def read_run(path: TextSource) -> Run:
+    """Read a TREC run, plain or compressed; the scores decide, the ranks in the file do not (as in trec_eval).
+
+    >>> import io
+    >>> read_run(io.BytesIO(b"1 Q0 d7 1 3.5 mine\\n1 Q0 d2 2 1.25 mine\\n")).scores.tolist()
+    [3.5, 1.25]
+    """
+    table = _Words.read(path, _RUN)
+    scores = table.numbers(4, np.float64, "a score is a number")
+    if np.isnan(scores).any():
+        raise table.cell_error(int(np.isnan(scores).argmax()), 4, "a score is a number")
+    return Run(*table.ids(), scores)
+
+
+def read_qrels(path: TextSource) -> Qrels:
+    """Read TREC judgements, plain or compressed.
+
+    >>> import io
+    >>> read_qrels(io.BytesIO(b"1 0 d7 2\\n1 0 d2 0\\n")).grades.tolist()
+    [2, 0]
+    """
+    table = _Words.read(path, _QRELS)
+    grades = table.numbers(3, np.int64, "a grade is a whole number")
+    return Qrels(*table.ids(), grades)
+
+
+def write_run(run: Run, path: str | os.PathLike[str], *, tag: str = "toprank") -> None:
+    """Write a TREC run, best documents first; compressed by its suffix, `-` is standard output.
+
+    >>> write_run(Run.of({"q1": {"d1": 0.5, "d2": 0.75}}), "-")
+    q1 Q0 d2 1 0.75 toprank
+    q1 Q0 d1 2 0.5 toprank
+    """
+    order = np.lexsort((run.rank, codes(run.qid)))
+    (label,) = _words("tag", np.array([tag]))
+    qid, doc_ids = _words("query ids", run.qid[order]), _words("document ids", run.doc_ids[order])
+    rows = zip(qid, doc_ids, run.rank[order].tolist(), run.scores[order].tolist(), strict=True)
+    _write(path, (f"{q} Q0 {d} {r} {s!r} {label}\n" for q, d, r, s in rows))
+
+
+def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
+    """Write TREC judgements in the order of the rows; compressed by its suffix, `-` is standard output.
+
+    >>> write_qrels(Qrels.of({"q1": {"d1": 2}}), "-")
+    q1 0 d1 2
+    """
+    rows = zip(
+        _words("query ids", qrels.qid), _words("document ids", qrels.doc_ids), qrels.grades.tolist(), strict=True
+    )
+    _write(path, (f"{q} 0 {d} {g}\n" for q, d, g in rows))
+
+
+def run_of(data: QueryDataset, scores: ArrayLike) -> Run:
+    """Return the documents of a data set as a run, best first; without document ids the row numbers (from 1) stand in.
+
+    >>> run = run_of(QueryDataset.from_arrays(np.zeros((3, 1)), [0, 1, 2], [7, 7, 8]), [0.5, 0.75, 0.25])
+    >>> list(zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist()))
+    [('7', '2', 1), ('7', '1', 2), ('8', '3', 1)]
+    """
+    values = validation.as_scores(scores, data.n_docs)
+    query = np.repeat(np.arange(data.n_queries), data.lengths)
+    order = np.lexsort((-values, query))
+    return Run(data.qid.astype(str)[order], _doc_ids(data)[order], values[order])
+
+
+def qrels_of(data: QueryDataset) -> Qrels:
+    """Return the grades of a data set as judgements.
+
+    >>> qrels_of(QueryDataset.from_arrays(np.zeros((2, 1)), [0, 2], doc_ids=["a", "b"])).grades.tolist()
+    [0, 2]
+    """
+    return Qrels(data.qid.astype(str), _doc_ids(data), _whole(data.y))
+
+
+def _check_lengths(*columns: AnyArray) -> None:
+    if len({len(column) for column in columns}) > 1:
+        raise InputError(f"one query, document and value per row, got {', '.join(str(len(c)) for c in columns)}")
+
+
+def _doc_ids(data: QueryDataset) -> AnyArray:
+    if data.doc_ids is not None:
+        return data.doc_ids.astype(str)
+    rows = np.arange(data.n_docs) if data.order is None else data.order
+    return (rows + 1).astype(str)
+
+
+def _whole(grades: ArrayLike) -> Ints:
+    values = validation.as_labels(grades)
+    broken = values != np.rint(values)
+    if broken.any():
+        raise InputError(f"qrels hold whole grades: row {int(broken.argmax())} is {values[broken.argmax()]:g}")
+    return values.astype(np.int64)
+
+
+def _flat(table: Mapping[str, Mapping[str, float]]) -> tuple[AnyArray, AnyArray, list[float]]:
+    rows = [(str(q), str(d), value) for q, docs in table.items() for d, value in docs.items()]
+    return np.array([q for q, _, _ in rows]), np.array([d for _, d, _ in rows]), [value for *_, value in rows]
+
+
+def codes(ids: AnyArray) -> Ints:
+    """Number distinct ids 0, 1, … by first appearance.
+
+    >>> codes(np.array(["b", "a", "b"])).tolist()
+    [0, 1, 0]
+    """
+    number: defaultdict[str, int] = defaultdict(count().__next__)
+    return np.fromiter(map(number.__getitem__, ids.tolist()), dtype=np.int64, count=len(ids))
+
+
+def _words(what: str, ids: AnyArray) -> list[str]:
+    """Return ids that can stand between blanks."""
+    words = [str(i) for i in ids.tolist()]
+    if not all(words) or re.search(r"\s", "".join(words)):
+        broken = next(word for word in words if len(word.split()) != 1 or word != word.strip())
+        raise InputError(f"{what} in TREC files are single words, got {broken!r}")
+    return words
+
+
+def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
+    if path == "-":
+        sys.stdout.writelines(lines)
+        return
+    with create_bytes(path) as file:
+        file.writelines(line.encode() for line in lines)
+
+
+_BLANK = np.zeros(256, dtype=bool)
+_BLANK[list(b" \t\n\r\v\f")] = True
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A file whose lines hold the same number of words, and where each word stands."""
+
+    file: str
+    data: bytes
+    starts: Ints
+    """Offset of each word."""
+    columns: list[list[bytes]]
+
+    @classmethod
+    def read(cls, path: TextSource, layout: str) -> _Words:
+        width = len(layout.split())
+        with open_bytes(path) as stream:
+            data = stream.read()
+        letters = np.frombuffer(data, dtype=np.uint8)
+        blank = _BLANK[letters]
+        starts = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
+        per_line = np.diff(np.searchsorted(starts, np.flatnonzero(letters == ord("\n"))), prepend=0)
+        per_line = np.append(per_line, len(starts) - per_line.sum())
+        wrong = (per_line != width) & (per_line != 0)
+        words = data.split()
+        table = cls(name_of(path), data, starts, [words[k::width] for k in range(width)])
+        if wrong.any():
+            line = int(wrong.argmax())
+            message = f"expected {width} words ({layout}), got {per_line[line]}"
+            raise table.error(int(per_line[:line].sum()), message, until=b"\n")
+        return table
+
+    def error(self, word: int, message: str, *, until: bytes | None = None) -> ParseError:
+        """Return an error that names the place of a word and shows it (or the rest of its line)."""
+        start = int(self.starts[word])
+        text = self.data[start : start + 1000].split(until, 1)[0].decode(errors="replace")
+        line, column = self.data.count(b"\n", 0, start) + 1, start - self.data.rfind(b"\n", 0, start)
+        return ParseError(message, file=self.file, line=line, column=column, text=text)
+
+    def cell_error(self, row: int, column: int, message: str) -> ParseError:
+        """Return an error that names the place of a word by its row and column."""
+        return self.error(row * len(self.columns) + column, message)
+
+    def numbers(self, column: int, dtype: type, what: str) -> AnyArray:
+        """Return a column of numbers."""
+        words = self.columns[column]
+        with suppress(ValueError):
+            return np.array(words, dtype=bytes).astype(dtype)
+        raise self.cell_error(next(i for i, word in enumerate(words) if not _reads_as(word, dtype)), column, what)
+
+    def ids(self) -> tuple[AnyArray, AnyArray]:
+        """Return query and document ids; a document may stand only once under a query."""
+        qid, doc_ids = self._decoded(0), self._decoded(2)
+        again = repeated(qid, doc_ids)
+        if again is not None:
+            raise self.cell_error(again, 2, f"this document stands twice under query {qid[again]}")
+        return qid, doc_ids
+
+    def _decoded(self, column: int) -> AnyArray:
+        words = self.columns[column]
+        with suppress(UnicodeDecodeError):
+            return np.array([word.decode() for word in words], dtype=str)
+        row = next(i for i, word in enumerate(words) if word.decode(errors="replace").encode() != word)
+        raise self.cell_error(row, column, "ids are UTF-8 text")
+
+
+def repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
+    """Return the first row whose document stood under the same query before."""
+    pairs = codes(qid) * (len(qid) + 1) + codes(doc_ids)
+    _, first = np.unique(pairs, return_index=True)
+    if len(first) == len(pairs):
+        return None
+    fresh = np.zeros(len(pairs), dtype=bool)
+    fresh[first] = True
+    return int(fresh.argmin())
+
+
+def _reads_as(word: bytes, dtype: type) -> bool:
+    with suppress(ValueError):
+        np.array([word]).astype(dtype)
+        return True
+    return False

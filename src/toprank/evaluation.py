@@ -1,0 +1,233 @@
+"""How good a ranking is: values per query first, means derived from them, the convention named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from ._tables import Table
+from ._typing import AnyArray, ArrayLike, Floats
+from .data import blocks, validation
+from .data.dataset import QueryDataset
+from .errors import InputError
+from .measures.base import Measure, mean_value
+from .measures.base import measure as parse
+from .measures.plan import Plan
+from .measures.presets import relevant_above
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+T = TypeVar("T")
+
+BLOCK_DOCS = 1 << 16
+"""Documents measured at a time where an executor shares the work."""
+
+
+@runtime_checkable
+class QueryScorer(Protocol):
+    """A model that scores a data set and checks its features by name: every ranker of ours."""
+
+    def predict_queries(self, data: QueryDataset) -> Floats:
+        """Return one score per document."""
+
+
+@runtime_checkable
+class RowScorer(Protocol):
+    """A model that scores rows: anything with scikit-learn's `predict`."""
+
+    def predict(self, X: Any) -> ArrayLike:
+        """Return one score per row."""
+
+
+class ByMeasure(dict[str, T]):
+    """Values by the name of a measure; other spellings of a name ("MAP", "ap") find them too."""
+
+    def __missing__(self, key: str) -> T:
+        try:
+            name = parse(key).name
+        except InputError:
+            name = ""
+        if ":" in key or name not in self:
+            raise KeyError(f"{key!r} was not evaluated: there are {', '.join(self)}")
+        return self[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Values of measures per query, the counts needed to read them, and the convention they follow.
+
+    A value that is NaN (a query that its convention skips) counts in no mean. `str` is a table of the means.
+    """
+
+    measures: tuple[Measure, ...]
+    per_query: Mapping[str, Floats]
+    """One value per query by the name of the measure (its whole text where two measures share a name)."""
+    counts: Mapping[str, int]
+    """`queries`; `blank_queries` without a relevant document; `short_queries` with fewer documents than the largest
+    cut-off; `tied_queries` in which two documents score the same."""
+    convention: str
+    query_ids: AnyArray
+    query_weight: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "per_query", ByMeasure(self.per_query))
+
+    @property
+    def mean(self) -> Mapping[str, float]:
+        """Mean of each measure over the queries, weighted where the data set has weights."""
+        return ByMeasure((name, mean_value(values, self.query_weight)) for name, values in self.per_query.items())
+
+    def table(self) -> Table:
+        """Return the means as a table that says what they mean."""
+        return Table(("measure", "mean"), list(self.mean.items()), notes=(self.summary(),))
+
+    def per_query_table(self) -> Table:
+        """Return one row per query."""
+        columns = [values.tolist() for values in self.per_query.values()]
+        rows = [[str(query), *row] for query, *row in zip(self.query_ids.tolist(), *columns, strict=True)]
+        return Table(("query", *self.per_query), rows, notes=(self.summary(),))
+
+    def summary(self) -> str:
+        """Return the convention and the counts in words."""
+        c, cut = self.counts, max((m.k for m in self.measures if m.k is not None), default=None)
+        parts = ["1 query" if c["queries"] == 1 else f"{c['queries']} queries"]
+        parts += [f"{c['blank_queries']} without relevant documents"]
+        parts += [] if cut is None else [f"{c['short_queries']} shorter than {cut}"]
+        parts += [f"{c['tied_queries']} with tied scores"]
+        return (
+            f"convention {self.convention}; " + ", ".join(parts) + ("" if self.query_weight is None else "; weighted")
+        )
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return the report as plain values for JSON (NaN is None); with `per_query`, the value of every query too."""
+        result: dict[str, Any] = {
+            "convention": self.convention,
+            "measures": {name: str(m) for name, m in zip(self.per_query, self.measures, strict=True)},
+            "mean": {name: _json(value) for name, value in self.mean.items()},
+            "counts": dict(self.counts),
+        }
+        if per_query:
+            result["query_ids"] = [q if isinstance(q, (int, str)) else str(q) for q in self.query_ids.tolist()]
+            result["per_query"] = {name: [_json(v) for v in values.tolist()] for name, values in self.per_query.items()}
+        return result
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return one row per query as a data frame."""
+        import narwhals as nw
+
+        values = {name: column.tolist() for name, column in self.per_query.items()}
+        return nw.from_dict({"query": self.query_ids.tolist(), **values}, backend=backend).to_native()
+
+    def to_markdown(self) -> str:
+        """Return the means in Markdown."""
+        return self.table().markdown()
+
+    def to_latex(self) -> str:
+        """Return the means in LaTeX (with the booktabs package)."""
+        return self.table().latex()
+
+    def __str__(self) -> str:
+        return self.table().plain()
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name}={value:.4f}" for name, value in self.mean.items())
+        return f"Report({means}; {self.counts['queries']} queries, convention {self.convention})"
+
+    def __rich__(self) -> RichTable:
+        return self.table().rich()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def evaluate(
+    model: QueryScorer | RowScorer | ArrayLike,
+    data: QueryDataset,
+    measures: str | Measure | Sequence[str | Measure] = ("ndcg@10", "map"),
+    convention: str = "standard",
+    executor: Executor | None = None,
+) -> Report:
+    """Measure a model, or scores given one per row of `data.X`, on judged queries; a query is sorted once for all.
+
+    `convention` is whose rules to follow (`toprank measures` lists them); a `Measure`, or a text that names its own,
+    keeps it. An `executor` works on blocks of queries in parallel and changes no bit of the result. A single feature is
+    a baseline too: `evaluate(data.X[:, 3], data)`.
+
+    >>> data = QueryDataset.from_arrays([[3.0], [2.0], [1.0]], [0, 1, 0])
+    >>> report = evaluate(data.X[:, 0], data, ["ndcg@10", "map"])
+    >>> report.mean["map"], report.per_query["ndcg@10"].round(4).tolist()
+    (0.5, [0.6309])
+    >>> print(report)
+    measure    mean
+    -------  ------
+    ndcg@10  0.6309
+    map      0.5000
+    convention standard; 1 query, 0 without relevant documents, 1 shorter than 10, 0 with tied scores
+    """
+    wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    parsed = tuple(parse(m, convention=convention) for m in wanted)
+    if not parsed:
+        raise InputError("measures is empty: name at least one, e.g. 'ndcg@10'")
+    names = [m.name for m in parsed]
+    keys = [str(m) if names.count(m.name) > 1 else m.name for m in parsed]
+    if len(set(keys)) != len(keys):
+        raise InputError(f"measures names {next(k for k in keys if keys.count(k) > 1)} more than once")
+    scores = validation.as_scores(_scores(model, data), data.n_docs)
+    values, tied = _run(Plan.of(parsed), scores, data, executor)
+    conventions = tuple(dict.fromkeys(m.convention for m in parsed))
+    longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
+    counts = {
+        "queries": data.n_queries,
+        "blank_queries": int((data.largest_grade <= min(map(relevant_above, conventions))).sum()),
+        "short_queries": int((data.lengths < longest_cut).sum()),
+        "tied_queries": int(tied.sum()),
+    }
+    return Report(
+        measures=parsed,
+        per_query=dict(zip(keys, values, strict=True)),
+        counts=counts,
+        convention=", ".join(conventions),
+        query_ids=data.query_ids,
+        query_weight=data.query_weight,
+    )
+
+
+def _scores(model: Any, data: QueryDataset) -> ArrayLike:
+    if isinstance(model, QueryScorer):
+        return model.predict_queries(data)
+    scores: Any = model.predict(data.X) if isinstance(model, RowScorer) else model
+    dense: ArrayLike = (
+        scores.toarray().ravel() if validation.is_sparse(scores) else scores
+    )  # a column of sparse features
+    return dense
+
+
+def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None) -> tuple[Floats, AnyArray]:
+    if executor is None:
+        return plan.run(scores, data.y, data.ptr, data.doc_ids, want_tied=True)
+    cuts = blocks.cuts(data.ptr, BLOCK_DOCS)
+    bounds = [(int(data.ptr[a]), int(data.ptr[b])) for a, b in pairwise(cuts)]
+    parts = executor.map(
+        partial(_part, plan),
+        [scores[low:high] for low, high in bounds],
+        [data.y[low:high] for low, high in bounds],
+        [data.ptr[a : b + 1] - data.ptr[a] for a, b in pairwise(cuts)],
+        [None if data.doc_ids is None else data.doc_ids[low:high] for low, high in bounds],
+    )
+    values, tied = zip(*parts, strict=True)
+    return np.concatenate(values, axis=1), np.concatenate(tied)
+
+
+def _part(plan: Plan, scores: Floats, y: Floats, ptr: AnyArray, doc_ids: AnyArray | None) -> tuple[Floats, AnyArray]:
+    return plan.run(scores, y, ptr, doc_ids, want_tied=True)
+
+
+def _json(value: float) -> float | None:
+    return None if value != value else float(value)

@@ -1,0 +1,165 @@
+"""Surrogates as XGBoost objectives, and an XGBoost ranker with our fit(X, y, qid)."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Matrix
+from ..data.dataset import QueryDataset
+from ..data.validation import Missing, check_count, check_positive
+from ..errors import MissingExtraError
+from ..measures.base import Measure
+from ..rankers.base import Ranker
+from ..rankers.models import Model
+from ..surrogates.base import Surrogate
+from ..surrogates.listwise import ListNet
+from .curvature import Curved, per_query_weight
+
+
+@dataclass(frozen=True)
+class XGBoostObjective:
+    """A surrogate as `xgb.train(obj=...)` calls it: f(preds, DMatrix)."""
+
+    curved: Curved
+
+    def __call__(self, scores: AnyArray, train: Any) -> tuple[Floats, Floats]:
+        """Return gradient and curvature for XGBoost."""
+        ptr = _boundaries(train)
+        return self.curved(scores, train.get_label(), ptr, per_query_weight(train.get_weight(), ptr))
+
+
+def xgboost_objective(surrogate: Surrogate, **options: Any) -> XGBoostObjective:
+    """Return the surrogate as an XGBoost objective, for `xgb.train(..., obj=objective)`.
+
+    Pass `base_score=0` in the parameters: a ranking loss has no use for XGBoost's intercept. `options` are those of
+    `Curved`: how curvature is estimated where a surrogate has none in closed form.
+
+    >>> import toprank as tr
+    >>> tr.interop.xgboost_objective(tr.surrogates.ListNet()).curved.surrogate
+    ListNet(truth='grades', transform=Exponential(a=1.0), k=1)
+    """
+    return XGBoostObjective(Curved(surrogate, **options))
+
+
+def _boundaries(matrix: Any) -> Any:
+    ptr = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
+    return ptr if len(ptr) else np.array([0, matrix.num_row()])
+
+
+@dataclass(frozen=True, eq=False)
+class XGBoostModel(Model):
+    """The sum of trees of an XGBoost booster."""
+
+    booster: Any
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return int(self.booster.num_features())
+
+    def scores(self, X: Matrix) -> Floats:
+        """Return one score per row."""
+        import xgboost as xgb
+
+        return np.asarray(self.booster.predict(xgb.DMatrix(X), output_margin=True), dtype=np.float64)
+
+
+class XGBoostRanker(Ranker):
+    """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
+
+    `params` go to XGBoost as they are (`max_depth`, `lambda`, …). With a validation set in `fit_queries`, boosting
+    stops after `patience` rounds without a better `measure` on it, and the best round is kept. The booster is in
+    `booster_`; save it with XGBoost's own `booster_.save_model`.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
+    >>> ranker = tr.interop.XGBoostRanker(tr.surrogates.ListMLE(), rounds=10).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.score(data.X, data.y, qid=data.qid) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate | None = None,
+        measure: str | Measure = "ndcg@10",
+        *,
+        rounds: int = 100,
+        eta: float = 0.1,
+        patience: int = 20,
+        params: dict[str, Any] | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+        missing: Missing = "error",
+    ) -> None:
+        self.surrogate = surrogate
+        self.measure = measure
+        self.rounds = rounds
+        self.eta = eta
+        self.patience = patience
+        self.params = params
+        self.random_state = random_state
+        self.verbose = verbose
+        self.missing = missing
+
+    @property
+    def booster_(self) -> Any:
+        """The XGBoost booster."""
+        if "model_" not in vars(self):
+            raise AttributeError("XGBoostRanker has no booster_: it is not fitted")
+        return self.model_.booster  # type: ignore[attr-defined]
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        try:
+            import xgboost as xgb
+        except ImportError:
+            raise MissingExtraError("xgboost-cpu", extra="trees", purpose="XGBoostRanker") from None
+        from ..measures import measure as parse_measure
+
+        check_count(rounds=self.rounds, patience=self.patience)
+        check_positive(eta=self.eta)
+        parsed = parse_measure(self.measure)
+        params = {
+            "eta": self.eta,
+            "seed": self.random_state,
+            "verbosity": 0,
+            "base_score": 0.0,
+            "disable_default_eval_metric": True,
+            # XGBoost's default of 1 is meant for losses per row; a list shares one unit of curvature.
+            "min_child_weight": 1e-3,
+            **(self.params or {}),
+        }
+
+        def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
+            values = np.asarray(scores, dtype=np.float64)
+            return str(parsed), parsed.mean(values, np.asarray(part.get_label(), dtype=np.float64), _boundaries(part))
+
+        history: dict[str, Any] = {}
+        booster = xgb.train(
+            params,
+            _matrix(xgb, data),
+            num_boost_round=self.rounds,
+            obj=xgboost_objective(self.surrogate or ListNet(), random_state=self.random_state),
+            custom_metric=reached,
+            maximize=True,
+            evals=[] if valid is None else [(_matrix(xgb, valid), "valid")],
+            early_stopping_rounds=None if valid is None else self.patience,
+            evals_result=history,
+            verbose_eval=self.verbose,
+        )
+        if valid is not None:
+            booster = booster[: booster.best_iteration + 1]
+        self.model_ = XGBoostModel(booster)
+        self.trace_ = {"valid": np.array(next(iter(history["valid"].values())))} if valid is not None else {}
+        self.n_iter_ = booster.num_boosted_rounds()
+
+
+def _matrix(xgb: Any, data: QueryDataset) -> Any:
+    matrix = xgb.DMatrix(data.X, label=data.y)
+    matrix.set_group(data.lengths)
+    if data.query_weight is not None:
+        matrix.set_weight(data.query_weight)
+    return matrix

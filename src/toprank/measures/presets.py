@@ -1,0 +1,168 @@
+"""Conventions named after tools: the rule each of them follows where definitions differ.
+
+A convention is a table of rules: some for all measures ("*"), some for one. What a tool does not have (LightGBM has no
+reciprocal rank) follows the tool's general rules, and `standard` where it has none. Where tied documents are averaged
+(`sklearn`) the measures that have no such average, mrr and err, keep input order.
+
+Found by running the tools: XGBoost scores in single precision, reads `ndcg` without a cut-off as @32, and its `auc`
+also counts pairs of equal grade, which no other tool does (ours never counts them); ranx keeps the input order of ties
+only in short lists; in a weighted mean of NDCG, LightGBM and XGBoost give a query without relevant documents the
+weight 1 (in one of MAP its own weight, and so do we everywhere); RankLib's MAP knows no cut-off, so `map@k` is refused
+under its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ..data.validation import check_choice
+from .order import Ties
+
+
+class Kind(IntEnum):
+    """What the compiled pass computes; `wta` is precision at 1."""
+
+    DCG = 0
+    NDCG = 1
+    MEAN_NDCG = 2
+    PRECISION = 3
+    RECALL = 4
+    AP = 5
+    RR = 6
+    RBP = 7
+    ERR = 8
+    AUC = 9
+
+
+class Gain(IntEnum):
+    """What a grade is worth: EXP2 is 2^l − 1, LINEAR is l."""
+
+    EXP2 = 0
+    LINEAR = 1
+
+
+class Discount(IntEnum):
+    """What rank r counts: LOG2 is 1/log2(r + 1); LETOR is 1 at ranks 1 and 2, then 1/log2(r)."""
+
+    LOG2 = 0
+    LETOR = 1
+
+
+class Short(IntEnum):
+    """A list shorter than k: PAD counts the missing places as irrelevant, SHORTEN sets k := n, ZERO makes it 0."""
+
+    PAD = 0
+    SHORTEN = 1
+    ZERO = 2
+
+
+class Blank(IntEnum):
+    """A query with nothing to find: ZERO and ONE are its value, SKIP leaves it out (NaN per query)."""
+
+    ZERO = 0
+    ONE = 1
+    SKIP = 2
+
+
+class Norm(IntEnum):
+    """What average precision is divided by: ALL relevant documents, or CUT to min(relevant, k)."""
+
+    ALL = 0
+    CUT = 1
+
+
+Value: TypeAlias = float | bool | None
+Rules: TypeAlias = Mapping[str, Mapping[str, Value]]
+
+_STANDARD: Rules = {
+    "*": {
+        "gain": Gain.EXP2,
+        "discount": Discount.LOG2,
+        "ties": Ties.INPUT,
+        "short": Short.PAD,
+        "blank": Blank.ZERO,
+        "above": 0.0,
+        "norm": Norm.ALL,
+    },
+    "rbp": {"p": 0.8, "graded": False},
+    "err": {"gain": Gain.EXP2, "max_grade": 4.0},
+    "auc": {"ties": Ties.AVERAGE},
+}
+_LETOR_4: Rules = {
+    "*": {"discount": Discount.LETOR},
+    "dcg": {"short": Short.ZERO},
+    "ndcg": {"short": Short.ZERO},
+    "meanndcg": {"short": Short.ZERO},
+}
+
+CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
+    {
+        "standard": _STANDARD,
+        "letor3": {"*": {"discount": Discount.LETOR}},
+        "letor4": _LETOR_4,
+        "mslr": {**_LETOR_4, "*": {"discount": Discount.LETOR, "above": 1.0}},
+        "trec_eval": {"*": {"gain": Gain.LINEAR, "ties": Ties.ID}},
+        "sklearn": {
+            "*": {"gain": Gain.LINEAR, "ties": Ties.AVERAGE},
+            "map": {"ties": Ties.SHARED},
+            "mrr": {"ties": Ties.INPUT},
+            "err": {"ties": Ties.INPUT},
+        },
+        "lightgbm": {
+            "*": {"above": 0.5},
+            "ndcg": {"blank": Blank.ONE},
+            "meanndcg": {"blank": Blank.ONE},
+            "map": {"norm": Norm.CUT, "blank": Blank.ONE},
+        },
+        "xgboost": {
+            "ndcg": {"blank": Blank.ONE},
+            "meanndcg": {"blank": Blank.ONE},
+            "map": {"norm": Norm.CUT, "blank": Blank.ONE},
+            "p": {"short": Short.SHORTEN},
+        },
+        "catboost": {
+            "*": {"gain": Gain.LINEAR, "ties": Ties.WORST, "above": 0.5},
+            "ndcg": {"blank": Blank.ONE},
+            "meanndcg": {"blank": Blank.ONE},
+            "recall": {"blank": Blank.ONE},
+            "map": {"norm": Norm.CUT},
+            "p": {"short": Short.SHORTEN},
+            "err": {"gain": Gain.LINEAR, "max_grade": 1.0},
+        },
+        "ranklib": {"p": {"short": Short.SHORTEN}, "map": {"k": None}},
+        "ranx": {"*": {"gain": Gain.LINEAR}, "rbp": {"graded": True}},
+    }
+)
+
+
+def rule(convention: str, measure: str, field: str) -> Value:
+    """Return what a convention says about a field of a measure; the rule for one measure goes before the general one.
+
+    >>> rule("lightgbm", "map", "blank")
+    <Blank.ONE: 1>
+    >>> rule("lightgbm", "mrr", "blank")
+    <Blank.ZERO: 0>
+    """
+    check_choice(tuple(CONVENTIONS), convention=convention)
+    own = CONVENTIONS[convention]
+    for table in (own.get(measure, {}), _STANDARD.get(measure, {}), own.get("*", {}), _STANDARD["*"]):
+        if field in table:
+            return table[field]
+    raise KeyError(f"no convention has a rule for {measure}.{field}")
+
+
+def fixes_cutoff(convention: str, measure: str) -> bool:
+    """Say whether the convention's own measure knows no cut-off."""
+    return "k" in CONVENTIONS[convention].get(measure, {})
+
+
+def relevant_above(convention: str) -> float:
+    """Return the grade that a document must exceed to be relevant.
+
+    >>> relevant_above("standard"), relevant_above("mslr")
+    (0.0, 1.0)
+    """
+    return float(rule(convention, "map", "above") or 0)

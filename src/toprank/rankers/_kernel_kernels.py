@@ -1,0 +1,109 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""Kernel values between documents and stored documents, and the budget that the stored ones live on."""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+
+import numpy as np
+
+from .._jit import kernel, sum_kernel
+
+
+class Kind(IntEnum):
+    """Kernels: x·s, (γ x·s + c)^p, exp(−γ‖x − s‖²)."""
+
+    LINEAR = 0
+    POLYNOMIAL = 1
+    RBF = 2
+
+
+class Drop(IntEnum):
+    """Which stored document makes room for a new one."""
+
+    OLDEST = 0
+    RANDOM = 1
+    SMALLEST = 2
+
+
+POLYNOMIAL, RBF = int(Kind.POLYNOMIAL), int(Kind.RBF)
+OLDEST, RANDOM = int(Drop.OLDEST), int(Drop.RANDOM)
+
+
+@sum_kernel
+def inner(x, s):
+    """x·s."""
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j] * s[j]
+    return total
+
+
+@sum_kernel
+def squared_distance(x, s):
+    """‖x − s‖²."""
+    total = 0.0
+    for j in range(len(x)):
+        difference = x[j] - s[j]
+        total += difference * difference
+    return total
+
+
+@kernel
+def kernel_value(kind, gamma, coef0, degree, x, s):
+    """k(x, s)."""
+    if kind == RBF:
+        return math.exp(-gamma * squared_distance(x, s))
+    value = inner(x, s)
+    return (gamma * value + coef0) ** degree if kind == POLYNOMIAL else value
+
+
+@kernel
+def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, n, out):
+    """out_i = Σ_{b<n} alpha_b k(x_i, s_b), stored documents in blocks that stay in the cache."""
+    out[:] = 0.0
+    for low in range(0, n, 64):
+        for i in range(X.shape[0]):
+            total = 0.0
+            for b in range(low, min(low + 64, n)):
+                total += alpha[b] * kernel_value(kind, gamma, coef0, degree, X[i], stored[b])
+            out[i] += total
+
+
+@kernel
+def next_random(rng):
+    """Step a 64-bit xorshift generator in place and return a number ≥ 0."""
+    x = rng[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    rng[0] = x
+    return np.int64(x >> np.uint64(1))
+
+
+@kernel
+def store(X, change, drop, stored, alpha, age, counters, rng):
+    """Add change_i k(x_i, ·) for every change_i ≠ 0, within the budget; counters = (stored, ever stored, dropped)."""
+    budget = len(alpha)
+    for i in range(X.shape[0]):
+        if change[i] == 0.0:
+            continue
+        at = counters[0]
+        if at < budget:
+            counters[0] += 1
+        else:
+            at = 0
+            if drop == RANDOM:
+                at = next_random(rng) % budget
+            else:
+                for b in range(1, budget):
+                    if (age[b] < age[at]) if drop == OLDEST else (abs(alpha[b]) < abs(alpha[at])):
+                        at = b
+            counters[2] += 1
+            if drop != OLDEST and drop != RANDOM and abs(alpha[at]) > abs(change[i]):
+                continue  # the new one is the smallest
+        stored[at] = X[i]
+        alpha[at] = change[i]
+        age[at] = counters[1]
+        counters[1] += 1

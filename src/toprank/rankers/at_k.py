@@ -1,0 +1,327 @@
+"""Learners of precision at the top that go batch by batch: perceptrons and projected subgradient steps."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from concurrent.futures import Executor
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from .._progress import track
+from .._typing import ArrayLike, Floats
+from ..certificates.base import Certificate
+from ..data.dataset import QueryDataset
+from ..data.labels import TwoClasses
+from ..data.validation import Missing, check_choice, check_count, check_positive
+from ..errors import InputError
+from ..measures.base import Measure
+from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
+from ..surrogates.precision_at_k import Rule, cutoff
+from .bipartite import BipartiteRanker
+from .models import LinearModel
+
+
+class _MiniBatchRanker(BipartiteRanker):
+    """Epochs over batches, one compiled pass each: what the perceptrons and the subgradient learners share.
+
+    One list is cut into batches of `batch_size` rows; with several queries, each query is a batch. `shuffle` puts the
+    batches of every epoch in another order ("batches"; rows are read as they are stored), deals the rows out anew
+    ("rows"), or does neither (None). A batch with one class only is skipped and counted.
+    """
+
+    state_attributes: ClassVar[tuple[str, ...]] = (
+        *BipartiteRanker.state_attributes,
+        "weights_",
+        "drift_",
+        "n_batches_",
+        "n_skipped_",
+        "n_updates_",
+    )
+
+    batch_size: int
+    epochs: int
+    average: bool
+    shuffle: Shuffle
+    random_state: int | None
+    verbose: bool
+    weights_: Floats
+    """The last iterate; `coef_` is it, or with `average` the mean of all of them."""
+    drift_: Floats
+    n_batches_: int
+    n_skipped_: int
+    n_updates_: int
+
+    @abstractmethod
+    def _steps(self) -> Steps:
+        """Check the hyper-parameters and return what happens at a batch."""
+
+    def _check(self) -> Steps:
+        check_count(batch_size=self.batch_size, epochs=self.epochs)
+        check_choice(("batches", "rows", None), shuffle=self.shuffle)
+        return self._steps()
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        steps, rng = self._check(), np.random.default_rng(self.random_state)
+        batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
+        batches, shuffle = _mixed_enough(batches, self.shuffle, rng)
+        state, total = State.zero(data.n_features), Totals()
+        best: tuple[float, Floats] | None = None
+        trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
+        passes = batches.epochs(self.epochs, shuffle, rng)
+        for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
+            state, totals = sweep(part, order, steps, state)
+            total += totals
+            trace["loss"].append(totals.share / max(totals.batches, 1))
+            trace["updates"].append(totals.updates)
+            trace["skipped"].append(totals.skipped)
+            trace["norm"].append(float(np.linalg.norm(state.w)))
+            if valid is not None:
+                model = self._model(state)
+                reached = self._precision(model.scores(valid.X), valid)
+                trace.setdefault("valid", []).append(reached)
+                if best is None or reached > best[0]:
+                    best = reached, model.coef
+        self._keep(state, total, reset=True)
+        if best is not None:
+            self.model_ = LinearModel(best[1])
+        self.trace_ = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
+        self.n_iter_ = self.epochs
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Go on with one pass over these rows, in their order: in batches of `batch_size`, or query by query with qid.
+
+        `classes` declares the two labels where the first rows may hold one of them (0 and 1 need no declaration). What
+        cannot be used is refused before anything changes.
+        """
+        steps = self._check()
+        first = "model_" not in vars(self)
+        coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
+        data = self._checked(X, coding.encode(y), qid, query_weight, reset=first)
+        batches = Batches.of(data, self.batch_size if qid is None else None)
+        state = State.zero(data.n_features) if first else State(self.weights_, self.drift_, self.n_batches_)
+        state, totals = sweep(batches, np.arange(batches.count), steps, state)
+        lists = 1 if qid is None else data.n_queries
+        if first:
+            self._note(coding, data)
+            self.n_queries_in_, self.certificates_, self.trace_ = lists, [], {}
+        else:
+            self.n_seen_ += data.n_docs
+            self.n_positive_ += int(data.y.sum())
+            self.n_queries_in_ += lists if qid is not None else 0
+        self._keep(state, totals, reset=first)
+        return self
+
+    def _keep(self, state: State, totals: Totals, *, reset: bool) -> None:
+        model = self._model(state)
+        self.weights_, self.drift_, self.n_batches_ = state.w, state.drift, state.t
+        self.n_skipped_ = totals.skipped + (0 if reset else self.n_skipped_)
+        self.n_updates_ = totals.updates + (0 if reset else self.n_updates_)
+        self.model_ = model
+
+    def _model(self, state: State) -> LinearModel:
+        return LinearModel(state.average if self.average else state.w.copy())
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+        from ..certificates.at_k import certify_mini_batches
+
+        coded = self.coding.recode(data)
+        batches = Batches.of(coded, self.batch_size if coded.n_queries == 1 else None)
+        return certify_mini_batches(self._steps(), batches, self.coef_, comparator, seed=self.random_state)
+
+
+def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
+    """Refuse batches that cannot teach; where rows stand sorted by class, deal them out once."""
+    if shuffle == "batches" and not batches.by_query and batches.in_clumps():
+        found = int(batches.teaching().sum())
+        warnings.warn(
+            f"the rows are sorted by class: {found} of {batches.count} batches hold both. They are dealt out in random "
+            "order instead; shuffle='rows' does so without this warning",
+            stacklevel=4,
+        )
+        return batches.mixed(rng), shuffle
+    if shuffle != "rows" and not batches.teaching().any():
+        raise InputError("no batch holds both classes: set shuffle='rows', or give whole lists with qid")
+    return batches, shuffle
+
+
+class PerceptronAtK(_MiniBatchRanker):
+    """On Δ > 0 mistakes in the top k of a batch: w −= Σ false positives, w += D Σ missed positives (Algorithms 1, 2).
+
+    `variant="avg"` spreads the reward over all missed positives, D = Δ/(n₊ − true positives); "max" gives 1 to the Δ
+    best of them. There is no step size: w scales with it and the ranking does not. `average=False` predicts with the
+    last iterate, as the paper does.
+
+    >>> import toprank as tr
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(5000, weights=[0.95], class_sep=2.0, random_state=0)
+    >>> labels = np.where(y == 1, "fraud", "honest")
+    >>> ranker = tr.PerceptronAtK(kappa=0.25, pos_label="fraud", random_state=0).fit(X, labels)
+    >>> ranker.classes_.tolist(), bool(ranker.score(X, labels) > 0.8)
+    (['honest', 'fraud'], True)
+    >>> int((ranker.predict_labels(X, k=20) == "fraud").sum())
+    20
+    """
+
+    def __init__(
+        self,
+        variant: Literal["avg", "max"] = "avg",
+        *,
+        k: int | None = None,
+        kappa: float | None = None,
+        batch_size: int = 500,
+        epochs: int = 25,
+        average: bool = True,
+        shuffle: Shuffle = "batches",
+        pos_label: Any = None,
+        measure: str | Measure = "map",
+        missing: Missing = "error",
+        random_state: int | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.variant = variant
+        self.k = k
+        self.kappa = kappa
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.average = average
+        self.shuffle = shuffle
+        self.pos_label = pos_label
+        self.measure = measure
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _steps(self) -> Steps:
+        check_choice(("avg", "max"), variant=self.variant)
+        rule = Rule.PERCEPTRON_AVG if self.variant == "avg" else Rule.PERCEPTRON_MAX
+        return Steps(rule, *cutoff(self.k, self.kappa))
+
+
+class SGDAtK(_MiniBatchRanker):
+    """w ← Π_radius[w − η_t ∂ℓ(w; batch)], η_t = eta/√t, averaged (Algorithms 3 and 4), ℓ the avg or max surrogate.
+
+    `schedule="constant"` keeps η_t = eta. `radius` is that of the ball w stays in, None for no ball. `normalize`
+    divides the loss of each batch by its k (the κ-form of Theorem 15); without it the step is the paper's Algorithm 3
+    to the letter. `average=False` predicts with the last iterate.
+
+    >>> import toprank as tr
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(5000, weights=[0.95], class_sep=2.0, random_state=0)
+    >>> ranker = tr.SGDAtK(kappa=0.25, random_state=0).fit(X, y)
+    >>> bool(ranker.score(X, y) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        variant: Literal["avg", "max"] = "avg",
+        *,
+        k: int | None = None,
+        kappa: float | None = None,
+        batch_size: int = 500,
+        epochs: int = 25,
+        eta: float = 1.0,
+        schedule: Literal["sqrt", "constant"] = "sqrt",
+        radius: float | None = None,
+        normalize: bool = True,
+        average: bool = True,
+        shuffle: Shuffle = "batches",
+        pos_label: Any = None,
+        measure: str | Measure = "map",
+        missing: Missing = "error",
+        random_state: int | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.variant = variant
+        self.k = k
+        self.kappa = kappa
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.eta = eta
+        self.schedule = schedule
+        self.radius = radius
+        self.normalize = normalize
+        self.average = average
+        self.shuffle = shuffle
+        self.pos_label = pos_label
+        self.measure = measure
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _steps(self) -> Steps:
+        check_choice(("avg", "max"), variant=self.variant)
+        rule = Rule.AVG if self.variant == "avg" else Rule.MAX
+        return _subgradient_steps(self, rule, cutoff(self.k, self.kappa))
+
+
+class OnePassMiniBatch(_MiniBatchRanker):
+    """1PMB: w ← Π_radius[w − (eta/√t) ∂ℓ_struct(w; batch)], averaged; one pass unless `epochs` says more.
+
+    The struct surrogate is unbounded below where k < n₊, so the ball is what keeps w finite: it is not optional.
+
+    >>> import toprank as tr
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(5000, weights=[0.95], class_sep=2.0, random_state=0)
+    >>> ranker = tr.OnePassMiniBatch(kappa=0.25, random_state=0).fit(X, y)
+    >>> ranker.n_batches_, bool(np.linalg.norm(ranker.coef_) <= 10.0)
+    (10, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int | None = None,
+        kappa: float | None = None,
+        batch_size: int = 500,
+        epochs: int = 1,
+        eta: float = 1.0,
+        schedule: Literal["sqrt", "constant"] = "sqrt",
+        radius: float = 10.0,
+        normalize: bool = True,
+        average: bool = True,
+        shuffle: Shuffle = "batches",
+        pos_label: Any = None,
+        measure: str | Measure = "map",
+        missing: Missing = "error",
+        random_state: int | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.k = k
+        self.kappa = kappa
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.eta = eta
+        self.schedule = schedule
+        self.radius = radius
+        self.normalize = normalize
+        self.average = average
+        self.shuffle = shuffle
+        self.pos_label = pos_label
+        self.measure = measure
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _steps(self) -> Steps:
+        check_positive(radius=self.radius)
+        return _subgradient_steps(self, Rule.STRUCT, cutoff(self.k, self.kappa))
+
+
+def _subgradient_steps(ranker: SGDAtK | OnePassMiniBatch, rule: Rule, places: tuple[int, float]) -> Steps:
+    check_positive(eta=ranker.eta)
+    check_choice(("sqrt", "constant"), schedule=ranker.schedule)
+    if ranker.radius is not None:
+        check_positive(radius=ranker.radius)
+    decay = 0.5 if ranker.schedule == "sqrt" else 0.0
+    radius = np.inf if ranker.radius is None else float(ranker.radius)
+    return Steps(rule, *places, float(ranker.eta), decay, bool(ranker.normalize), radius)

@@ -1,0 +1,340 @@
+"""Rankers that minimise a listwise loss: in batch or on mini-batches, with a penalty or inside a ball."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._typing import Floats
+from ..certificates import generalization
+from ..certificates.base import Certificate
+from ..data.dataset import QueryDataset
+from ..data.validation import Missing, check_choice, check_count, check_not_negative, check_positive
+from ..errors import InputError
+from ..evaluation import evaluate
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..objective import Objective
+from ..solvers.ball import BallLBFGS
+from ..solvers.base import Solution, Solver
+from ..solvers.lbfgs import LBFGS
+from ..solvers.minibatch import MiniBatch
+from ..surrogates.listwise import ListMLE as ListMLELoss
+from ..surrogates.listwise import ListNet as ListNetLoss
+from ..surrogates.listwise import Listwise, Truth
+from ..surrogates.listwise import RankCosine as RankCosineLoss
+from ..surrogates.transforms import Linear, Transform, parse_transform
+from .base import Ranker
+from .models import LinearModel
+
+_INSIDE = 0.99
+"""How near the weights may come to where a linear transform stops being positive."""
+
+
+class _Parameter:
+    """A parameter that only `get_params` reads: scikit-learn takes whatever has a `transform` for a transformer."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, ranker: object, owner: type | None = None) -> Any:
+        raise AttributeError(f"a ranker does not transform; its parameter is get_params()[{self.name!r}]")
+
+    def __set__(self, ranker: object, value: Any) -> None:
+        vars(ranker)[self.name] = value
+
+
+class ListwiseRanker(Ranker):
+    """min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a listwise loss ℓ.
+
+    `transform` is a transform of `toprank.surrogates` or its name. `solver` is "lbfgs" (two passes over X per
+    iteration, at most `max_iter`, until the gradient is below `tol`) or "minibatch" (`epochs` of AdaGrad steps of size
+    `eta` on `batch_size` queries). A linear transform without `radius` keeps the weights in the ball in which a·w·x + b
+    stays positive on the training rows. With a validation set in `fit_queries`, the iterate with the best `measure` on
+    it is kept, and learning stops once `patience` of them in a row have not been better.
+    """
+
+    transform = _Parameter()
+    solution_: Solution
+    radius_: float | None
+
+    def __init__(
+        self,
+        measure: str | Measure = "ndcg@10",
+        *,
+        transform: str | Transform = "exponential",
+        truth: Truth = "grades",
+        alpha: float = 1e-3,
+        radius: float | None = None,
+        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        epochs: int = 20,
+        batch_size: int = 16,
+        eta: float = 0.1,
+        patience: int | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+        missing: Missing = "error",
+    ) -> None:
+        self.measure = measure
+        self.transform = transform
+        self.truth = truth
+        self.alpha = alpha
+        self.radius = radius
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.eta = eta
+        self.patience = patience
+        self.random_state = random_state
+        self.verbose = verbose
+        self.missing = missing
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {name: vars(self)[name] for name in self._get_param_names()}
+
+    @property
+    def _phi(self) -> Transform:
+        return parse_transform(vars(self)["transform"])
+
+    @abstractmethod
+    def _loss(self) -> Listwise:
+        """Return the loss that the parameters describe."""
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        loss = self._loss()
+        self._check()
+        self.radius_ = self._effective_radius(loss.transform, data)
+        objective = Objective(data, loss, alpha=self.alpha, executor=executor)
+        watch = _Watch(parse_measure(self.measure), valid, self.patience, self.verbose)
+        self.solution_ = self._minimize(objective, watch)
+        self.model_ = LinearModel(self.solution_.w if watch.best is None else watch.best)
+        self.trace_ = dict(self.solution_.trace)
+        if valid is not None:
+            self.trace_["valid"] = np.array(watch.reached)
+        self.n_iter_ = self.solution_.n_iter
+
+    def _minimize(self, objective: Objective, watch: _Watch) -> Solution:
+        if self.solver == "minibatch":
+            return MiniBatch(
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                eta=self.eta,
+                radius=self.radius_,
+                random_state=self.random_state,
+                watch=watch if watch.needed else None,
+            ).minimize(objective)
+        loss = objective.surrogate
+        rounds = self.epochs if isinstance(loss, Listwise) and loss.at_epoch(0) != loss.at_epoch(1) else 1
+        solution: Solution | None = None
+        for epoch in range(rounds):  # one, unless each epoch has its own sample of orders
+            part = replace(objective, surrogate=loss.at_epoch(epoch)) if isinstance(loss, Listwise) else objective
+            steps = -(-self.max_iter // rounds)
+            solver: Solver = (
+                LBFGS(max_iter=steps, tol=self.tol, watch=watch)
+                if self.radius_ is None
+                else BallLBFGS(self.radius_, max_iter=steps, tol=self.tol, watch=watch)
+            )
+            solution = solver.minimize(part, None if solution is None else solution.w)
+            if watch.stopped:
+                break
+        assert solution is not None
+        return solution
+
+    def _check(self) -> None:
+        check_not_negative(alpha=self.alpha)
+        check_positive(tol=self.tol, eta=self.eta, radius=1.0 if self.radius is None else self.radius)
+        check_count(max_iter=self.max_iter, epochs=self.epochs, batch_size=self.batch_size)
+        check_count(patience=1 if self.patience is None else self.patience)
+        check_choice(("lbfgs", "minibatch"), solver=self.solver)
+        check_count(random_state=1 if self.random_state == 0 else self.random_state)
+
+    def _effective_radius(self, transform: Transform, data: QueryDataset) -> float | None:
+        """Return the radius; a linear transform must be positive in the ball, and has one of its own."""
+        if not isinstance(transform, Linear):
+            return self.radius
+        norm = generalization.largest_norm(data)
+        if norm == 0:
+            return self.radius
+        limit = transform.b / (transform.a * norm)
+        if self.radius is None:
+            return _INSIDE * limit
+        if not self.radius < limit:
+            raise InputError(
+                f"{transform} is not positive for ‖w‖ ≤ {self.radius:g} on rows of norm up to {norm:.6g}: take b above "
+                f"{transform.a * self.radius * norm:.6g}, or a radius below {limit:.6g}"
+            )
+        return self.radius
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+        return generalization.certificates(
+            self._loss(), self.coef_, data, radius=self.radius_ if self.radius is not None else None
+        )
+
+
+class _Watch:
+    """Measures iterates on a validation set, remembers the best, and says when to stop."""
+
+    def __init__(self, measure: Measure, valid: QueryDataset | None, patience: int | None, verbose: bool) -> None:
+        self.measure, self.valid, self.patience, self.verbose = measure, valid, patience, verbose
+        self.best: Floats | None = None
+        self.best_at = 0
+        self.reached: list[float] = []
+        self.stopped = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether anyone wants to know."""
+        return self.valid is not None or self.verbose
+
+    def __call__(self, iteration: int, w: Floats, value: float) -> bool:
+        text = f"{iteration:5d}  objective {value:.6g}"
+        if self.valid is not None:
+            report = evaluate(LinearModel(w).scores(self.valid.X), self.valid, [self.measure])
+            reached = next(iter(report.mean.values()))
+            self.reached.append(reached)
+            if self.best is None or reached > self.reached[self.best_at]:
+                self.best, self.best_at = w.copy(), len(self.reached) - 1
+            text += f"  {self.measure} {reached:.4f}"
+            self.stopped = self.patience is not None and len(self.reached) - 1 - self.best_at >= self.patience
+        if self.verbose:
+            print(text)
+        return self.stopped
+
+
+class ListNet(ListwiseRanker):
+    """min_w mean_q −Σ_π P_g(π) log P_{X_q w}(π) + (alpha/2) ‖w‖²: cross entropy of permutations (ListNet).
+
+    `truth` says what the target distribution is made of (grades, gains or the order of y); `k` how many places π has:
+    1 is the top-one form for lists of any length, "full" the whole permutation for up to 12 documents. The other
+    parameters are described at `ListwiseRanker`.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
+    >>> ranker = tr.ListNet(alpha=1e-3).fit_queries(data)
+    >>> ranker.solution_.converged
+    True
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure = "ndcg@10",
+        *,
+        transform: str | Transform = "exponential",
+        truth: Truth = "grades",
+        k: int | Literal["full"] = 1,
+        alpha: float = 1e-3,
+        radius: float | None = None,
+        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        epochs: int = 20,
+        batch_size: int = 16,
+        eta: float = 0.1,
+        patience: int | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(
+            measure,
+            transform=transform,
+            truth=truth,
+            alpha=alpha,
+            radius=radius,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            epochs=epochs,
+            batch_size=batch_size,
+            eta=eta,
+            patience=patience,
+            random_state=random_state,
+            verbose=verbose,
+            missing=missing,
+        )
+        self.k = k
+
+    def _loss(self) -> ListNetLoss:
+        return ListNetLoss(truth=self.truth, transform=self._phi, k=self.k)
+
+
+class ListMLE(ListwiseRanker):
+    """min_w mean_q −log P_{X_q w}(y_q) + (alpha/2) ‖w‖²: the likelihood of the true order (ListMLE).
+
+    Documents of one grade keep the order of the rows (`ties="fixed"`) or are shuffled anew in each epoch by
+    `random_state` (`ties="sampled"`; L-BFGS then shares its iterations out among `epochs` samples). The other
+    parameters are described at `ListwiseRanker`.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
+    >>> ranker = tr.ListMLE(alpha=1e-3, ties="sampled", solver="minibatch", epochs=3).fit_queries(data)
+    >>> ranker.n_iter_
+    3
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure = "ndcg@10",
+        *,
+        transform: str | Transform = "exponential",
+        truth: Truth = "grades",
+        ties: Literal["fixed", "sampled"] = "fixed",
+        alpha: float = 1e-3,
+        radius: float | None = None,
+        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        epochs: int = 20,
+        batch_size: int = 16,
+        eta: float = 0.1,
+        patience: int | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(
+            measure,
+            transform=transform,
+            truth=truth,
+            alpha=alpha,
+            radius=radius,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            epochs=epochs,
+            batch_size=batch_size,
+            eta=eta,
+            patience=patience,
+            random_state=random_state,
+            verbose=verbose,
+            missing=missing,
+        )
+        self.ties = ties
+
+    def _loss(self) -> ListMLELoss:
+        return ListMLELoss(truth=self.truth, transform=self._phi, ties=self.ties, seed=self.random_state)
+
+
+class RankCosine(ListwiseRanker):
+    """min_w mean_q ½ (1 − cos(φ(g_q), φ(X_q w))) + (alpha/2) ‖w‖²: the angle to the true scores (RankCosine).
+
+    The loss is not convex: the solution is a stationary point. The parameters are described at `ListwiseRanker`.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
+    >>> ranker = tr.RankCosine(transform="sigmoid", radius=5.0).fit_queries(data)
+    >>> bool(abs(ranker.coef_ @ ranker.coef_) <= 25)
+    True
+    """
+
+    def _loss(self) -> RankCosineLoss:
+        return RankCosineLoss(truth=self.truth, transform=self._phi)

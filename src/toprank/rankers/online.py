@@ -1,0 +1,265 @@
+"""What rankers that learn from one list after the other have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from concurrent.futures import Executor
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._progress import track
+from .._typing import ArrayLike, Floats, Ints
+from ..certificates.base import Certificate
+from ..data.dataset import QueryDataset
+from ..data.validation import check_choice, check_count, check_grades
+from ..errors import InputError
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..solvers.online import OnlineDescent, OnlineState
+from ..solvers.steps import Scaling, Steps, Total
+from ..surrogates import Surrogate
+from .base import Ranker
+from .models import LinearModel
+
+Scale: TypeAlias = Literal["running", "query"] | None
+
+_SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
+_COLUMNS = ("measure", "surrogate", "mistake", "znorm2")
+
+
+def check_teaching(data: QueryDataset) -> None:
+    """Refuse data in which no list has two grades."""
+    if not data.informative.any():
+        only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
+        raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
+
+
+class Trace(dict[str, Floats]):
+    """One array per column, one entry per round: measure, surrogate f_t(w_t), mistake (0 or 1), znorm2 = ‖z_t‖².
+
+    `cumulative` and `average` add up a column from the learner's first round on, also where the trace starts later.
+
+    >>> trace = Trace(np.array([[0.5, 1.0, 1.0, 2.0], [1.0, 0.0, 0.0, 0.0]]))
+    >>> trace["measure"].tolist(), trace.cumulative("mistake").tolist(), trace.average("measure").tolist()
+    ([0.5, 1.0], [1.0, 1.0], [0.5, 0.75])
+    """
+
+    def __init__(self, rows: Floats, before: Floats | None = None) -> None:
+        super().__init__(zip(_COLUMNS, rows.T, strict=True))
+        self.rounds_before = 0 if before is None else int(before[Total.ROUNDS])
+        sums = (Total.MEASURE, Total.SURROGATE, Total.MISTAKES, Total.ZNORM2)
+        self._before = {
+            name: 0.0 if before is None else float(before[at]) for name, at in zip(_COLUMNS, sums, strict=True)
+        }
+
+    def cumulative(self, column: str) -> Floats:
+        """Return the running sum of a column over all rounds so far."""
+        return self._before[column] + np.cumsum(self[column])
+
+    def average(self, column: str) -> Floats:
+        """Return the running mean of a column: the time average of the paper's figures."""
+        rounds: Floats = self.rounds_before + np.arange(1.0, len(self[column]) + 1)
+        return self.cumulative(column) / rounds
+
+
+class OnlineRanker(Ranker):
+    """What the online rankers share: epochs over shuffled lists, `partial_fit`, averaging, scaling, early stopping.
+
+    `eta` is a step size or a schedule (`"sqrt:0.1"`: 0.1/√t, `"adaptive:0.1"`: 0.1/√Σ‖z‖²). `average` predicts with
+    the mean of the iterates instead of the last; both are kept (`average_coef_`, `last_coef_`). `scale="running"`
+    divides each feature by its spread inside the lists seen so far, `scale="query"` divides each list by the largest
+    distance of a document from the list's mean (its ranking does not change); None is the paper's plain algorithm.
+
+    With a validation set, `fit_queries` keeps the epoch with the best `measure` on it, and stops after `patience`
+    epochs without a better one. `warm_start` goes on from the weights so far. Rounds follow one another, so an executor
+    has nothing to do here.
+
+    `trace_` has the rounds of the last call of `fit` or `partial_fit`, so that memory does not grow with the stream;
+    `totals_` has the sums over all rounds.
+    """
+
+    state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
+
+    eta: float | str
+    epochs: int
+    average: bool
+    scale: Scale
+    shuffle: bool
+    patience: int | None
+    warm_start: bool
+    random_state: int | None
+    verbose: bool
+    trace_: Trace
+    _state: OnlineState
+    _settings: tuple[Any, ...]
+    _made: OnlineDescent
+    _passes: dict[str, Any]
+
+    @abstractmethod
+    def _loss(self, target: Measure) -> Surrogate:
+        """Return the loss that a round steps on."""
+
+    _always: ClassVar[bool]
+    """Whether every round steps, or only those in which the ranking falls short."""
+
+    def _learner(self) -> OnlineDescent:
+        """Return the learner of the current parameters, made anew only when they change."""
+        settings = (self.measure, self.eta, self.scale, getattr(self, "margin", None), getattr(self, "truth", None))
+        if vars(self).get("_settings") != settings:
+            check_choice(tuple(_SCALING), scale=self.scale)
+            target = parse_measure(self.measure)
+            loss, steps = self._loss(target), Steps.parse(self.eta)
+            self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale])
+            self._settings = settings
+        return self._made
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        check_count(epochs=self.epochs)
+        if self.patience is not None:
+            check_count(patience=self.patience)
+        check_grades(data.y)
+        learner = self._learner()
+        check_teaching(data)
+        fresh = not (self.warm_start and "_state" in vars(self))
+        state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
+        seed = int(np.random.default_rng(self.random_state).integers(2**63))
+        rng = np.random.default_rng(seed)
+        before, rows, reached = state.totals.copy(), [], []
+        best: tuple[float, OnlineState, int] | None = None
+        for epoch in track(range(self.epochs), "epochs", show=self.verbose):
+            order = self._order(rng, data.n_queries)
+            rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
+            if valid is not None:
+                scores = LinearModel(state.average if self.average else state.last).scores(valid.X)
+                reached.append(learner.measure.mean(scores, valid.y, valid.ptr))
+                if best is None or reached[-1] > best[0]:
+                    best = reached[-1], state.copy(), epoch + 1
+                elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
+                    break
+        self.n_epochs_ = len(rows)
+        kept = len(rows) if best is None else best[2]
+        self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
+        self._keep(state if best is None else best[1])
+        self.trace_ = Trace(np.concatenate(rows), before)
+        if valid is not None:
+            self.trace_["valid"] = np.array(reached)
+
+    def _order(self, rng: np.random.Generator, n_queries: int) -> Ints:
+        return rng.permutation(n_queries) if self.shuffle else np.arange(n_queries)
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one more list, or from several in the order in which their ids appear.
+
+        Bad input raises before anything changes.
+        """
+        if qid is None and query_weight is None and self._is_plain_list(X, y):
+            labels = np.array(y, dtype=np.float64)
+            return self._go_on(X, labels, np.array((0, len(labels))), None)
+        data = self._checked(X, y, qid, query_weight, reset="_state" not in vars(self))
+        return self._go_on(data.X, data.y, data.ptr, data.query_weight)
+
+    def partial_fit_queries(self, data: QueryDataset) -> Self:
+        """Learn from more lists, in their order."""
+        check_grades(data.y)
+        if "_state" in vars(self):
+            self._check_same_features(data)
+        else:
+            self.n_features_in_ = data.n_features
+            if data.feature_names is not None:
+                self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        return self._go_on(data.X, data.y, data.ptr, data.query_weight)
+
+    def _is_plain_list(self, X: Any, y: Any) -> bool:
+        """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
+        if type(X) is not np.ndarray or type(y) is not np.ndarray or "_state" not in vars(self):
+            return False
+        sound = X.ndim == 2 and y.ndim == 1 and len(X) == len(y) > 0 and X.shape[1] == self.n_features_in_
+        if not sound or "feature_names_in_" in vars(self) or not X.flags.c_contiguous or not X.flags.writeable:
+            return False
+        if X.dtype not in (np.float32, np.float64) or y.dtype.kind not in "fiub":
+            return False
+        from ..solvers import _online_kernels as kernels
+
+        return bool(kernels.sound_list(X, y))
+
+    def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> Self:
+        learner = self._learner()
+        first = "_state" not in vars(self)
+        state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
+        before = state.totals.copy()
+        rounds = learner.play(state, X, y, ptr, None, query_weight)
+        self._keep(state)
+        self.trace_ = Trace(rounds.rows, before)
+        self.n_queries_in_ = len(ptr) - 1 + (0 if first else self.n_queries_in_)
+        if first:
+            self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
+            self.certificates_ = []
+        return self
+
+    def _continued(self, learner: OnlineDescent, n_features: int) -> OnlineState:
+        """Return a copy of the state to go on from."""
+        if self._state.scaling != learner.scaling:
+            raise InputError("scale cannot change in mid-stream: the weights belong to features scaled otherwise")
+        if self._state.weights.shape[1] != n_features:
+            raise InputError(f"the weights so far are for {self._state.weights.shape[1]} features, got {n_features}")
+        return self._state.at(learner.steps)
+
+    def _keep(self, state: OnlineState) -> None:
+        self.model_ = LinearModel(state.average if self.average else state.last)
+        self._state = state
+
+    @property
+    def last_coef_(self) -> Floats:
+        """Weights after the last round."""
+        check_is_fitted(self, "model_")
+        return self._state.last
+
+    @property
+    def average_coef_(self) -> Floats:
+        """Mean of the weights over the rounds."""
+        check_is_fitted(self, "model_")
+        return self._state.average
+
+    @property
+    def totals_(self) -> dict[str, float]:
+        """Sums over all rounds so far: rounds, steps, mistakes, measure, surrogate, ‖z‖², documents."""
+        check_is_fitted(self, "model_")
+        return {total.name.lower(): float(self._state.totals[total]) for total in Total}
+
+    @property
+    def state_(self) -> dict[str, Any]:
+        """What a model file keeps so that learning goes on from it with the same bits."""
+        if "_state" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no state_: it is not fitted")
+        state = self._state
+        scaling = state.scaling.name.lower()
+        return {
+            "weights": state.weights, "totals": state.totals, "eta": state.eta, "scaling": scaling, **self._passes
+        }  # fmt: skip
+
+    @state_.setter
+    def state_(self, content: dict[str, Any]) -> None:
+        try:
+            weights, totals, eta = content["weights"], content["totals"], content["eta"]
+            scaling = Scaling[content["scaling"].upper()]
+            passes = {key: content[key] for key in ("epochs", "seed", "shuffle", "fresh")}
+            sound = weights.shape == (3, self.n_features_in_) and totals.shape == (len(Total),)
+            sound &= bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < eta < np.inf)
+            sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdigit()
+        except (KeyError, TypeError, AttributeError):
+            sound = False
+        if not sound:
+            raise InputError("$.state.state_ is not the state of an online ranker")
+        self._state = OnlineState(weights, totals, float(eta), scaling)
+        self._passes = passes
+        self.trace_ = Trace(np.empty((0, 4)), totals)
+        self.certificates_ = []
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+        from .replay import certify_online
+
+        return certify_online(self, data, comparator)

@@ -1,0 +1,193 @@
+"""Model files: versioned JSON that is data, never code.
+
+Parameters, models and learner state are numbers, strings, lists, arrays and a closed set of frozen values (the
+dataclasses that `toprank.surrogates`, `toprank.measures` and `toprank.rankers.models` list in `__all__`). Nothing
+else can be named by a file, and sizes are checked before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from .. import measures, surrogates
+from .._files import replacing
+from .._version import __version__
+from ..errors import InputError
+from . import models
+
+if TYPE_CHECKING:
+    from .base import Ranker
+
+FORMAT = "toprank-model"
+VERSION = 1
+
+
+class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The layout of a model file."""
+
+    format: str
+    version: int
+    toprank: str
+    ranker: str
+    params: dict[str, Any]
+    missing: str
+    n_features: int
+    feature_names: list[str] | None
+    n_queries: int
+    model: dict[str, Any]
+    state: dict[str, Any]
+
+
+def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
+    """Write a fitted ranker; the file appears whole or not at all."""
+    names = getattr(ranker, "feature_names_in_", None)
+    content = ModelFile(
+        format=FORMAT,
+        version=VERSION,
+        toprank=__version__,
+        ranker=type(ranker).__name__,
+        params={key: encode(value, key) for key, value in ranker.get_params(deep=False).items()},
+        missing=ranker.missing,
+        n_features=int(ranker.n_features_in_),
+        feature_names=None if names is None else [str(name) for name in names],
+        n_queries=int(ranker.n_queries_in_),
+        model=encode(ranker.model_, "model"),
+        state={name: encode(getattr(ranker, name), name) for name in ranker.state_attributes},
+    )
+    with replacing(path) as draft:
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+
+
+def load(path: str | os.PathLike[str]) -> Ranker:
+    """Read a model file written by `Ranker.save`.
+
+    >>> import tempfile, os, toprank as tr
+    >>> ranker = tr.ListNet().fit([[1.0], [0.0]], [1, 0])
+    >>> file = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> ranker.save(file)
+    >>> bool((tr.load(file).coef_ == ranker.coef_).all())
+    True
+    """
+    file = Path(path)
+    try:
+        content = msgspec.json.decode(file.read_bytes(), type=ModelFile)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{file} is not a toprank model: {error}") from None
+    if content.format != FORMAT or content.version != VERSION:
+        raise InputError(
+            f"{file} is {content.format!r} version {content.version}; this toprank reads {FORMAT!r} version {VERSION}"
+        )
+    try:
+        return _restore(content)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def _restore(content: ModelFile) -> Ranker:
+    from .. import rankers
+
+    kind = getattr(rankers, content.ranker, None) if content.ranker in rankers.__all__ else None
+    if kind is None:
+        raise InputError(f"unknown ranker {content.ranker!r}; known: {', '.join(rankers.__all__)}")
+    params = {key: decode(value, f"$.params.{key}") for key, value in content.params.items()}
+    try:
+        ranker: Ranker = kind(**params)
+    except TypeError as error:
+        raise InputError(f"the parameters do not fit {content.ranker}: {error}") from None
+    model = decode(content.model, "$.model")
+    if not isinstance(model, models.Model) or model.n_features != content.n_features:
+        raise InputError(f"$.model does not score {content.n_features} features")
+    names = content.feature_names
+    if names is not None and len(names) != content.n_features:
+        raise InputError(f"$.feature_names has {len(names)} names for {content.n_features} features")
+    if set(content.state) != set(ranker.state_attributes):
+        raise InputError(f"$.state must hold exactly: {', '.join(ranker.state_attributes) or 'nothing'}")
+    ranker.model_ = model
+    ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries
+    if names is not None:
+        ranker.feature_names_in_ = np.array(names, dtype=object)
+    for name, value in content.state.items():
+        setattr(ranker, name, decode(value, f"$.state.{name}"))
+    return ranker
+
+
+def encode(value: Any, name: str) -> Any:
+    """Return a value as JSON can hold it, to the last bit."""
+    if value is None or isinstance(value, (bool, str, int)):
+        return value
+    if isinstance(value, np.generic):
+        return encode(value.item(), name)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        return {"$array": str(value.dtype), "shape": list(value.shape), "data": encode(value.ravel().tolist(), name)}
+    if isinstance(value, (list, tuple)):
+        items = [encode(item, name) for item in value]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if isinstance(value, dict) and all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: encode(item, name) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _values():
+        fields = {f.name: encode(getattr(value, f.name), name) for f in dataclasses.fields(value) if f.init}
+        return {"$value": type(value).__name__, "fields": fields}
+    raise InputError(f"{name} cannot be saved: {type(value).__name__} is not plain data")
+
+
+def decode(value: Any, place: str) -> Any:
+    """Return what `encode` was given; `place` names the spot in messages."""
+    if isinstance(value, list):
+        return [decode(item, f"{place}[{i}]") for i, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        if value["$float"] not in ("inf", "-inf", "nan"):
+            raise InputError(f"{place} is not a number")
+        return float(value["$float"])
+    if "$tuple" in value:
+        if not isinstance(value["$tuple"], list):
+            raise InputError(f"{place} is not a tuple")
+        return tuple(decode(value["$tuple"], place))
+    if "$array" in value:
+        return _decode_array(value, place)
+    if "$value" in value:
+        kind = _values().get(str(value["$value"]))
+        fields = value.get("fields")
+        if kind is None or not isinstance(fields, dict):
+            raise InputError(f"{place} names the unknown value {value['$value']!r}")
+        try:
+            return kind(**{key: decode(item, f"{place}.{key}") for key, item in fields.items()})
+        except (TypeError, AttributeError) as error:
+            raise InputError(f"{place} is not a {kind.__name__}: {error}") from None
+    return {key: decode(item, f"{place}.{key}") for key, item in value.items()}
+
+
+def _decode_array(value: dict[str, Any], place: str) -> np.ndarray[Any, Any]:
+    shape, data = value.get("shape"), value.get("data")
+    sound = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape) and isinstance(data, list)
+    if not sound or math.prod(shape or ()) != len(data or ()):
+        raise InputError(f"{place} is not an array: its shape and its data do not fit")
+    if value["$array"] not in ("float64", "float32", "int64", "int32", "uint64", "uint32", "uint8", "bool"):
+        raise InputError(f"{place} has the unknown array type {value['$array']!r}")
+    try:
+        return np.array(decode(data, place), dtype=value["$array"]).reshape(shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{place} is not an array of {value['$array']}: {error}") from None
+
+
+def _values() -> dict[str, type]:
+    """Return the frozen values a file may name, from the `__all__` of the packages that define them."""
+    found = {}
+    for package in (surrogates, measures, models):
+        for name in package.__all__:
+            kind = getattr(package, name)
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+                found[name] = kind
+    return found

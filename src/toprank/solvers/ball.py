@@ -1,0 +1,175 @@
+"""Limited-memory BFGS inside a ball of weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._typing import Floats
+from ..data.validation import check_count, check_positive
+from ..objective import Objective
+from .base import Solution, Solver, gradient_gap
+from .lbfgs import Watch
+
+_DECREASE = 1e-4
+"""Share of the promised decrease that a step must deliver."""
+_HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class BallSolution(Solution):
+    """A solution of min f(w), ‖w‖ ≤ radius: `grad_norm` is the norm of the projected gradient step."""
+
+    radius: float = np.inf
+
+    def check(self, objective: Objective) -> BallSolution:
+        """Return the same weights with value, gradient and gap computed afresh from the data."""
+        value, grad = objective.value_and_grad(self.w)
+        norm = float(np.linalg.norm(_projected_step(self.w, grad, self.radius)))
+        return replace(self, value=value, grad_norm=norm, gap=ball_gap(self.w, grad, self.radius, objective))
+
+
+def ball_gap(w: Floats, grad: Floats, radius: float, objective: Objective) -> float:
+    """f(w) − min f ≤ max_{‖v‖ ≤ radius} ∇f(w)·(w − v) = ∇f(w)·w + radius ‖∇f(w)‖ for a convex f."""
+    if not objective.surrogate.convex:
+        return float("inf")
+    norm = float(np.linalg.norm(grad))
+    return min(float(grad @ w) + radius * norm, gradient_gap(norm, objective))
+
+
+def project(w: Floats, radius: float) -> Floats:
+    """Return the point of the ball nearest to w.
+
+    >>> project(np.array([3.0, 4.0]), 2.5).tolist()
+    [1.5, 2.0]
+    """
+    norm = float(np.linalg.norm(w))
+    return w if norm <= radius else w * (radius / norm)
+
+
+def _projected_step(w: Floats, grad: Floats, radius: float) -> Floats:
+    return w - project(w - grad, radius)
+
+
+@dataclass(frozen=True)
+class BallLBFGS(Solver):
+    """w ← w + t (v − w), v = argmin of the L-BFGS model at w over ‖v‖ ≤ radius; stops at ‖w − P(w − ∇f)‖∞ ≤ tol.
+
+    The model's matrix is a multiple of the identity plus a low rank, so its minimiser in the ball is exact and costs
+    no pass over the data. Every iterate stays in the ball.
+
+    >>> import toprank as tr
+    >>> from toprank.objective import Objective
+    >>> data = tr.QueryDataset.from_arrays([[1.0], [0.0]], [1, 0])
+    >>> solution = BallLBFGS(radius=0.5).minimize(Objective(data, tr.surrogates.ListNet()))
+    >>> solution.w.round(6).tolist(), bool(solution.gap < 1e-8)
+    ([0.5], True)
+    """
+
+    radius: float
+    max_iter: int = 500
+    tol: float = 1e-6
+    memory: int = 20
+    watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        check_positive(radius=self.radius, tol=self.tol)
+        check_count(max_iter=self.max_iter, memory=self.memory)
+
+    def minimize(self, objective: Objective, w0: Floats | None = None) -> BallSolution:
+        """Minimise a differentiable objective over the ball."""
+        start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
+        w = project(start, self.radius)
+        value, grad = objective.value_and_grad(w)
+        steps: list[Floats] = []
+        changes: list[Floats] = []
+        trace: dict[str, list[float]] = {"value": [], "grad_norm": []}
+        message, n_iter = "the iteration limit was reached", 0
+        for n_iter in range(1, self.max_iter + 1):
+            if np.abs(_projected_step(w, grad, self.radius)).max() <= self.tol:
+                message, n_iter = "the projected gradient is small", n_iter - 1
+                break
+            target = _model_minimiser(w, grad, steps, changes, self.radius)
+            found = self._line_search(objective, w, value, grad, target)
+            if found is None and steps:
+                steps, changes = [], []
+                found = self._line_search(objective, w, value, grad, _model_minimiser(w, grad, [], [], self.radius))
+            if found is None:
+                message, n_iter = "no step decreases the objective further", n_iter - 1
+                break
+            new, value, new_grad = found
+            step, change = new - w, new_grad - grad
+            if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+                steps, changes = [*steps[1 - self.memory :], step], [*changes[1 - self.memory :], change]
+            w, grad = new, new_grad
+            trace["value"].append(value)
+            trace["grad_norm"].append(float(np.linalg.norm(_projected_step(w, grad, self.radius))))
+            if self.watch is not None and self.watch(n_iter, w, value):
+                message = "stopped by the watcher"
+                break
+        left = _projected_step(w, grad, self.radius)
+        return BallSolution(
+            w=w,
+            value=value,
+            grad_norm=float(np.linalg.norm(left)),
+            gap=ball_gap(w, grad, self.radius, objective),
+            n_iter=n_iter,
+            converged=bool(np.abs(left).max() <= self.tol),
+            message=message,
+            trace={name: np.array(values) for name, values in trace.items()},
+            radius=self.radius,
+        )
+
+    def _line_search(
+        self, objective: Objective, w: Floats, value: float, grad: Floats, target: Floats
+    ) -> tuple[Floats, float, Floats] | None:
+        """Walk from w towards the target until the value falls as promised; both ends are in the ball."""
+        way = target - w
+        promised = float(grad @ way)
+        if not promised < 0:
+            return None
+        t = 1.0
+        for _ in range(_HALVINGS):
+            new = project(w + t * way, self.radius)
+            new_value, new_grad = objective.value_and_grad(new)
+            if new_value <= value + _DECREASE * t * promised:
+                return new, new_value, new_grad
+            # The parabola through value, slope and the new value has its lowest point here.
+            lowest = -promised * t * t / (2 * (new_value - value - promised * t))
+            t = min(max(lowest, 0.1 * t), 0.5 * t)
+        return None
+
+
+def _model_minimiser(w: Floats, grad: Floats, steps: list[Floats], changes: list[Floats], radius: float) -> Floats:
+    """argmin_{‖v‖ ≤ radius} ∇f·(v − w) + ½ (v − w)ᵀ B (v − w), B the BFGS matrix of the steps and gradient changes.
+
+    With B = σI − U diag(c) Uᵀ the stationary points (B + λI) v = B w − ∇f are known for every λ, and ‖v(λ)‖ falls
+    with λ: Newton's method on 1/‖v(λ)‖ finds the one of norm `radius`.
+    """
+    if steps:
+        S, Y = np.array(steps).T, np.array(changes).T
+        inner = S.T @ Y
+        sigma = float(Y[:, -1] @ Y[:, -1] / inner[-1, -1])
+        lower, D = np.tril(inner, -1), np.diag(np.diag(inner))
+        middle = np.block([[sigma * S.T @ S, lower], [lower.T, -D]])
+        Q, R = np.linalg.qr(np.hstack([sigma * S, Y]))
+        small = R @ np.linalg.solve(middle, R.T)
+        bends, V = np.linalg.eigh(sigma * np.eye(len(small)) - 0.5 * (small + small.T))
+        U = Q @ V
+        bends = np.maximum(bends, 1e-10 * sigma)
+    else:
+        sigma = max(float(np.linalg.norm(grad)) / min(1.0, radius), 1e-300)
+        U, bends = np.zeros((len(w), 0)), np.zeros(0)
+    inside = U.T @ w
+    along = bends * inside - U.T @ grad
+    rest = sigma * (w - U @ inside) - (grad - U @ (U.T @ grad))
+    square = float(rest @ rest)
+    shift = 0.0
+    for _ in range(100):
+        norm = np.sqrt((along**2 / (bends + shift) ** 2).sum() + square / (sigma + shift) ** 2)
+        if norm <= radius * (1 + 1e-12):
+            break
+        slope = ((along**2 / (bends + shift) ** 3).sum() + square / (sigma + shift) ** 3) / norm
+        shift += (norm - radius) / radius * norm / slope
+    return project(U @ (along / (bends + shift)) + rest / (sigma + shift), radius)

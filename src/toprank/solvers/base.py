@@ -1,0 +1,70 @@
+"""What a solver is: hyper-parameters in, a solution out that can defend itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .._typing import Floats
+from ..objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Points whose tangents, mixed with weights on the simplex, bound the minimum from below."""
+
+    points: Floats
+    weights: Floats
+
+    def lower_bound(self, objective: Objective) -> float:
+        """min f ≥ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), the risk's tangents (a_i, b_i) taken afresh from the data."""
+        slope, offset = np.zeros(objective.n_features), 0.0
+        for w, weight in zip(self.points, self.weights, strict=True):
+            value, grad = objective.value_and_grad(w)
+            a = grad - objective.alpha * w
+            slope += weight * a
+            offset += weight * (value - 0.5 * objective.alpha * float(w @ w) - float(a @ w))
+        return float(offset - slope @ slope / (2 * objective.alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Weights, the value they reach, and how far from the best they can be.
+
+    `gap` is what the solver promises: an upper bound on f(w) − min f where the objective is strongly convex
+    (‖∇f‖²/(2 alpha), or the bound that the `cuts` prove), infinite where nothing is known.
+    """
+
+    w: Floats
+    value: float
+    grad_norm: float
+    gap: float
+    n_iter: int
+    converged: bool
+    message: str = ""
+    trace: dict[str, Floats] = field(default_factory=dict)
+    cuts: Cuts | None = field(default=None, repr=False)
+
+    def check(self, objective: Objective) -> Solution:
+        """Return the same weights with value, gradient and gap computed afresh from the data."""
+        value, grad = objective.value_and_grad(self.w)
+        norm = float(np.linalg.norm(grad))
+        gap = gradient_gap(norm, objective) if self.cuts is None else value - self.cuts.lower_bound(objective)
+        return replace(self, value=value, grad_norm=norm, gap=gap)
+
+
+def gradient_gap(grad_norm: float, objective: Objective) -> float:
+    """f(w) − min f ≤ ‖∇f(w)‖² / (2 alpha) for an alpha-strongly convex f."""
+    if objective.alpha > 0 and objective.surrogate.convex:
+        return float(grad_norm**2 / (2 * objective.alpha))
+    return float("inf")
+
+
+class Solver(ABC):
+    """Hyper-parameters of a minimiser; subclasses are frozen dataclasses."""
+
+    @abstractmethod
+    def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
+        """Minimise the objective from w0 (zero where None)."""

@@ -1,0 +1,106 @@
+"""Stochastic gradient steps on batches of queries, for smooth losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._progress import track
+from .._typing import Floats
+from ..data import linear
+from ..data.validation import check_count, check_positive
+from ..objective import Objective
+from ..surrogates.base import weighted
+from ..surrogates.listwise import Listwise
+from .ball import project
+from .base import Solution, Solver, gradient_gap
+from .lbfgs import Watch
+
+
+@dataclass(frozen=True)
+class MiniBatch(Solver):
+    """w_j ← w_j − eta g_j / √(Σ_t g_tj²), g the gradient on `batch_size` queries, then back into ‖w‖ ≤ radius.
+
+    Each coordinate's step shrinks with the gradients it has seen (AdaGrad), so that neither the scale of the loss nor
+    that of the features needs care. Queries are shuffled anew in each epoch; the result is the mean of the last
+    epoch's iterates (`average`) or the very last one. A loss that samples tied orders gets fresh ones in each epoch.
+
+    >>> import toprank as tr
+    >>> from toprank.objective import Objective
+    >>> data = tr.datasets.make_graded(n_queries=64, random_state=0)
+    >>> objective = Objective(data, tr.surrogates.ListNet(), alpha=1e-3)
+    >>> solution = MiniBatch(epochs=5).minimize(objective)
+    >>> solution.value < objective.value_and_grad(0 * solution.w)[0]
+    True
+    """
+
+    epochs: int = 20
+    batch_size: int = 16
+    eta: float = 0.1
+    radius: float | None = None
+    average: bool = True
+    random_state: int = 0
+    watch: Watch | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        check_count(epochs=self.epochs, batch_size=self.batch_size)
+        check_positive(eta=self.eta, radius=1.0 if self.radius is None else self.radius)
+
+    def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
+        """Run the epochs; `watch` sees the weights that each of them would return."""
+        rng = np.random.default_rng(self.random_state)
+        radius = np.inf if self.radius is None else self.radius
+        start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
+        w, seen = project(start.copy(), radius), np.zeros(len(start))
+        kept, values, epoch = w, [], 0
+        numbers = range(1, self.epochs + 1)
+        for epoch in track(numbers, "epochs") if self.verbose else numbers:
+            total, count = np.zeros(len(w)), 0
+            for grad in self._gradients(objective, w, rng, epoch):
+                grad += objective.alpha * w
+                seen += grad * grad
+                # In place: the generator computes its next gradient at these weights.
+                w -= self.eta * grad / np.sqrt(np.where(seen > 0, seen, 1.0))
+                w[:] = project(w, radius)
+                total += w
+                count += 1
+            kept = total / count if self.average else w.copy()
+            value = 0.0
+            if self.watch is not None:
+                value = objective.value_and_grad(kept)[0]
+                values.append(value)
+                if self.watch(epoch, kept, value):
+                    break
+        value, grad = objective.value_and_grad(kept)
+        norm = float(np.linalg.norm(grad))
+        return Solution(
+            w=kept,
+            value=value,
+            grad_norm=norm,
+            gap=gradient_gap(norm, objective),
+            n_iter=epoch,
+            converged=True,
+            message="all epochs were run" if epoch == self.epochs else "stopped by the watcher",
+            trace={"value": np.array(values)} if values else {},
+        )
+
+    def _gradients(self, objective: Objective, w: Floats, rng: np.random.Generator, epoch: int) -> Iterator[Floats]:
+        """Yield the gradient of the mean loss on batch after batch, at the w of that moment."""
+        data, weight = objective.data, objective.weight
+        surrogate = objective.surrogate
+        if isinstance(surrogate, Listwise):
+            surrogate = surrogate.at_epoch(epoch)
+        teaching = np.flatnonzero(weight)
+        scale = len(teaching) / objective.total_weight
+        order = rng.permutation(teaching)
+        for first in range(0, len(order), self.batch_size):
+            chosen = order[first : first + self.batch_size]
+            lengths = data.lengths[chosen]
+            ptr = np.concatenate(([0], np.cumsum(lengths)))
+            rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
+            scores = linear.scores_of(data.X, w, data.ptr, chosen)
+            _, slopes = weighted(*surrogate.per_query(scores, data.y[rows], ptr), ptr, weight[chosen])
+            yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))

@@ -1,0 +1,174 @@
+"""Mini-batch learning of the top: perceptrons and projected subgradient steps, a whole epoch in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Ints
+from ..data.dataset import QueryDataset
+from ..surrogates.precision_at_k import Rule
+
+Shuffle = Literal["batches", "rows"] | None
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
+_NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """w ← Π_radius[w − η_t g_t], η_t = eta · t^−decay: what happens at each batch.
+
+    g_t is the subgradient of the batch's loss (Algorithm 3), or the perceptron's step (Algorithms 1 and 2) for which
+    eta = 1 and decay = 0. `normalize` divides it by the batch's k. Of `k` and `kappa` one is 0.
+    """
+
+    rule: Rule
+    k: int
+    kappa: float
+    eta: float = 1.0
+    decay: float = 0.0
+    normalize: bool = False
+    radius: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Weights after t batches, and the drift that gives their average: Σ_τ w_τ = t w − drift."""
+
+    w: Floats
+    drift: Floats
+    t: int
+
+    @classmethod
+    def zero(cls, n_features: int) -> State:
+        """Where every run starts."""
+        return cls(np.zeros(n_features), np.zeros(n_features), 0)
+
+    @property
+    def average(self) -> Floats:
+        """(1/t) Σ_τ w_τ."""
+        return self.w - self.drift / max(self.t, 1)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a run over batches added up to."""
+
+    batches: int = 0
+    loss: float = 0.0
+    """Σ_t loss: the surrogate's, or for a perceptron the mistakes Δ."""
+    share: float = 0.0
+    """Σ_t loss / k_t."""
+    places: int = 0
+    """Σ_t k_t, the most mistakes there can be."""
+    largest_k: int = 0
+    updates: int = 0
+    skipped: int = 0
+    """Batches with one class only."""
+
+    @classmethod
+    def of(cls, stats: Floats) -> Totals:
+        """Read what a kernel wrote."""
+        return cls(
+            int(stats[0]),
+            float(stats[1]),
+            float(stats[2]),
+            int(stats[3]),
+            int(stats[4]),
+            int(stats[5]),
+            int(stats[6]),
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.batches + other.batches,
+            self.loss + other.loss,
+            self.share + other.share,
+            self.places + other.places,
+            max(self.largest_k, other.largest_k),
+            self.updates + other.updates,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Rows cut into batches: batch c holds rows bounds[c]:bounds[c+1], of X or of a permutation of its rows.
+
+    Labels are 0 and 1.
+
+    >>> data = QueryDataset.from_arrays(np.zeros((5, 1)), [0, 1, 0, 1, 0])
+    >>> Batches.of(data, 2).bounds.tolist()
+    [0, 2, 4, 5]
+    """
+
+    data: QueryDataset
+    bounds: Ints
+    rows: Ints
+    """The permutation; empty where rows stay as they are."""
+
+    @classmethod
+    def of(cls, data: QueryDataset, batch_size: int | None) -> Batches:
+        """Cut one list into batches of `batch_size` rows; with None each query is a batch."""
+        if batch_size is None:
+            return cls(data, data.ptr, _NO_ROWS)
+        starts = np.arange(0, data.n_docs, batch_size, dtype=np.int64)
+        return cls(data, np.append(starts, data.n_docs), _NO_ROWS)
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return len(self.bounds) - 1
+
+    @property
+    def by_query(self) -> bool:
+        """Whether each query is a batch."""
+        return self.bounds is self.data.ptr
+
+    def labels(self) -> Floats:
+        """Return the labels in the order of the batches."""
+        return self.data.y if len(self.rows) == 0 else self.data.y[self.rows]
+
+    def teaching(self) -> AnyArray:
+        """Say which batches hold both classes."""
+        sizes = np.diff(self.bounds)
+        found = np.zeros(self.count)
+        found[sizes > 0] = np.add.reduceat(self.labels(), self.bounds[:-1][sizes > 0])
+        return (found > 0) & (found < sizes)
+
+    def in_clumps(self) -> bool:
+        """Say whether less than half as many batches hold both classes as would if the rows were mixed."""
+        share = float(self.data.y.mean())
+        sizes = np.diff(self.bounds)
+        expected = float((1 - share**sizes - (1 - share) ** sizes).sum())
+        return int(self.teaching().sum()) < 0.5 * expected
+
+    def mixed(self, rng: np.random.Generator) -> Batches:
+        """Return batches of a random permutation of the rows."""
+        return replace(self, rows=rng.permutation(self.data.n_docs))
+
+    def epochs(self, count: int, shuffle: Shuffle, rng: np.random.Generator) -> Iterator[tuple[Batches, Ints]]:
+        """Yield, for each epoch, the batches and the order in which they come."""
+        for _ in range(count):
+            batches = self.mixed(rng) if shuffle == "rows" else self
+            yield batches, rng.permutation(self.count) if shuffle == "batches" else np.arange(self.count)
+
+
+def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[State, Totals]:
+    """Work through the batches in that order: one pass over X, nothing kept but w, its drift and one batch."""
+    from ..surrogates import _at_k_kernels as kernels
+
+    data = batches.data
+    w, drift, stats = state.w.copy(), state.drift.copy(), np.zeros(7)
+    weights = data.query_weight if batches.by_query and data.query_weight is not None else _NO_WEIGHTS
+    plan = (data.y, batches.rows, batches.bounds, order, weights, int(steps.rule), steps.k, steps.kappa)
+    rest = (steps.eta, steps.decay, steps.normalize, steps.radius, w, drift, state.t, stats)
+    if data.is_sparse:
+        t = kernels.csr_epoch(data.X.data, data.X.indices, data.X.indptr, *plan, *rest)
+    else:
+        t = kernels.dense_epoch(data.X, *plan, *rest)
+    return State(w, drift, int(t)), Totals.of(stats)

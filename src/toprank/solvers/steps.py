@@ -1,0 +1,88 @@
+"""Names for the choices of an online learner: the codes that its compiled rounds read, and its step sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ..data.validation import check_positive
+from ..errors import InputError
+
+
+class Loss(IntEnum):
+    """The loss that a round steps on."""
+
+    SLAM = 0
+    MINIMAX = 1
+    LISTNET = 2
+
+
+class Target(IntEnum):
+    """The measure that a round reads."""
+
+    NDCG = 0
+    AP = 1
+
+
+class Rule(IntEnum):
+    """How the step of round t follows from η: η, η/√t, η/√Σ‖z‖²."""
+
+    CONSTANT = 0
+    SQRT = 1
+    ADAPTIVE = 2
+
+
+class Scaling(IntEnum):
+    """What features are divided by."""
+
+    NONE = 0
+    RUNNING = 1
+    QUERY = 2
+
+
+class Total(IntEnum):
+    """Places in `totals`."""
+
+    ROUNDS = 0
+    STEPS = 1
+    MISTAKES = 2
+    MEASURE = 3
+    SURROGATE = 4
+    ZNORM2 = 5
+    DOCS = 6
+
+
+@dataclass(frozen=True)
+class Steps:
+    """η_t = η (constant), η/√t (sqrt) or η/√Σ_{s≤t}‖z_s‖² (adaptive).
+
+    `parse` reads what users write: a number, or a rule with an optional η after a colon (η = 1 where left out).
+
+    >>> Steps.parse(0.1), str(Steps.parse("sqrt:0.5"))
+    (Steps(eta=0.1, rule=<Rule.CONSTANT: 0>), 'sqrt:0.5')
+    >>> Steps.parse("adaptive").eta
+    1.0
+    """
+
+    eta: float
+    rule: Rule = Rule.CONSTANT
+
+    def __post_init__(self) -> None:
+        check_positive(eta=self.eta)
+        object.__setattr__(self, "eta", float(self.eta))
+
+    @classmethod
+    def parse(cls, eta: float | str) -> Steps:
+        """Return the steps that `eta` names."""
+        if not isinstance(eta, str):
+            return cls(eta)
+        name, colon, number = eta.partition(":")
+        if name not in ("constant", "sqrt", "adaptive"):
+            raise InputError(f"eta must be a number, 'sqrt' or 'adaptive' (with η as in 'sqrt:0.1'), got {eta!r}")
+        try:
+            return cls(float(number) if colon else 1.0, Rule[name.upper()])
+        except ValueError:
+            raise InputError(f"eta must end in a number above 0 after the colon, got {eta!r}") from None
+
+    def __str__(self) -> str:
+        return f"{self.rule.name.lower()}:{self.eta:g}"

@@ -1,0 +1,156 @@
+"""PermuRank's outer loop: rankings that are violated join the working sets, the bundle solver fits to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._typing import AnyArray, Floats
+from ..data import linear
+from ..data.dataset import QueryDataset
+from ..data.validation import check_count, check_positive
+from ..measures.base import Measure
+from ..measures.presets import Discount, Kind
+from ..objective import Objective
+from ..surrogates.direct import WorkingSetHinge, structural
+from .base import Solution
+from .bundle import Bundle
+
+Watch = Callable[[int, Floats], bool]
+"""Called after each round with its number and the weights; True stops."""
+
+
+@dataclass(frozen=True)
+class WorkingSets:
+    """Fig. 7: F_t = argmin L(B_1, C_1, …), then B_q ∪= argmin over perfect π of F_t, C_q ∪= argmax over the others.
+
+    L = (alpha/2)‖w‖² + mean_q 1/|B_q| Σ_{B×C} (E(π*) − E(π)) [1 − (F(π*) − F(π))]₊. Each ranking is kept as one vector
+    Φ, so the sets never hold pairs. `graded` sums Φ over the pairs of different level alone (the other definition in
+    Sec. 3: relevant × irrelevant for MAP), else over all pairs (Eq. 2). Stops when no set changes, or after `rounds`.
+    """
+
+    measure: Measure
+    alpha: float
+    rounds: int
+    graded: bool = True
+    inner: Bundle = field(default_factory=Bundle)
+    watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        structural(self.measure)
+        check_positive(alpha=self.alpha)
+        check_count(rounds=self.rounds)
+
+    def run(self, data: QueryDataset, w0: Floats | None = None) -> Solution:
+        """Learn from `data`; the first rankings are the most violated ones at w0 (zero where None)."""
+        w = np.zeros(data.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
+        sets = _Sets(data, self.measure, self.graded)
+        sets.add(w)
+        if not sets.size:
+            message = f"no query has an imperfect ranking by {self.measure}: there is nothing to learn"
+            return Solution(np.zeros_like(w), 0.0, 0.0, 0.0, 0, True, message)
+        values: list[float] = []
+        perfect: list[float] = []
+        imperfect: list[float] = []
+        largest: list[float] = []
+        converged = False
+        for t in range(1, self.rounds + 1):
+            objective = sets.objective(self.alpha)
+            solution = self.inner.minimize(objective, w)
+            w = solution.w
+            values.append(solution.value)
+            good, bad = sets.sizes()
+            perfect.append(float(good.mean()))
+            imperfect.append(float(bad.mean()))
+            largest.append(float((good + bad).max()))
+            if self.watch is not None and self.watch(t, w):
+                break
+            if not sets.add(w):
+                converged = True
+                break
+        return Solution(
+            w=w,
+            value=solution.value,
+            grad_norm=solution.grad_norm,
+            gap=solution.gap,
+            n_iter=len(values),
+            converged=converged,
+            message="" if converged else f"the working sets still changed after {len(values)} rounds",
+            trace={
+                "value": np.array(values),
+                "perfect": np.array(perfect),
+                "imperfect": np.array(imperfect),
+                "largest": np.array(largest),
+            },
+        )
+
+
+class _Sets:
+    """The working sets of all queries: Φ and E of each ranking, and the coefficients by which it is known again."""
+
+    def __init__(self, data: QueryDataset, measure: Measure, graded: bool) -> None:
+        self.data, self.measure, self.graded = data, measure, graded
+        self.row = measure.row()
+        binary = self.row.kind == Kind.AP
+        self.level = np.where(data.y > self.row.above, 1.0, 0.0) if binary else data.y
+        self.phi: list[list[Floats]] = [[] for _ in range(data.n_queries)]
+        self.value: list[list[float]] = [[] for _ in range(data.n_queries)]
+        self.seen: list[set[bytes]] = [set() for _ in range(data.n_queries)]
+        self.size = 0
+
+    def add(self, w: Floats) -> bool:
+        """Add the most violated rankings under w; say whether any of them is new."""
+        from ..surrogates import _direct_kernels as kernels
+
+        data = self.data
+        scores = linear.scores(data.X, w)
+        lowest, highest = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
+        known = np.empty(data.n_queries, dtype=np.bool_)
+        first = 2 if self.row.discount == Discount.LETOR else 1
+        k = self.row.k or data.n_docs
+        kernels.most_violated(scores, self.level, data.ptr, self.row.kind == Kind.AP, first, k, lowest, highest, known)
+        E_low = self.measure.per_query(-lowest.astype(np.float64), data.y, data.ptr)
+        E_high = self.measure.per_query(-highest.astype(np.float64), data.y, data.ptr)
+        lost = E_low - E_high
+        low, high = np.empty(data.n_docs), np.empty(data.n_docs)
+        kernels.ranking_coefficients(lowest, self.level, data.ptr, self.graded, low)
+        kernels.ranking_coefficients(highest, self.level, data.ptr, self.graded, high)
+        changed = False
+        for q in np.flatnonzero(known & data.informative & (lost > 0)):
+            changed |= self._put(int(q), low, 1.0)
+            changed |= self._put(int(q), high, 1.0 - float(lost[q]))
+        return changed
+
+    def _put(self, q: int, coefficients: Floats, value: float) -> bool:
+        a, b = self.data.ptr[q], self.data.ptr[q + 1]
+        own = coefficients[a:b]
+        key = own.tobytes()
+        if key in self.seen[q]:
+            return False
+        self.seen[q].add(key)
+        self.phi[q].append(linear.adjoint(self.data.X[a:b], own))
+        self.value[q].append(value)
+        self.size += 1
+        return True
+
+    def sizes(self) -> tuple[AnyArray, AnyArray]:
+        """Return |B_q| and |C_q| of the queries that take part."""
+        good = np.array([sum(v == 1.0 for v in values) for values in self.value if values])
+        bad = np.array([sum(v != 1.0 for v in values) for values in self.value if values])
+        return good, bad
+
+    def objective(self, alpha: float) -> Objective:
+        """Return the loss on the sets, with rankings in the place of documents."""
+        used = [q for q, rows in enumerate(self.phi) if rows]
+        lengths = [len(self.phi[q]) for q in used]
+        weight = None if self.data.query_weight is None else self.data.query_weight[used]
+        rankings = QueryDataset(
+            X=np.array([row for q in used for row in self.phi[q]]),
+            y=np.array([v for q in used for v in self.value[q]]),
+            ptr=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+            query_ids=np.array(used),
+            query_weight=weight,
+        )
+        return Objective(rankings, WorkingSetHinge(), alpha=alpha)

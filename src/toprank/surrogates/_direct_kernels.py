@@ -1,0 +1,343 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""Most violated rankings for AP and NDCG, and the hinge over working sets of them.
+
+Conventions: places count from 0, a ranking is the place of each document, and a document at place p of n counts
+(n − 1 − 2p)/(n(n − 1)) times in F (Eq. 2): it stands ahead of n − 1 − p documents and behind p.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+
+import numpy as np
+
+from .._jit import kernel
+
+
+class Gain(IntEnum):
+    """How an irrelevant document that moves up costs: precision at the relevant ones, or their discounts."""
+
+    PRECISION = 0
+    DISCOUNT = 1
+
+
+PRECISION, DISCOUNT = int(Gain.PRECISION), int(Gain.DISCOUNT)
+
+
+@kernel
+def slot_value(gain, i, j, above, below, table, scale, below_sum, pos_sum):
+    """What irrelevant j (from 1) brings above relevant documents i … P (from 1; P + 1: below all), in O(1).
+
+    Precision: Σ_{r=i}^{P} (r/(r+j−1) − r/(r+j))/P by harmonic numbers, since r/(r+j) = 1 − j/(r+j); discounts
+    telescope. Then the price in F: −2/(PN) Σ_{r ≥ i} (s⁺_r − s⁻_j).
+    """
+    size = above
+    if gain == PRECISION:
+        late = j * (table[size + j] - table[i + j - 1])
+        early = (j - 1) * (table[size + j - 1] - table[i + j - 2]) if j > 1 else 0.0
+        value = (late - early) * scale
+    else:
+        value = (table[i + j - 1] - table[size + j]) * scale
+    return value - below_sum * ((pos_sum[size] - pos_sum[i - 1]) - (size - i + 1) * below)
+
+
+@kernel
+def place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot, stack):
+    """slot_j = best i for every irrelevant j, found by divide and conquer: the best i never falls as j grows."""
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 1, n_neg, 1, n_pos + 1
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        j_low, j_high, i_low, i_high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+        j = (j_low + j_high) // 2
+        best, found = -math.inf, i_low
+        for i in range(i_low, i_high + 1):
+            value = slot_value(gain, i, j, n_pos, neg[j - 1], table, scale, price, pos_sum)
+            if value >= best:
+                best, found = value, i
+        slot[j - 1] = found
+        if j > j_low:
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = j_low, j - 1, i_low, found
+            depth += 1
+        if j < j_high:
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = j + 1, j_high, found, i_high
+            depth += 1
+
+
+@kernel
+def place_by_rows(n_pos, n_neg, pos, neg_sum, table, scale, price, slot, best, back):
+    """The same by dynamic programming over (relevant i, irrelevant documents above it): any discount, O(P·N)."""
+    for a in range(n_neg + 1):
+        best[a] = 0.0
+    for i in range(1, n_pos + 1):
+        lead, from_a = -math.inf, 0
+        for a in range(n_neg + 1):
+            if best[a] > lead:
+                lead, from_a = best[a], a
+            best[a] = lead - table[i + a] * scale - price * (a * pos[i - 1] - neg_sum[a])
+            back[i - 1, a] = from_a
+    a = 0
+    for trial in range(n_neg + 1):
+        if best[trial] > best[a]:
+            a = trial
+    j = n_neg
+    for i in range(n_pos, 0, -1):
+        while j > a:  # these stay below relevant i
+            slot[j - 1] = i + 1
+            j -= 1
+        a = back[i - 1, a]
+    while j > 0:
+        slot[j - 1] = 1
+        j -= 1
+
+
+@kernel
+def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_is_zero, losses, grad):
+    """ℓ_q = max_π (1 − E(π)) − (F(π*) − F(π)), F over relevant × irrelevant pairs; E is AP or NDCG@k of 0/1 grades.
+
+    `discounts` has one entry per rank, from index 1; `monotone` says that its steps shrink, so that halving applies.
+    """
+    longest = 1
+    for q in range(len(ptr) - 1):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    table = np.zeros(longest + 2)
+    for r in range(1, longest + 2):
+        if gain == PRECISION:
+            table[r] = table[r - 1] + 1.0 / r
+        elif r <= k and r < len(discounts):
+            table[r] = discounts[r]
+    stack = np.empty((128, 4), dtype=np.int64)
+    slot = np.empty(longest, dtype=np.int64)
+    best, back = np.empty(longest + 1), np.empty((1, 1), dtype=np.int32)
+    pos_sum, neg_sum = np.zeros(longest + 1), np.zeros(longest + 1)
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        losses[q] = 0.0
+        for i in range(a, b):
+            grad[i] = 0.0
+        order = np.argsort(-scores[a:b], kind="mergesort")
+        n_pos = 0
+        for i in range(a, b):
+            n_pos += relevant[i]
+        n_neg = b - a - n_pos
+        if n_pos == 0 or n_neg == 0 or (short_is_zero and b - a < k):
+            continue
+        pos, neg = np.empty(n_pos), np.empty(n_neg)
+        pos_at, neg_at = np.empty(n_pos, dtype=np.int64), np.empty(n_neg, dtype=np.int64)
+        p = m = 0
+        for r in range(b - a):
+            i = a + order[r]
+            if relevant[i]:
+                pos[p], pos_at[p] = scores[i], i
+                pos_sum[p + 1] = pos_sum[p] + scores[i]
+                p += 1
+            else:
+                neg[m], neg_at[m] = scores[i], i
+                neg_sum[m + 1] = neg_sum[m] + scores[i]
+                m += 1
+        price = 2.0 / (float(n_pos) * n_neg)
+        scale = 1.0 / n_pos
+        if gain == DISCOUNT:
+            ideal = 0.0
+            for r in range(1, n_pos + 1):
+                ideal += table[r]
+            scale = 1.0 / ideal
+        if gain == PRECISION or monotone:
+            place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot, stack)
+        else:
+            if back.shape[0] < n_pos or back.shape[1] < n_neg + 1:
+                back = np.empty((max(n_pos, back.shape[0]), max(n_neg + 1, back.shape[1])), dtype=np.int32)
+            place_by_rows(n_pos, n_neg, pos, neg_sum, table, scale, price, slot, best, back)
+        reached, drop, j = 0.0, 0.0, 0
+        for i in range(1, n_pos + 1):
+            while j < n_neg and slot[j] <= i:
+                j += 1
+            if gain == PRECISION:
+                reached += i / (i + j)
+            else:
+                reached += table[i + j]
+            drop += j * pos[i - 1] - neg_sum[j]
+            grad[pos_at[i - 1]] = -price * j
+        for j in range(n_neg):
+            grad[neg_at[j]] = price * (n_pos + 1 - slot[j])
+        losses[q] = max(1.0 - reached * scale - price * drop, 0.0)
+
+
+@kernel
+def block_ends(one_block, first, k, n, ends):
+    """Number of places before each boundary that a perfect ranking must respect; returns how many boundaries.
+
+    `one_block` > 0: a single boundary after that many places (AP: the relevant documents). Otherwise places 0 … first−1
+    share one discount, then each place has its own, and those from k on share the discount 0.
+    """
+    if one_block > 0:
+        ends[0] = one_block
+        return 1 if one_block < n else 0
+    count, e = 0, max(first, 1)
+    if k < e:
+        e = k
+    while e < n and e <= k:
+        ends[count] = e
+        count += 1
+        e += 1
+    return count
+
+
+@kernel
+def most_violated(scores, level, ptr, binary, first, k, lowest, highest, known):
+    """Places of the perfect ranking with the smallest F and of the imperfect one with the largest F, for each list.
+
+    A ranking is perfect when each block of equal discounts holds the levels of the ideal order. The smallest F has
+    each level's lower scores in its earlier blocks and every block in rising order. The largest F of all is the order
+    by score; when that is perfect, the cheapest broken boundary e sends some document i ≤ e below it and some j > e of
+    another level above it: a shift that costs each of the pairs it turns round their difference. `known` is false for
+    lists without an imperfect ranking.
+    """
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if n == 0:
+            known[q] = False
+            continue
+        s, g = scores[a:b], level[a:b]
+        ends = np.empty(n + 1, dtype=np.int64)
+        top = 0
+        if binary:
+            for i in range(n):
+                top += g[i] > 0
+        n_ends = 0 if binary and top == 0 else block_ends(top if binary else 0, first, k, n, ends)
+        # Perfect, smallest F: by level (high first), inside a level by rising score, then each block by rising score.
+        rising = np.argsort(s, kind="mergesort")
+        by_level = rising[np.argsort(-g[rising], kind="mergesort")]
+        start = 0
+        for e in range(n_ends + 1):
+            stop = ends[e] if e < n_ends else n
+            part = by_level[start:stop]
+            part = part[np.argsort(s[part], kind="mergesort")]
+            for p in range(start, stop):
+                lowest[a + part[p - start]] = p
+            start = stop
+        # Imperfect, largest F.
+        order = np.argsort(-s, kind="mergesort")
+        ideal = np.sort(g)[::-1]
+        perfect = True
+        start = 0
+        for e in range(n_ends + 1):
+            stop = ends[e] if e < n_ends else n
+            held = np.sort(g[order[start:stop]])[::-1]
+            for p in range(start, stop):
+                if held[p - start] != ideal[p]:
+                    perfect = False
+            start = stop
+        known[q] = True
+        if not perfect:
+            for p in range(n):
+                highest[a + order[p]] = p
+            continue
+        cheapest, move_i, move_j, at = math.inf, -1, -1, -1
+        for e in range(n_ends):
+            end = ends[e]
+            # The pair nearest to the boundary, or one side moved on to the next document of another level.
+            own = g[order[end - 1]]
+            other = g[order[end]]
+            if own != other:
+                cost = s[order[end - 1]] - s[order[end]]
+                if cost < cheapest:
+                    cheapest, move_i, move_j, at = cost, end - 1, end, end
+                continue
+            j, passed = end, 0.0
+            while j < n and g[order[j]] == own:
+                passed += s[order[j]]
+                j += 1
+            if j < n:
+                cost = passed - (j - end) * s[order[j]] + s[order[end - 1]] - s[order[j]]
+                if cost < cheapest:
+                    cheapest, move_i, move_j, at = cost, end - 1, j, end
+            i, passed = end - 1, 0.0
+            while i >= 0 and g[order[i]] == other:
+                passed += s[order[i]]
+                i -= 1
+            if i >= 0:
+                cost = (end - 1 - i) * s[order[i]] - passed + s[order[i]] - s[order[end]]
+                if cost < cheapest:
+                    cheapest, move_i, move_j, at = cost, i, end, end
+        known[q] = at >= 0
+        for p in range(n):
+            place = p
+            if at >= 0:
+                if p == move_i:
+                    place = at
+                elif move_i < p < at:
+                    place = p - 1
+                elif p == move_j:
+                    place = at - 1
+                elif at <= p < move_j:
+                    place = p + 1
+            highest[a + order[p]] = place
+
+
+@kernel
+def ranking_coefficients(places, level, ptr, graded, out):
+    """∂F/∂s of a ranking: (documents behind − documents ahead)/pairs, over all pairs or those of different level."""
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if not graded:
+            for i in range(a, b):
+                out[i] = (n - 1.0 - 2.0 * places[i]) / (n * (n - 1.0))
+            continue
+        values = np.unique(level[a:b])
+        codes = np.searchsorted(values, level[a:b])
+        size, passed = np.zeros(len(values)), np.zeros(len(values))
+        at = np.empty(n, dtype=np.int64)
+        for i in range(n):
+            size[codes[i]] += 1
+            at[places[a + i]] = i
+        pairs = float(n) * (n - 1) / 2
+        for count in size:
+            pairs -= count * (count - 1) / 2
+        for p in range(n):
+            code = codes[at[p]]
+            ahead = p - passed[code]
+            out[a + at[p]] = (n - size[code] - 2.0 * ahead) / pairs if pairs > 0 else 0.0
+            passed[code] += 1
+
+
+@kernel
+def working_set_hinge(scores, y, ptr, losses, grad):
+    """ℓ_q = 1/|B| Σ_{b: y=1} Σ_{c: y<1} (1 − y_c) [1 − (s_b − s_c)]₊ by sorting, never the pairs."""
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        losses[q] = 0.0
+        n_good = 0
+        for i in range(a, b):
+            grad[i] = 0.0
+            n_good += y[i] == 1.0
+        if n_good == 0 or n_good == b - a:
+            continue
+        rising = a + np.argsort(scores[a:b], kind="mergesort")
+        # Rising, a bad one meets the good ones less than 1 above it; falling, a good one the bad ones so far below.
+        p, count, total = 0, 0.0, 0.0
+        for r in range(b - a):
+            i = rising[r]
+            if y[i] == 1.0:
+                continue
+            while p < b - a and scores[rising[p]] - scores[i] < 1.0:
+                if y[rising[p]] == 1.0:
+                    count += 1.0
+                    total += scores[rising[p]]
+                p += 1
+            weight = (1.0 - y[i]) / n_good
+            losses[q] += weight * (count * (1.0 + scores[i]) - total)
+            grad[i] = weight * count
+        p, count = b - a - 1, 0.0
+        for r in range(b - a - 1, -1, -1):
+            i = rising[r]
+            if y[i] != 1.0:
+                continue
+            while p >= 0 and scores[i] - scores[rising[p]] < 1.0:
+                if y[rising[p]] != 1.0:
+                    count += (1.0 - y[rising[p]]) / n_good
+                p -= 1
+            grad[i] = -count

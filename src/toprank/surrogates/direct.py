@@ -1,0 +1,346 @@
+"""Upper bounds on 1 − E for a measure E in [0, 1]: type one (of E itself) and type two (of pairs of rankings)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import factorial, prod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Ints
+from ..data.validation import check_choice, check_finite
+from ..errors import InputError
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..measures.plan import discount_table
+from ..measures.presets import Discount, Kind, Norm, Short
+from .base import Surrogate
+
+MAX_PATTERNS = 2_000_000
+"""The type-two maximum enumerates the orders of the grades: 116,280 for 7 relevant among 21, this many at most."""
+MAX_SUM = 8
+"""The type-two sum enumerates rankings: lists of up to this many documents."""
+
+_BOUNDED = (Kind.NDCG, Kind.MEAN_NDCG, Kind.PRECISION, Kind.RECALL, Kind.AP, Kind.RR, Kind.RBP, Kind.ERR, Kind.AUC)
+
+_IDEAL_IS_ONE = (Kind.NDCG, Kind.MEAN_NDCG, Kind.AP, Kind.RR, Kind.AUC)
+
+
+def bounded(measure: str | Measure) -> Measure:
+    """Read a measure whose values lie in [0, 1].
+
+    >>> bounded("dcg@5")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: dcg@5 is not a measure in [0, 1]: use ndcg, map, mrr, p, recall, wta, rbp, err or auc
+    """
+    value = parse_measure(measure)
+    if value.row().kind not in _BOUNDED:
+        raise InputError(
+            f"{value.name} is not a measure in [0, 1]: use ndcg, map, mrr, p, recall, wta, rbp, err or auc"
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class TypeOne(Surrogate):
+    """ℓ(s, y) = exp(−E) or log2(1 + exp(−E)), E the measure of the order by s (Sec. 4.1): both at least 1 − E.
+
+    A step function of the scores: its gradient is 0 wherever it exists, so boosting (`AdaRank`) minimises it.
+
+    >>> value, grad = TypeOne("map").value_and_grad([2.0, 1.0], [1, 0], [0, 2])
+    >>> round(value, 4), grad.tolist()
+    (0.3679, [0.0, 0.0])
+    """
+
+    measure: str | Measure = "map"
+    loss: Literal["exponential", "logistic"] = "exponential"
+    convex: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_choice(("exponential", "logistic"), loss=self.loss)
+        bounded(self.measure)
+
+    @property
+    def upper_bounds(self) -> Measure:
+        """The measure."""
+        return bounded(self.measure)
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return φ(−E) per list, and zeros."""
+        E = bounded(self.measure).per_query(scores, y, ptr)
+        losses = np.exp(-E) if self.loss == "exponential" else np.log2(1 + np.exp(-E))
+        return losses, np.zeros_like(scores)
+
+
+@dataclass(frozen=True)
+class TypeTwo(Surrogate):
+    """ℓ(s, y) = max over perfect π*, other π of (E(π*) − E(π)) φ(−(F(π*) − F(π))) (Sec. 4.2), or the sum (Eq. 7).
+
+    F(π) = Σ_{k before l} (s_k − s_l)/(n(n−1)) (Eq. 3); `pairs="graded"` takes the mean over the pairs of different
+    grade instead (the other definition of Sec. 3, under which perfect rankings of two grades do not differ). φ(x) is
+    e^x, log2(1 + e^x) or [1 + x]₊; `loss="margin"` is [max (E(π*) − E(π)) − (F(π*) − F(π))]₊ instead.
+
+    Exact, by enumeration: E depends on the order of the grades alone, and for one such order F is largest with each
+    grade in score order, so the maximum runs over the orders of the grades (up to 2,000,000); the sum runs over all
+    rankings (up to 8 documents). For long lists there is `StructuralHinge`.
+
+    >>> value, grad = TypeTwo("map", loss="hinge").value_and_grad([1.0, 0.0], [1, 0], [0, 2])
+    >>> value, grad.tolist()
+    (0.0, [0.0, 0.0])
+    >>> value, grad = TypeTwo("map", loss="margin").value_and_grad([0.2, 0.0], [1, 0], [0, 2])
+    >>> round(value, 6), grad.tolist()
+    (0.3, [-1.0, 1.0])
+    """
+
+    measure: str | Measure = "map"
+    loss: Literal["exponential", "logistic", "hinge", "margin"] = "exponential"
+    reduction: Literal["max", "sum"] = "max"
+    pairs: Literal["all", "graded"] = "all"
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice(("exponential", "logistic", "hinge", "margin"), loss=self.loss)
+        check_choice(("max", "sum"), reduction=self.reduction)
+        check_choice(("all", "graded"), pairs=self.pairs)
+        bounded(self.measure)
+
+    @property
+    def upper_bounds(self) -> Measure | None:
+        """The measure, where a perfect ranking has the value 1."""
+        value = bounded(self.measure)
+        return value if value.row().kind in _IDEAL_IS_ONE and value.row().short != Short.ZERO else None
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return the bound of each list, exactly, and a subgradient."""
+        from . import _enumeration_kernels as kernels
+
+        measure, kind = bounded(self.measure), int(kernels.Phi[self.loss.upper()])
+        losses, grad = np.zeros(len(ptr) - 1), np.zeros_like(scores)
+        for q, (a, b) in enumerate(pairwise(ptr)):
+            one = _sum_bound if self.reduction == "sum" else _max_bound
+            losses[q], grad[a:b] = one(measure, kind, scores[a:b], y[a:b], self.pairs == "graded")
+        return losses, grad
+
+
+def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints) -> Floats:
+    """max over perfect π*, other π of (E(π*) − E(π)) [F(π*) ≤ F(π)] per list (Eq. 6), exactly.
+
+    >>> worst_case("map", np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0, 2])).tolist()
+    [0.5]
+    """
+    from . import _enumeration_kernels as kernels
+
+    value = bounded(measure)
+    bounds = (_max_bound(value, int(kernels.Phi.STEP), scores[a:b], y[a:b], False)[0] for a, b in pairwise(ptr))
+    return np.fromiter(bounds, dtype=np.float64, count=len(ptr) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Patterns:
+    """Every order of a list's grades and what the measure loses on it."""
+
+    rows: AnyArray
+    lost: Floats
+
+
+@lru_cache(maxsize=8)
+def _patterns(measure: Measure, grades: tuple[float, ...], counts: tuple[int, ...]) -> _Patterns:
+    from . import _enumeration_kernels as kernels
+
+    n = sum(counts)
+    number = factorial(n) // prod(map(factorial, counts))
+    if number > MAX_PATTERNS:
+        raise InputError(
+            f"a list of {n} documents has {number} orders of its grades, too many to enumerate (at most "
+            f"{MAX_PATTERNS}): use StructuralHinge for long lists"
+        )
+    rows = np.empty((number, n), dtype=np.uint8)
+    kernels.all_patterns(np.repeat(np.arange(len(counts)), counts).astype(np.uint8), rows)
+    lost = _lost(measure, np.array(grades)[rows])
+    return _Patterns(rows, lost)
+
+
+def _lost(measure: Measure, listed: Floats) -> Floats:
+    """E(π*) − E(π) for rows of grades in ranked order, exactly 0 for the perfect ones."""
+    number, n = listed.shape
+    ranked = np.tile(np.arange(n, 0, -1, dtype=np.float64), number)
+    E = measure.per_query(ranked, listed.ravel(), np.arange(0, (number + 1) * n, n))
+    lost = np.nan_to_num(E.max() - E)
+    return np.where(lost > 1e-12, lost, 0.0)
+
+
+def _max_bound(measure: Measure, kind: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
+    from . import _enumeration_kernels as kernels
+
+    n, grad = len(s), np.zeros(len(s))
+    if n < 2:
+        return 0.0, grad
+    grades, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    found = _patterns(measure, tuple(grades.tolist()), tuple(counts.tolist()))
+    if not found.lost.any():
+        return 0.0, grad
+    falling = np.lexsort((-s, codes))
+    rising = np.lexsort((s, codes))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    F = np.empty(len(found.rows))
+    kernels.pattern_scores(found.rows, s[falling], starts, graded, F)
+    perfect = np.flatnonzero(found.lost == 0)
+    F_perfect = np.empty(len(perfect))
+    kernels.pattern_scores(found.rows[perfect], s[rising], starts, graded, F_perfect)
+    at = int(np.argmin(F_perfect))
+    value, slope, worst = kernels.largest(kind, found.lost, F, F_perfect[at])
+    chosen = np.array([_filled(found.rows[worst], falling, starts), _filled(found.rows[perfect[at]], rising, starts)])
+    weights = np.array([slope, -slope])
+    np.add.at(grad, chosen, weights[:, None] * _coefficients(codes[chosen], graded))
+    return float(value), grad
+
+
+def _filled(pattern: AnyArray, by_level: Ints, starts: Ints) -> Ints:
+    """Return the documents, first to last, of the ranking that fills a pattern from the lists of each grade."""
+    used, order = starts.copy(), np.empty(len(pattern), dtype=np.int64)
+    for place, level in enumerate(pattern):
+        order[place] = by_level[used[level]]
+        used[level] += 1
+    return order
+
+
+def _coefficients(ranked: AnyArray, graded: bool) -> Floats:
+    """∂F/∂s at each place of rankings, given as rows of grade codes from first to last."""
+    number, n = ranked.shape
+    if not graded:
+        return np.tile((n - 1 - 2 * np.arange(n)) / (n * (n - 1)), (number, 1))
+    same = ranked[:, :, None] == ranked[:, None, :]
+    others = n - same.sum(axis=2)
+    ahead = np.arange(n) - np.tril(same, -1).sum(axis=2)
+    return np.asarray((others - 2 * ahead) / np.maximum(others.sum(axis=1, keepdims=True) / 2, 1))
+
+
+@lru_cache(maxsize=8)
+def _rankings(n: int) -> AnyArray:
+    """Every ranking of n documents: one row of document numbers each."""
+    from . import _enumeration_kernels as kernels
+
+    rows = np.empty((factorial(n), n), dtype=np.uint8)
+    kernels.all_patterns(np.arange(n, dtype=np.uint8), rows)
+    return rows
+
+
+def _sum_bound(measure: Measure, kind: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
+    from . import _enumeration_kernels as kernels
+
+    n = len(s)
+    if n > MAX_SUM:
+        raise InputError(f"the sum over rankings takes lists of up to {MAX_SUM} documents, got {n}: use the maximum")
+    if n < 2:
+        return 0.0, np.zeros(n)
+    rows = _rankings(n)
+    c = _coefficients(y[rows], graded)
+    lost = _lost(measure, y[rows])
+    weight = np.empty(len(rows))
+    value = kernels.sum_over_pairs(kind, lost, (s[rows] * c).sum(axis=1), weight)
+    grad = np.zeros(n)
+    np.add.at(grad, rows, weight[:, None] * c)
+    return float(value), grad
+
+
+@dataclass(frozen=True)
+class StructuralHinge(Surrogate):
+    """ℓ(s, y) = max_π (E(π*) − E(π)) − (F(π*) − F(π)), F over relevant × irrelevant pairs: SVMmap's loss (Eq. 10).
+
+    E is AP, or NDCG with 0/1 gains; a document is relevant from grade `threshold` on (None: as the measure says, above
+    0 for NDCG). The most violated ranking keeps relevant and irrelevant documents in score order and is found exactly:
+    in O(n log n) for AP and for discounts whose steps shrink, in O(relevant · irrelevant) for others (a cut-off,
+    LETOR's discount).
+
+    >>> value, grad = StructuralHinge().value_and_grad([0.0, 0.0], [1, 0], [0, 2])
+    >>> value, grad.tolist()
+    (0.5, [-2.0, 2.0])
+    """
+
+    measure: str | Measure = "map"
+    threshold: float | None = None
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        structural(self.measure)
+        if self.threshold is not None:
+            check_finite(threshold=self.threshold)
+
+    @property
+    def upper_bounds(self) -> Measure | None:
+        """MAP, where the threshold is its own."""
+        value = structural(self.measure)
+        return value if value.row().kind == Kind.AP and self.threshold is None else None
+
+    def relevant(self, y: Floats) -> AnyArray:
+        """Say which documents count as relevant."""
+        if self.threshold is not None:
+            return np.asarray(y >= self.threshold)
+        return np.asarray(y > structural(self.measure).row().above)
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return the loss at the most violated ranking, and −2/(PN) times the inversions of each document."""
+        from . import _direct_kernels as kernels
+
+        row = structural(self.measure).row()
+        longest = int(np.diff(ptr).max(initial=1))
+        gain, k, discounts = kernels.Gain.PRECISION, longest, np.zeros(1)
+        if row.kind == Kind.NDCG:
+            gain, k = kernels.Gain.DISCOUNT, min(row.k or longest, longest + 1)
+            discounts = np.concatenate(([0.0], discount_table(longest + 1)[row.discount][: longest + 1]))
+        cut = row.kind == Kind.NDCG and k < longest
+        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        kernels.structural_hinge(
+            scores,
+            self.relevant(y),
+            ptr,
+            int(gain),
+            k,
+            discounts,
+            row.discount == Discount.LOG2 and not cut,
+            row.short == Short.ZERO and row.k is not None,
+            losses,
+            grad,
+        )
+        return losses, grad
+
+
+def structural(measure: str | Measure) -> Measure:
+    """Read a measure whose most violated rankings we can find: MAP, or NDCG with or without a cut-off.
+
+    >>> structural("p@10")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: no exact search for the most violated ranking of p@10: use map, ndcg or ndcg@k
+    """
+    value = parse_measure(measure)
+    row = value.row()
+    if not (row.kind == Kind.NDCG or (row.kind == Kind.AP and row.k is None and row.norm in (Norm.ALL, Norm.CUT))):
+        raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
+    return value
+
+
+@dataclass(frozen=True)
+class WorkingSetHinge(Surrogate):
+    """ℓ = 1/|B| Σ_{b ∈ B} Σ_{c ∈ C} (E(b) − E(c)) [1 − (F(b) − F(c))]₊ (Fig. 7), rankings in place of documents.
+
+    A "document" is a ranking with score F and grade E: grade 1 for the perfect ones (B), below 1 for the others (C).
+
+    >>> value, grad = WorkingSetHinge().value_and_grad([0.0, 0.0], [1.0, 0.25], [0, 2])
+    >>> value, grad.tolist()
+    (0.75, [-0.75, 0.75])
+    """
+
+    convex: ClassVar[bool] = True
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return the loss of each working set, by sorting the F values."""
+        from . import _direct_kernels as kernels
+
+        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        kernels.working_set_hinge(scores, y, ptr, losses, grad)
+        return losses, grad

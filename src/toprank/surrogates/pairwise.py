@@ -1,0 +1,112 @@
+"""Losses over pairs of documents of different grade."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Ints
+from ..data.validation import check_choice
+from ..errors import InputError
+from .base import Curvature, TwiceDifferentiable
+
+Loss = Literal["hinge", "squared_hinge"]
+
+
+@dataclass(frozen=True)
+class PairwiseHinge(TwiceDifferentiable):
+    """ℓ(s, y) = Σ_{y_i > y_j} [1 − (s_i − s_j)]₊, or the sum of squares: O(n log n) a list, never the pairs.
+
+    `normalize=True` takes the mean over a list's pairs instead of the sum, so that long lists do not outvote short
+    ones. Only the squared hinge has a second derivative (a generalised one, at the kinks).
+
+    >>> value, grad = PairwiseHinge().value_and_grad([0.5, 0.0, 0.0], [2, 1, 0], [0, 3])
+    >>> value, grad.tolist()
+    (2.0, [-2.0, 0.0, 2.0])
+    """
+
+    loss: Loss = "hinge"
+    normalize: bool = False
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice(("hinge", "squared_hinge"), loss=self.loss)
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return the loss of each list and −(number, or twice the slack, of its violated pairs) per document."""
+        from . import _pairwise_kernels as kernels
+
+        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        kernels.pairwise_hinge(scores, y, ptr, self.loss == "squared_hinge", losses, grad)
+        if self.normalize:
+            scale = _per_pair(y, ptr)
+            losses *= scale
+            grad *= np.repeat(scale, np.diff(ptr))
+        return losses, grad
+
+    def curvature(self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None) -> PairCurvature:
+        """Return 2 × the weighted graph Laplacian of the pairs inside the margin."""
+        from . import _pairwise_kernels as kernels
+
+        if self.loss != "squared_hinge":
+            raise InputError("the hinge has no second derivative: use loss='squared_hinge', or the bundle solver")
+        factor = _per_pair(y, ptr) if self.normalize else np.ones(len(ptr) - 1)
+        order, codes, ahead, behind = (np.empty(len(scores), dtype=np.int64) for _ in range(4))
+        partners = np.empty(len(scores))
+        kernels.active_runs(scores, y, ptr, order, codes, ahead, behind, partners)
+        return PairCurvature(ptr, order, codes, ahead, behind, partners, factor if weight is None else factor * weight)
+
+
+@dataclass(frozen=True, eq=False)
+class PairCurvature(Curvature):
+    """The pairs inside the margin, as runs of the sorted scores."""
+
+    ptr: Ints
+    order: AnyArray
+    codes: AnyArray
+    ahead: AnyArray
+    behind: AnyArray
+    partners: Floats
+    weight: Floats
+
+    def product(self, v: Floats) -> Floats:
+        """Return 2 weight_q Σ_{active partners j of i} (v_i − v_j) for each document i."""
+        from . import _pairwise_kernels as kernels
+
+        out = np.empty_like(v)
+        kernels.hessian_product(
+            v, self.ptr, self.order, self.codes, self.ahead, self.behind, self.partners, self.weight, out
+        )
+        return out
+
+
+def pair_counts(y: Floats, ptr: Ints) -> Floats:
+    """Return the number of document pairs of different grade in each list.
+
+    >>> pair_counts(np.array([2.0, 1.0, 0.0, 0.0, 1.0]), np.array([0, 4, 5])).tolist()
+    [5.0, 0.0]
+    """
+    from . import _pairwise_kernels as kernels
+
+    pairs = np.empty(len(ptr) - 1)
+    kernels.count_pairs(y, ptr, pairs)
+    return pairs
+
+
+def misordered_pairs(scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+    """Return for each list how many pairs the scores put the wrong way round, and how many they leave tied.
+
+    >>> misordered_pairs(np.array([0.0, 1.0, 1.0]), np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
+    (array([2.]), array([1.]))
+    """
+    from . import _pairwise_kernels as kernels
+
+    wrong, tied = np.empty(len(ptr) - 1), np.empty(len(ptr) - 1)
+    kernels.misordered(scores, y, ptr, wrong, tied)
+    return wrong, tied
+
+
+def _per_pair(y: Floats, ptr: Ints) -> Floats:
+    return 1.0 / np.maximum(pair_counts(y, ptr), 1.0)

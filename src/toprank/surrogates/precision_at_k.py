@@ -1,0 +1,152 @@
+"""Surrogates of precision at k: struct, ramp, avg and max.
+
+A list has n₊ positives (grades above `above`); s⁺ and s⁻ are the positive and negative scores in descending order,
+and Δ is the number of negatives among its k best scores. Every loss is found by selecting the k extreme scores of a
+class and adding them up: O(n + k log k), no list is sorted as a whole.
+
+    Δ ≤ ramp ≤ avg ≤ max,    avg = struct at k = n₊,    struct bounds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Floats, Ints
+from ..data.validation import check_count
+from ..errors import InputError
+from ..measures.base import Measure
+from ..measures.binary import P
+from .base import Surrogate
+
+KAPPA = 0.25
+"""The share of the positives that the paper's experiments put on top."""
+
+
+class Rule(IntEnum):
+    """What a list contributes: the subgradient of a surrogate, or the step of a perceptron."""
+
+    STRUCT = 0
+    RAMP = 1
+    AVG = 2
+    MAX = 3
+    PERCEPTRON_AVG = 4
+    PERCEPTRON_MAX = 5
+
+
+def cutoff(k: int | None, kappa: float | None) -> tuple[int, float]:
+    """Return (k, 0) or (0, kappa), checked: what a kernel turns into the k of each list.
+
+    >>> cutoff(10, None), cutoff(None, 0.5), cutoff(None, None)
+    ((10, 0.0), (0, 0.5), (0, 0.25))
+    >>> cutoff(10, 0.5)
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: give k (a number of places) or kappa (a share of the positives), not both
+    """
+    if k is not None and kappa is not None:
+        raise InputError("give k (a number of places) or kappa (a share of the positives), not both")
+    if k is not None:
+        check_count(k=k)
+        return int(k), 0.0
+    if kappa is None:
+        return 0, KAPPA
+    if isinstance(kappa, bool) or not isinstance(kappa, (int, float, np.number)) or not 0 < kappa <= 1:
+        raise InputError(f"kappa must be a share above 0 and at most 1, got {kappa!r}")
+    return 0, float(kappa)
+
+
+@dataclass(frozen=True)
+class PrecisionSurrogate(Surrogate):
+    """A loss of the top k: `k` places, or `kappa` of the positives, k = ⌈κ n₊⌉ (neither: κ = 0.25).
+
+    A list with fewer than k positives is judged at k = n₊, one without positives counts 0. `normalize` divides each
+    list's loss by its k, which is the paper's κ-form (Section 5).
+    """
+
+    k: int | None = None
+    kappa: float | None = None
+    normalize: bool = False
+    above: float = 0.0
+    """Grades above this are positive."""
+    rule: ClassVar[Rule]
+
+    def __post_init__(self) -> None:
+        cutoff(self.k, self.kappa)
+
+    @property
+    def upper_bounds(self) -> Measure | None:
+        """P@k, whose loss k · (1 − P@k) = Δ this is never below on a list with at least k positives."""
+        return None if self.k is None or self.rule == Rule.STRUCT else P(k=self.k, above=self.above)
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return the loss of each list and a subgradient in the scores."""
+        losses, ks, grad = self._raw(scores, y, ptr)
+        if self.normalize:
+            share = 1 / np.maximum(ks, 1)
+            return losses * share, grad * np.repeat(share, np.diff(ptr))
+        return losses, grad
+
+    def _raw(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Ints, Floats]:
+        """Return loss, k and gradient before they are divided by k."""
+        from . import _at_k_kernels as kernels
+
+        labels = y if self.above == 0 else (y > self.above).astype(np.float64)
+        losses, ks, grad = np.empty(len(ptr) - 1), np.empty(len(ptr) - 1, dtype=np.int64), np.empty_like(scores)
+        k, kappa = cutoff(self.k, self.kappa)
+        kernels.losses_of_lists(int(self.rule), scores, labels, ptr, k, kappa, losses, ks, grad)
+        return losses, ks, grad
+
+
+@dataclass(frozen=True)
+class PrecStruct(PrecisionSurrogate):
+    """Σ top-k of (s_i + 1 − y_i) − Σ_{y=1} s_i (Eq. 3, over ŷ with exactly k ones): the loss of SVMperf.
+
+    Not an upper bound of Δ, and unbounded below: where k < n₊ the positives outside the top k count as profit.
+
+    >>> PrecStruct(k=1).value_and_grad([2.0, 0.0, 0.5], [1, 1, 0], [0, 3])
+    (0.0, array([ 0., -1.,  0.]))
+    """
+
+    convex: ClassVar[bool] = True
+    rule: ClassVar[Rule] = Rule.STRUCT
+
+
+@dataclass(frozen=True)
+class PrecRamp(PrecisionSurrogate):
+    """Σ top-k of (s_i + 1 − y_i) − Σ_{i≤k} s⁺_i (Eq. 4): tight, but not convex.
+
+    >>> PrecRamp(k=1).value_and_grad([2.0, 0.0, 0.5], [1, 1, 0], [0, 3])[0]
+    0.0
+    """
+
+    convex: ClassVar[bool] = False
+    rule: ClassVar[Rule] = Rule.RAMP
+
+
+@dataclass(frozen=True)
+class PrecAvg(PrecisionSurrogate):
+    """max_{k'≤k} (k − k') + Σ_{i≤k−k'} s⁻_i − D Σ_{i>k'} s⁺_i, D = (k − k')/(n₊ − k') (Eq. 7): the tight convex bound.
+
+    >>> value, grad = PrecAvg(k=1).value_and_grad([2.0, 0.0, 0.5], [1, 1, 0], [0, 3])
+    >>> value, grad.tolist()
+    (0.5, [-0.5, -0.5, 1.0])
+    """
+
+    convex: ClassVar[bool] = True
+    rule: ClassVar[Rule] = Rule.AVG
+
+
+@dataclass(frozen=True)
+class PrecMax(PrecisionSurrogate):
+    """max_{j≤k} Σ_{i≤j} (1 + s⁻_i − i-th lowest positive score) (Eq. 6): convex, the loosest bound.
+
+    >>> PrecMax(k=1).value_and_grad([2.0, 0.0, 0.5], [1, 1, 0], [0, 3])
+    (1.5, array([ 0., -1.,  1.]))
+    """
+
+    convex: ClassVar[bool] = True
+    rule: ClassVar[Rule] = Rule.MAX

@@ -1,0 +1,123 @@
+"""SLAM: large-margin listwise losses that bound 1 − NDCG, 1 − NDCG@k or 1 − AP from above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .._typing import ArrayLike, Floats, Ints
+from ..data import validation
+from ..data.validation import check_choice, check_positive
+from ..errors import InputError
+from ..measures import AP, NDCG, Measure, Norm, measure
+from ..measures.dcg import discounts, gains
+from ..measures.order import Ties
+from ..measures.presets import Short
+from .base import Surrogate
+
+
+@dataclass(frozen=True)
+class Slam(Surrogate):
+    """φ_v(s, R) = Σ_i v_i max(0, max_{j: R_j<R_i} (Δ + s_j − s_i)) (online perceptrons, Eq. 9), O(m log m).
+
+    The weights v add up to 1 and make φ_v an upper bound of the measure's loss on every list with a relevant document:
+    v_i = 1/r for the r relevant documents (AP, Eq. 10; relevant means a grade above `measure.above`), or
+    G(R_i) D(pos(i)) / Z_k for the first k documents by grade (NDCG, NDCG@k; Eq. 11, 24), G and D being the measure's.
+    `margin` is Δ. `within` orders the documents of one grade: by "index", which makes φ_v convex in s, or by "score",
+    which gives the smallest of these bounds and is the loss of Algorithm 2, its weights fixed by the order at w_t.
+
+    >>> value, grad = Slam("ndcg@10").value_and_grad([0.0, 0.5], [1, 0], [0, 2])
+    >>> value, grad.tolist()
+    (1.5, [-1.0, 1.0])
+    >>> Slam("map").weights([2, 1, 0, 0], [0, 4]).tolist()
+    [0.5, 0.5, 0.0, 0.0]
+    >>> scores, y, ptr = [0.0, 2.0, 1.5], [1, 1, 0], [0, 3]
+    >>> [round(Slam("ndcg", within=order).value_and_grad(scores, y, ptr)[0], 4) for order in ("index", "score")]
+    [1.7263, 1.2737]
+    """
+
+    measure: Measure | str = "ndcg"
+    margin: float = 1.0
+    within: Literal["index", "score"] = "index"
+    lipschitz: ClassVar[float] = sqrt(2)
+    """In the 2-norm of the scores: Σ_i v_i ‖e_k − e_i‖₂ ≤ √2 (the paper's bound by the 1-norm is 2)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", slam_measure(self.measure))
+        check_positive(margin=self.margin)
+        check_choice(("index", "score"), within=self.within)
+
+    @property
+    def convex(self) -> bool:
+        """Whether the weights do not move with the scores: by index, or for AP, whose weights are equal."""
+        return self.within == "index" or isinstance(self.measure, AP)
+
+    @property
+    def upper_bounds(self) -> Measure | None:
+        """The measure itself, where Δ ≥ 1 and its rules are the paper's (Theorem 4, Theorem 8)."""
+        target = self.target
+        plain = target.ties in (Ties.INPUT, Ties.ID, Ties.WORST)
+        plain &= target.short != Short.ZERO if isinstance(target, NDCG) else target.norm == Norm.ALL
+        return target if plain and self.margin >= 1 else None
+
+    @property
+    def target(self) -> AP | NDCG:
+        """The measure behind the weights."""
+        return slam_measure(self.measure)
+
+    def weights(self, y: ArrayLike, ptr: ArrayLike) -> Floats:
+        """Return v_i of every document, equal grades in input order."""
+        from . import _margin_kernels as kernels
+
+        labels = validation.as_labels(y)
+        validation.check_grades(labels)
+        bounds = validation.as_ptr(ptr, len(labels))
+        v = np.empty(len(labels))
+        kernels.list_weights(*weighing(self.target, labels, bounds), bounds, v)
+        return v
+
+    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+        """Return φ_v of each list and Σ_i v_i (e_k(i) − e_i) over the active hinges (Eq. 13)."""
+        from . import _margin_kernels as kernels
+
+        grades, gain, discount, cut = weighing(self.target, y, ptr)
+        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        if self.within == "index":
+            kernels.slam_lists(scores, grades, gain, discount, cut, self.margin, ptr, losses, grad)
+            return losses, grad
+        order = np.lexsort((-scores, np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))))
+        sorted_grad = np.empty_like(grad)
+        kernels.slam_lists(
+            scores[order], grades[order], gain[order], discount, cut, self.margin, ptr, losses, sorted_grad
+        )
+        grad[order] = sorted_grad
+        return losses, grad
+
+
+def slam_measure(name: Measure | str) -> AP | NDCG:
+    """Return the measure, refusing those for which SLAM has no weights.
+
+    >>> slam_measure("mrr")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: SLAM has weights for ndcg, ndcg@k and map, not for mrr
+    """
+    parsed = measure(name)
+    if isinstance(parsed, NDCG) or (isinstance(parsed, AP) and parsed.k is None):
+        return parsed
+    raise InputError(f"SLAM has weights for ndcg, ndcg@k and map, not for {parsed}")
+
+
+def weighing(target: AP | NDCG, y: Floats, ptr: Ints) -> tuple[Floats, Floats, Floats, int]:
+    """Return grades, gains, discounts by place and cut-off: v_i = gain · discount / their sum.
+
+    AP is the case of binary grades, gains 1 and no discount.
+    """
+    longest = int(np.diff(ptr).max(initial=1))
+    if isinstance(target, AP):
+        relevant = (y > target.above).astype(np.float64)
+        return relevant, relevant, np.ones(longest), longest
+    return y, gains(y, target.gain), discounts(longest, target.discount), longest if target.k is None else target.k

@@ -1,0 +1,240 @@
+"""Every bound of the paper holds on what was observed, on separable and on other streams, and the adversary wins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+from sklearn.linear_model import Perceptron
+
+import toprank as tr
+from toprank.certificates.mistakes import Comparator, Run, best_bound, best_step, lower_bound, ranking_margin
+
+MEASURES = ["ndcg@3", "ndcg", "map"]
+
+
+def stream(separable, seed, n_docs=6):
+    if separable:
+        made = tr.datasets.make_separable(
+            n_queries=60, n_docs=n_docs, n_features=5, n_grades=3, margin=0.5, random_state=seed
+        )
+        return made.data, made.ranker
+    data = tr.datasets.make_graded(n_queries=60, n_docs=(2, n_docs), n_features=5, noise=1.0, random_state=seed)
+    return data, np.random.default_rng(seed).standard_normal(5)
+
+
+def constant(ranker, data):
+    """A of Lemma 5, from the definition."""
+    radius2 = max(float(x @ x) for x in data.X)
+    if isinstance(ranker, tr.MinimaxPerceptron):
+        return 4 * radius2
+    target = tr.measure(ranker.measure)
+    v = tr.surrogates.Slam(target).weights(data.y, data.ptr)
+    ratios = [1.0]
+    for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True):
+        positive = v[a:b][v[a:b] > 0]
+        ratios += [positive.max() / positive.min()] if len(positive) else []
+    longest = max(data.lengths[data.informative])
+    size = min(longest, target.k) if target.k else longest
+    return 4 * size * radius2 * max(ratios)
+
+
+@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron])
+@given(
+    seed=st.integers(0, 99), step=st.sampled_from([0.1, 0.5, 1.0, 1.7, 30.0]), margin=st.sampled_from([1.0, 0.5, 3.0])
+)
+@settings(max_examples=8, deadline=None)
+def test_every_bound_holds_where_its_assumptions_do(kind, name, separable, seed, step, margin):
+    data, u = stream(separable, seed)
+    A = constant(kind(name), data)
+    eta = step * margin / A
+    ranker = kind(name, eta=eta, margin=margin, epochs=2, random_state=seed).fit_queries(data)
+    for comparator in (u, 10 * u, 0 * u, None):
+        certificates = tr.certify(ranker, data, comparator)
+        assert len(certificates) == 6
+        assert certificates[0].value == pytest.approx(A / margin)
+        for certificate in certificates:
+            assert certificate.holds() or not certificate.assumptions_hold, str(certificate)
+            assert not math.isnan(certificate.value)
+        checked = {c.reference: c for c in certificates if c.assumptions_hold}
+        assert {"Lemma 5", "Eq. 17"} <= set(checked)
+        assert ("Eq. 17 and Lemma 5" in checked) == (step < 2)
+    assert ranker.certificates_ == certificates
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron])
+def test_margin_bounds_hold_at_the_paper_s_step(kind, name):
+    made = tr.datasets.make_separable(n_queries=300, n_docs=8, n_features=6, n_grades=2, margin=1.0, random_state=1)
+    A = constant(kind(name), made.data)
+    ranker = kind(name, eta=1 / A).partial_fit_queries(made.data)
+    certificates = {c.reference: c for c in tr.certify(ranker, made.data, comparator=made.ranker / made.margin)}
+    corollary = next(c for reference, c in certificates.items() if reference.startswith("Corollary"))
+    assert corollary.assumptions_hold
+    assert corollary.value == pytest.approx(A / made.margin**2)
+    assert corollary.observed == pytest.approx((1 - ranker.trace_["measure"]).sum())
+    theorem = next(c for reference, c in certificates.items() if reference.startswith("Theorem"))
+    assert theorem.assumptions_hold
+    assert theorem.value == pytest.approx(A / made.margin**2)
+    assert all(c.holds() for c in certificates.values())
+
+
+def test_regret_is_recomputed_from_its_parts():
+    data, u = stream(False, 4)
+    ranker = tr.MinimaxPerceptron("ndcg", eta=0.2).partial_fit_queries(data)
+    regret = tr.certify(ranker, data, comparator=u)[1]
+    mistake = ranker.trace_["mistake"].astype(bool)
+    losses = tr.surrogates.Minimax().per_query(data.X @ u, data.y, data.ptr)[0][data.informative]
+    expected = losses[mistake].sum() + u @ u / 0.4 + 0.1 * ranker.trace_["znorm2"].sum()
+    assert regret.value == pytest.approx(expected)
+    assert regret.observed == pytest.approx(ranker.trace_["surrogate"].sum())
+
+
+def test_default_comparator_is_no_worse_than_the_ranker_itself():
+    data, _ = stream(True, 0)
+    ranker = tr.SlamPerceptron("map", epochs=50, random_state=0).fit_queries(data)
+    own = ranker.last_coef_
+    margin = ranking_margin(data.X @ own, (data.y > 0).astype(float), data.ptr)
+    assert margin > 0
+    found = tr.certify(ranker, data)[3]
+    assert found.value <= tr.certify(ranker, data, comparator=own / margin)[3].value * (1 + 1e-9)
+
+
+def test_another_stream_or_scale_is_noticed():
+    data, u = stream(False, 1)
+    other, _ = stream(False, 2)
+    ranker = tr.SlamPerceptron("ndcg").partial_fit_queries(data)
+    assert tr.certify(ranker, data, u)[1].assumptions_hold
+    assert not tr.certify(ranker, other, u)[1].assumptions_hold
+    assert not tr.certify(ranker.partial_fit_queries(other), data, u)[1].assumptions_hold
+    running = tr.SlamPerceptron("ndcg", scale="running").partial_fit_queries(data)
+    assert tr.certify(running, data, u) == []
+    with pytest.raises(tr.InputError, match="comparator must have 5"):
+        tr.certify(ranker, data, np.ones(4))
+
+
+def test_lists_scaled_one_by_one_have_radius_one():
+    data, u = stream(False, 1)
+    ranker = tr.MinimaxPerceptron("ndcg", eta=0.1, scale="query").partial_fit_queries(data)
+    certificates = tr.certify(ranker, data, u)
+    assert certificates[0].value == pytest.approx(4.0)
+    assert certificates[1].assumptions_hold
+    assert all(c.holds() or not c.assumptions_hold for c in certificates)
+
+
+def test_online_listnet_has_its_regret_bound():
+    data, u = stream(False, 1)
+    ranker = tr.OnlineListNet("ndcg", eta=0.05, epochs=2, random_state=0).fit_queries(data)
+    for comparator in (u, None):
+        (certificate,) = tr.certify(ranker, data, comparator)
+        assert certificate.assumptions_hold
+        assert certificate.holds()
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron])
+@pytest.mark.parametrize("n_docs", [2, 5])
+def test_no_learner_beats_the_adversary(kind, name, n_docs):
+    adversary = tr.datasets.LowerBoundAdversary(radius=2.0, margin=0.25, n_docs=n_docs)
+    ranker = kind(name, eta=0.05, average=False)
+    losses = []
+
+    def predict(X):
+        scores = ranker.predict(X) if hasattr(ranker, "model_") else np.zeros(len(X))
+        losses.append(scores)
+        return scores
+
+    data = adversary.play(predict, ranker.partial_fit)
+    assert data.n_queries == len(adversary) == 63
+    assert adversary.verified_margin() >= 0.25
+    assert np.linalg.norm(adversary.witness) == pytest.approx(1)
+    assert ranking_margin(data.X @ adversary.witness, data.y, data.ptr) == pytest.approx(adversary.verified_margin())
+    loss = float((1 - tr.measure(name).per_query(np.concatenate(losses), data.y, data.ptr)).sum())
+    kind_of = "map" if name == "map" else "ndcg"
+    certificate = lower_bound(kind_of, 2.0, 0.25, loss)
+    assert certificate.holds()
+    assert certificate.value > 0.3 * 63
+    replayed = tr.certify(ranker, data, comparator=adversary.witness / adversary.verified_margin())
+    assert all(c.holds() or not c.assumptions_hold for c in replayed)
+    with pytest.raises(tr.InputError, match="rounds are played"):
+        adversary.documents()
+
+
+def test_adversary_refuses_what_the_theorem_excludes():
+    for options in ({"margin": 1.0}, {"n_docs": 1}, {"margin": 0.1, "n_features": 50}):
+        with pytest.raises(tr.InputError):
+            tr.datasets.LowerBoundAdversary(**options)
+
+
+@given(A=st.floats(0.1, 1e3), norm2=st.floats(1e-3, 1e3), loss=st.floats(0, 1e4), shift=st.floats(-0.9, 0.9))
+@settings(max_examples=60, deadline=None)
+def test_the_best_step_is_the_best(A, norm2, loss, shift):
+    u = Comparator(norm2, loss)
+    best = best_step(A, u)
+
+    def bound(eta):
+        return (loss + norm2 / (2 * eta)) / (1 - eta * A / 2)
+
+    assert 0 < best < 2 / A
+    assert bound(best) == pytest.approx(best_bound(A, u), rel=1e-6)
+    other = best * (1 + shift)
+    assert other >= 2 / A or bound(other) >= bound(best) * (1 - 1e-9)
+    q = A * norm2
+    assert best_bound(A, u) <= loss + math.sqrt(q * loss) + q + 1e-9 * (loss + q)
+
+
+def test_a_step_too_long_is_said_so():
+    run = Run("slam", A=4.0, eta=1.0, loss=1.0, mistakes=1, surrogate=1.0, znorm2=1.0, largest_ratio=1.0)
+    certificate = run.any_step(Comparator(1.0, 0.0))
+    assert certificate.value == math.inf
+    assert not certificate.assumptions_hold
+
+
+@given(data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_ranking_margin_is_the_smallest_gap(data):
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    ptr = np.concatenate(([0], np.cumsum(sizes)))
+    n = int(ptr[-1])
+    s = np.array(data.draw(st.lists(st.floats(-2, 2), min_size=n, max_size=n)))
+    y = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=n, max_size=n)))
+    gaps = [s[i] - s[j] for a, b in itertools.pairwise(ptr) for i in range(a, b) for j in range(a, b) if y[i] > y[j]]
+    assert ranking_margin(s, y, ptr) == min(gaps, default=math.inf)
+
+
+@pytest.mark.parametrize("options", [{"shuffle": False}, {"random_state": 0}, {"random_state": 7, "eta0": 0.3}])
+@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_theorem_1_on_scikit_learn_s_perceptron(options, separable, fit_intercept):
+    X, y = make_classification(120, 5, class_sep=3.0, flip_y=0.0 if separable else 0.2, random_state=3)
+    names = np.array(["no", "yes"])[y]
+    model = Perceptron(fit_intercept=fit_intercept, max_iter=200, tol=None, **options).fit(X, names)
+    theorem, corollary = tr.certify_perceptron(model, X, names)
+    assert theorem.assumptions_hold  # the replay ends at scikit-learn's own weights
+    assert theorem.holds()
+    assert theorem.observed > 0
+    right = (model.predict(X) == names).all()
+    assert corollary.assumptions_hold == right
+    assert corollary.holds()
+    given = tr.certify_perceptron(model, X, names, comparator=np.ones(5 + fit_intercept))[0]
+    assert given.holds()
+    assert given.assumptions_hold
+
+
+def test_a_perceptron_that_cannot_be_replayed_is_refused():
+    X, y = make_classification(50, 5, random_state=0)
+    with pytest.raises(tr.InputError, match="integer random_state"):
+        tr.certify_perceptron(Perceptron(random_state=None).fit(X, y), X, y)
+    model = Perceptron(random_state=0).fit(X, y)
+    assert not tr.certify_perceptron(model, X[::-1], y[::-1])[0].assumptions_hold
+    with pytest.raises(tr.InputError, match="two classes"):
+        tr.certify_perceptron(Perceptron(random_state=0), X, y)
+    with pytest.raises(tr.InputError, match="4 features"):
+        tr.certify_perceptron(model, X[:, :4], y)

@@ -1,0 +1,49 @@
+"""AdaRank and RankBoost straight from their figures: explicit pairs, every threshold tried anew."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+
+def adarank(table, evaluate, rounds):
+    """Return (feature, α) of each round; table[q][k] = E of feature k, evaluate(chosen) = E(f_t) of every query."""
+    m = len(table)
+    P = [1 / m] * m
+    chosen = []
+    for _ in range(rounds):
+        weighted = [sum(P[q] * table[q][k] for q in range(m)) for k in range(len(table[0]))]
+        k = max(range(len(weighted)), key=lambda k: (weighted[k], -k))
+        alpha = 0.5 * log(
+            sum(P[q] * (1 + table[q][k]) for q in range(m)) / sum(P[q] * (1 - table[q][k]) for q in range(m))
+        )
+        chosen.append((k, alpha))
+        E = evaluate(chosen)
+        total = sum(exp(-e) for e in E)
+        P = [exp(-e) / total for e in E]
+    return chosen
+
+
+def rankboost(X, y, qid, rounds):
+    """Return (column, rows above the threshold, α, Σ D after the round) of each round."""
+    n = len(X)
+    D = {(i, j): 1.0 for i in range(n) for j in range(n) if qid[i] == qid[j] and y[i] > y[j]}
+    start = len(D)
+    D = dict.fromkeys(D, 1 / start)
+    loss, found = 1.0, []
+    for _ in range(rounds):
+        best = None
+        for k in range(len(X[0])):
+            values = sorted({row[k] for row in X})
+            for theta in values[:-1]:
+                h = [float(row[k] > theta) for row in X]
+                r = sum(weight * (h[i] - h[j]) for (i, j), weight in D.items())
+                if best is None or abs(r) > abs(best[0]) + 1e-12:
+                    best = (r, k, h)
+        r, k, h = best
+        alpha = 0.5 * log((1 + r) / (1 - r))
+        D = {(i, j): weight * exp(-alpha * (h[i] - h[j])) for (i, j), weight in D.items()}
+        Z = sum(D.values())
+        loss *= Z
+        D = {pair: weight / Z for pair, weight in D.items()}
+        found.append((k, [i for i in range(n) if h[i]], alpha, loss))
+    return found

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toprank.errors import InputError
+from toprank.papers import precision_at_top as paper
+from toprank.papers import reproduce
+from toprank.papers._top_methods import BASELINES, Method, _classifier
+from toprank.papers._top_tasks import TASKS
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data folder that holds IJCNN alone: 900 rows in LIBSVM text, 12% positive."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(900) < 0.12, 1, -1)
+    X = rng.normal(size=(900, 22)) + 0.8 * (y[:, None] == 1)
+    lines = [
+        f"{label:+d} " + " ".join(f"{j + 1}:{v:.5f}" for j, v in enumerate(x)) for label, x in zip(y, X, strict=True)
+    ]
+    home = tmp_path / "ijcnn1"
+    home.mkdir()
+    (home / "ijcnn1.trn").write_text("\n".join(lines[:300]) + "\n")
+    (home / "ijcnn1.t").write_text("\n".join(lines[300:]) + "\n")
+    return str(tmp_path)
+
+
+def test_the_counterexample_is_saved_by_the_command(tmp_path):
+    ((exhibit, files),) = reproduce.reproduce("precision-at-top", "counterexample", out=tmp_path)
+    assert sorted(file.suffix for file in files) == [".json", ".md", ".png"]
+    stored = json.loads((tmp_path / "counterexample.json").read_text())["data"]
+    X, wrong, right = (np.array(stored[name]) for name in ("X", "struct", "right"))
+    assert (X @ wrong)[3] > (X @ wrong)[:3].max()
+    assert (X @ right)[:3].min() - (X @ right)[3] >= 1
+    assert "negatives in the top 1" in str(exhibit)
+    assert set(reproduce.figures("precision-at-top")) == {"fig2", "fig3", "counterexample"}
+    assert "precision-at-top" in reproduce.papers()
+    assert not any(name.startswith(("-", "_")) for name in reproduce.papers())
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """LightGBM with three trees: what is tested is that it takes part."""
+    lightgbm = pytest.importorskip("lightgbm")
+    small = Method(_classifier(lambda seed: lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1)))
+    monkeypatch.setitem(BASELINES, "LightGBM", small)
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path, monkeypatch):
+    options = {"checkpoint": tmp_path / "pieces", "passes": 2}
+    first = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
+    assert first.notes[-1] == "Left out, not in the data folder: Letter, A."
+    fresh = []
+    dealt = paper._Lab._split
+    monkeypatch.setattr(paper._Lab, "_split", lambda lab, task, seed: (fresh.append(seed), dealt(lab, task, seed))[1])
+    again = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
+    assert fresh == []
+    assert again.data == first.data
+    second = paper.fig2(folder, tasks=["ijcnn"], seeds=2, **options)
+    assert set(fresh) == {1}
+    curves = second.data["curves"]["ijcnn"]
+    assert {"SVMPerf", "1PMB", "SGD@k-avg", "logistic regression", "LinearSVC", "SGDClassifier"} <= set(curves)
+    assert all(len(curves[name]) == 2 for name in curves)
+    assert len(curves["SGD@k-avg"][0]["precision"]) == 2
+    assert curves["SGD@k-avg"][0]["precision"][-1] > 0.3
+    assert {path.name for path in second.save(tmp_path / "out")} == {"fig2.json", "fig2.md", "fig2.png"}
+
+
+def test_figure_3_sweeps_kappa_and_the_batch_length(folder, tmp_path):
+    exhibit = paper.fig3(folder, tasks=["ijcnn"], seeds=2, passes=1, kappas=(0.25, 1.0), lengths=(100, 300))
+    assert {len(runs) for runs in exhibit.data["by_kappa"]["ijcnn"].values()} == {2}
+    assert "SVMPerf" not in exhibit.data["by_length"]["ijcnn"]
+    assert "Batch lengths 100 to 300" in exhibit.notes[0]
+    assert (tmp_path / "fig3.png") in exhibit.save(tmp_path)
+
+
+def test_a_folder_without_data_is_named(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="none of ijcnn is in"):
+        paper.fig2(str(tmp_path), tasks=["ijcnn"])
+    with pytest.raises(InputError, match="unknown task 'iris'"):
+        paper.fig2(str(tmp_path), tasks=["iris"])
+    monkeypatch.delenv("TOPRANK_DATA", raising=False)
+    with pytest.raises(InputError, match="TOPRANK_DATA"):
+        paper.fig2()
+
+
+def test_a_collection_in_two_plain_tables_is_read(tmp_path):
+    home = Path(tmp_path, "kddcup2008")
+    home.mkdir()
+    (home / "Info.txt").write_text("-1 7 7\n1 8 8\n-1 9 9\n")
+    (home / "Features.txt").write_text("0.5 1\n0.25 2\n0.125 3\n")
+    X, y = TASKS["kdd-cup-2008"].read(Path(tmp_path))
+    assert X.tolist() == [[0.5, 1.0], [0.25, 2.0], [0.125, 3.0]]
+    assert y.tolist() == [0.0, 1.0, 0.0]

@@ -1,0 +1,210 @@
+"""What every ranker promises, run over every ranker there is."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import toprank as tr
+from toprank import rankers
+
+ALL = [getattr(rankers, name) for name in rankers.__all__]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return tr.datasets.make_graded(n_queries=30, n_docs=(2, 15), n_features=6, n_grades=3, blank=0.1, random_state=0)
+
+
+@parametrize_with_checks([kind() for kind in ALL])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", ALL)
+class TestEveryRanker:
+    def test_row_order_does_not_matter(self, kind, data):
+        rng = np.random.default_rng(1)
+        perm = rng.permutation(data.n_docs)
+        ranker = kind().fit(data.X, data.y, qid=data.qid)
+        # Scores in the caller's order, ranks too.
+        np.testing.assert_allclose(ranker.predict(data.X[perm]), ranker.predict(data.X)[perm], rtol=1e-12, atol=1e-12)
+        # Tied documents keep the order of the rows, so only the others must hold their place.
+        pairs = list(zip(data.qid, ranker.predict(data.X), strict=True))
+        alone = np.array([pairs.count(pair) == 1 for pair in pairs])[perm]
+        same = ranker.rank(data.X[perm], qid=data.qid[perm]) == ranker.rank(data.X, qid=data.qid)[perm]
+        assert same[alone].all()
+
+    def test_ranks_count_from_one_in_every_query(self, kind, data):
+        places = kind().fit(data.X, data.y, qid=data.qid).rank(data.X, qid=data.qid)
+        for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True):
+            assert sorted(places[a:b]) == list(range(1, b - a + 1))
+
+    def test_same_data_same_bits(self, kind, data):
+        first, second = (kind().fit(data.X, data.y, qid=data.qid).predict(data.X) for _ in range(2))
+        assert first.tobytes() == second.tobytes()
+
+    def test_fit_and_fit_queries_are_one(self, kind, data):
+        by_rows = kind().fit(data.X, data.y, qid=data.qid).predict(data.X)
+        by_queries = kind().fit_queries(data).predict(data)
+        assert by_rows.tobytes() == by_queries.tobytes()
+
+    def test_query_ids_are_only_names(self, kind, data):
+        plain = kind().fit(data.X, data.y, qid=data.qid).predict(data.X)
+        named = kind().fit(data.X, data.y, qid=[f"q{q}" for q in data.qid]).predict(data.X)
+        assert plain.tobytes() == named.tobytes()
+
+    def test_sparse_input_learns_the_same(self, kind, data):
+        dense = kind().fit(data.X, data.y, qid=data.qid).predict(data.X)
+        thin = kind().fit(sparse.csr_array(data.X), data.y, qid=data.qid).predict(sparse.csr_array(data.X))
+        np.testing.assert_allclose(dense, thin, rtol=1e-3, atol=1e-3)
+
+    def test_save_and_load_keep_every_bit(self, kind, data, tmp_path):
+        ranker = kind().fit(data.X, data.y, qid=data.qid)
+        ranker.save(tmp_path / "model.json")
+        again = tr.load(tmp_path / "model.json")
+        assert type(again) is kind
+        assert again.get_params() == ranker.get_params()
+        assert again.predict(data.X).tobytes() == ranker.predict(data.X).tobytes()
+        again.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
+
+    def test_score_without_qid_is_refused_after_several_queries(self, kind, data):
+        ranker = kind().fit(data.X, data.y, qid=data.qid)
+        with pytest.raises(tr.InputError, match="score needs qid"):
+            ranker.score(data.X, data.y)
+        assert 0 <= ranker.score(data.X, data.y, qid=data.qid) <= 1
+
+    def test_missing_values(self, kind, data):
+        X = data.X.copy()
+        X[3, 2] = np.nan
+        with pytest.raises(tr.InputError, match="row 3, column 2"):
+            kind().fit(X, data.y, qid=data.qid)
+        filled = np.nan_to_num(X)
+        lenient = kind(missing="zero").fit(X, data.y, qid=data.qid)
+        assert (lenient.predict(X) == kind().fit(filled, data.y, qid=data.qid).predict(filled)).all()
+
+    def test_docstring_starts_with_what_it_solves(self, kind):
+        assert inspect.getdoc(kind).splitlines()[0].endswith((".", ":"))
+        assert ">>>" in inspect.getdoc(kind)
+
+
+def test_feature_names_are_enforced(data):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data.X, columns=list("abcdef"))
+    ranker = tr.ListNet().fit(frame, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="feature names should match"):
+        ranker.predict(frame[list("fedcba")])
+    other = tr.QueryDataset.from_arrays(data.X, data.y, data.qid, feature_names=list("abcdeg"))
+    with pytest.raises(tr.InputError, match="feature 5 is 'g' in the data set but was 'f' during fit"):
+        ranker.predict(other)
+    with pytest.raises(tr.InputError, match="is expecting 6 features"):
+        ranker.predict(tr.QueryDataset.from_arrays(data.X[:, :3], data.y, data.qid))
+
+
+def test_model_selection_with_routing(data):
+    with sklearn.config_context(enable_metadata_routing=True):
+        result = cross_validate(
+            tr.ListNet(), data.X, data.y, cv=tr.QueryKFold(3), scoring=tr.scorer("map"), params={"qid": data.qid}
+        )
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), tr.ListNet()),
+            {"listnet__alpha": [1e-3, 1.0]},
+            cv=tr.QueryKFold(3),
+            scoring=tr.scorer("ndcg@5"),
+        ).fit(data.X, data.y, qid=data.qid)
+        pipeline = make_pipeline(tr.QueryNormalizer(), tr.ListNet()).fit(data.X, data.y, qid=data.qid)
+        piped = pipeline.score(data.X, data.y, qid=data.qid)
+    assert result["test_score"].shape == (3,)
+    # By hand: the same folds, the same numbers.
+    folds = tr.QueryKFold(3).datasets(data)
+    by_hand = [tr.evaluate(tr.ListNet().fit_queries(a), b, ["map"]).mean["map"] for a, b in folds]
+    np.testing.assert_allclose(result["test_score"], by_hand, rtol=1e-12)
+    assert search.best_params_["listnet__alpha"] in (1e-3, 1.0)
+    normalised = data.with_X(tr.QueryNormalizer().fit_transform(data.X, qid=data.qid))
+    direct = tr.ListNet().fit_queries(normalised)
+    assert piped == pytest.approx(tr.evaluate(direct, normalised, ["ndcg@10"]).mean["ndcg@10"])
+
+
+def test_scorer_without_qid_says_what_to_do(data):
+    ranker = tr.ListNet().fit(data.X, data.y, qid=data.qid)
+    with pytest.raises(tr.InputError, match="enable_metadata_routing"):
+        tr.scorer("ndcg@10")(ranker, data.X, data.y)
+
+
+def test_validation_part_keeps_the_best_iterate(data):
+    train, valid = tr.query_train_test_split(data, test_size=0.5, random_state=0)
+    ranker = tr.ListNet(alpha=0.0, max_iter=60).fit_queries(train, valid=valid)
+    reached = tr.evaluate(ranker, valid, ["ndcg@10"]).mean["ndcg@10"]
+    assert reached == ranker.trace_["valid"].max()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": -1}, "alpha must be a number not below 0, got -1"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
+        ({"truth": "x"}, "truth must be one of"),
+        ({"measure": "ndgc@10"}, "ndgc"),
+    ],
+)
+def test_bad_parameters_are_named(data, change, message):
+    ranker = tr.ListNet(**change)
+    with pytest.raises(tr.InputError, match=message):
+        ranker.fit(data.X, data.y, qid=data.qid).score(data.X, data.y, qid=data.qid)
+
+
+def _tamper(change):
+    def apply(content):
+        change(content)
+        return json.dumps(content)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda c: "", "not a toprank model"),
+        (lambda c: "[]", "not a toprank model"),
+        (lambda c: json.dumps(c)[:-40], "not a toprank model"),
+        (_tamper(lambda c: c.update(version=99)), "version 99"),
+        (_tamper(lambda c: c.update(ranker="os.system")), "unknown ranker 'os.system'"),
+        (_tamper(lambda c: c.update(extra=1)), "not a toprank model"),
+        (_tamper(lambda c: c["params"].update(nothing=1)), "parameters do not fit"),
+        (_tamper(lambda c: c["model"].update({"$value": "Popen"})), "unknown value 'Popen'"),
+        (_tamper(lambda c: c["model"]["fields"]["coef"].update(shape=[10**12])), "shape and its data do not fit"),
+        (_tamper(lambda c: c["model"]["fields"]["coef"].update({"$array": "object"})), "unknown array type"),
+        (_tamper(lambda c: c["model"]["fields"]["coef"]["data"].__setitem__(0, "x")), "not an array of float64"),
+        (_tamper(lambda c: c["model"]["fields"]["coef"]["data"].__setitem__(0, {"$float": "nan"})), "finite"),
+        (_tamper(lambda c: c.update(n_features=7)), "does not score 7 features"),
+        (_tamper(lambda c: c.update(feature_names=["a"])), "1 names for 6 features"),
+        (_tamper(lambda c: c.update(state={"w": 1})), "must hold exactly"),
+    ],
+)
+def test_a_spoilt_model_file_is_an_error_that_names_it(data, tmp_path, spoil, message):
+    file = tmp_path / "model.json"
+    tr.ListNet().fit(data.X, data.y, qid=data.qid).save(file)
+    file.write_text(spoil(json.loads(file.read_text())))
+    with pytest.raises(tr.InputError, match=message) as caught:
+        tr.load(file)
+    assert str(file) in str(caught.value)
+
+
+def test_a_failed_save_leaves_the_old_file(data, tmp_path):
+    file = tmp_path / "model.json"
+    ranker = tr.ListNet().fit(data.X, data.y, qid=data.qid)
+    ranker.save(file)
+    before = file.read_bytes()
+    ranker.set_params(truth=object())
+    with pytest.raises(tr.InputError, match="truth cannot be saved"):
+        ranker.save(file)
+    assert file.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]

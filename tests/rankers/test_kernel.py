@@ -1,0 +1,117 @@
+"""The kernel perceptron: the primal with a linear kernel, a budget that is never passed, streams and state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+import toprank as tr
+
+
+def graded(n_queries=25):
+    return tr.datasets.make_graded(n_queries=n_queries, n_docs=(2, 9), n_features=4, random_state=5)
+
+
+@pytest.mark.parametrize("measure", ["ndcg@3", "ndcg", "map"])
+def test_with_a_linear_kernel_it_is_the_primal(measure):
+    data = graded()
+    options = {"eta": 0.3, "epochs": 2, "random_state": 0}
+    primal = tr.SlamPerceptron(measure, average=False, **options)
+    kernel = tr.KernelSlamPerceptron(measure, kernel="linear", budget=10_000, **options)
+    for part in (data[:10], data[10:]):
+        primal.partial_fit_queries(part)
+        kernel.partial_fit_queries(part)
+    np.testing.assert_allclose(kernel.predict(data.X), primal.predict(data.X), rtol=1e-9, atol=1e-9)
+    for column in ("measure", "surrogate", "mistake"):
+        np.testing.assert_allclose(kernel.trace_[column], primal.trace_[column], rtol=1e-9, atol=1e-12)
+    assert kernel.n_dropped_ == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "gram"),
+    [("rbf", lambda X, S: rbf_kernel(X, S, gamma=0.3)), ("linear", linear_kernel),
+     ("polynomial", lambda X, S: polynomial_kernel(X, S, degree=3, gamma=0.3, coef0=0.5))],
+)  # fmt: skip
+def test_scores_are_scikit_learn_s_kernels(name, gram):
+    data = graded()
+    ranker = tr.KernelSlamPerceptron(kernel=name, gamma=0.3, coef0=0.5, budget=100, random_state=0).fit_queries(data)
+    model = ranker.model_
+    np.testing.assert_allclose(ranker.predict(data.X), gram(data.X, model.stored) @ model.alpha, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ranker.predict(csr_array(data.X)), ranker.predict(data.X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("drop", ["oldest", "random", "smallest"])
+@pytest.mark.parametrize("budget", [1, 7, 40])
+def test_the_budget_is_never_passed(drop, budget):
+    data = graded()
+    ranker = tr.KernelSlamPerceptron(drop=drop, budget=budget, random_state=0)
+    held = set()
+    for query in data:
+        ranker.partial_fit(query.X, query.y)
+        assert ranker.n_stored_ <= budget
+        assert len(ranker.model_.alpha) == ranker.n_stored_
+        held.add(ranker.memory_)
+    assert held == {budget * (4 + 2) * 8}
+    assert ranker.n_dropped_ > 0
+    assert ranker.n_stored_ == budget
+
+
+def test_policies_drop_what_they_say():
+    from toprank.rankers._kernel_kernels import Drop, store
+
+    def play(drop):
+        documents, alpha, age = np.zeros((2, 1)), np.zeros(2), np.zeros(2, dtype=np.int64)
+        counters, rng = np.zeros(3, dtype=np.int64), np.array([7], dtype=np.uint64)
+        for x, change in ((1.0, 5.0), (2.0, -0.1), (3.0, 1.0), (4.0, 0.5)):
+            store(np.array([[x]]), np.array([change]), drop, documents, alpha, age, counters, rng)
+        return sorted(documents[:, 0].tolist())
+
+    assert play(Drop.OLDEST) == [3.0, 4.0]
+    assert play(Drop.SMALLEST) == [1.0, 3.0]
+    assert len(play(Drop.RANDOM)) == 2
+
+
+@pytest.mark.parametrize("drop", ["oldest", "random", "smallest"])
+def test_streams_and_files_go_on_with_the_same_bits(drop, tmp_path):
+    data = graded()
+    options = {"budget": 30, "drop": drop, "random_state": 3}
+    whole = tr.KernelSlamPerceptron(epochs=1, shuffle=False, **options).fit_queries(data)
+    stream = tr.KernelSlamPerceptron(**options)
+    for q, query in enumerate(data):
+        stream.partial_fit(query.X, query.y)
+        if q == 11:
+            stream.save(tmp_path / "model.json")
+            stream = tr.load(tmp_path / "model.json")
+    assert np.array_equal(stream.model_.stored, whole.model_.stored)
+    assert np.array_equal(stream.model_.alpha, whole.model_.alpha)
+    assert np.array_equal(stream._store.totals, whole._store.totals)
+
+
+def test_a_kernel_learns_what_a_line_cannot():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1500, 2))
+    y = (np.abs(X[:, 0]) > 1).astype(float) + (np.abs(X[:, 1]) > 1)
+    qid = np.repeat(np.arange(150), 10)
+    kernel = tr.KernelSlamPerceptron("ndcg", gamma=1.0, budget=300, eta=0.5, random_state=0).fit(X, y, qid)
+    line = tr.SlamPerceptron("ndcg", random_state=0).fit(X, y, qid)
+    assert kernel.score(X, y, qid) > 0.95 > line.score(X, y, qid)
+
+
+def test_bad_input_changes_nothing():
+    data = graded()
+    ranker = tr.KernelSlamPerceptron(kernel="polynomial", degree=9, budget=20).partial_fit_queries(data[:5])
+    before = ranker.predict(data.X)
+    for X in (np.full((3, 4), np.nan), np.ones((3, 3)), np.full((3, 4), 1e200)):
+        with pytest.raises(ValueError, match=r"X has|overflow"):
+            ranker.partial_fit(X, [0, 1, 2])
+    assert np.array_equal(ranker.predict(data.X), before)
+    with pytest.raises(tr.InputError, match="cannot change in mid-stream"):
+        ranker.set_params(budget=3).partial_fit_queries(data)
+
+
+@pytest.mark.parametrize("bad", [{"budget": 0}, {"drop": "some"}, {"kernel": "tree"}, {"gamma": 0}, {"eta": -1}])
+def test_bad_parameters_are_named(bad):
+    with pytest.raises(tr.InputError, match=next(iter(bad))):
+        tr.KernelSlamPerceptron(**bad).fit_queries(graded())

@@ -1,0 +1,164 @@
+"""The three listwise rankers: solvers, balls, ties, stopping, weights, executors."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import toprank as tr
+from toprank.objective import Objective
+from toprank.surrogates import Exponential, Linear, Sigmoid
+
+KINDS = [tr.ListNet, tr.ListMLE, tr.RankCosine]
+TRANSFORMS = [Linear(1.0, 20.0), Exponential(1.0), Sigmoid(1.0)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return tr.datasets.make_graded(n_queries=50, n_docs=(3, 12), n_features=6, n_grades=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def noise_level(data):
+    rng = np.random.default_rng(0)
+    return max(tr.evaluate(rng.random(data.n_docs), data, ["ndcg@10"]).mean["ndcg@10"] for _ in range(20))
+
+
+@pytest.mark.parametrize(("kind", "transform"), list(product(KINDS, TRANSFORMS)))
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
+def test_all_nine_learn_with_both_solvers(data, noise_level, kind, transform, solver):
+    ranker = kind(transform=transform, solver=solver, alpha=1e-4, eta=0.3).fit_queries(data)
+    assert ranker.score(data.X, data.y, qid=data.qid) > noise_level + 0.1
+    if isinstance(transform, Linear):
+        assert ranker.radius_ is not None
+        assert transform(ranker.predict(data)).min() > 0
+    else:
+        assert ranker.radius_ is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path):
+    data = tr.datasets.make_graded(n_queries=300, n_docs=(60, 90), n_features=30, random_state=0)
+    tr.save_queries(data, tmp_path / "data")
+    mapped = tr.open_queries(tmp_path / "data")
+    make = {"max_iter": 4, **({"ties": "sampled", "epochs": 2} if kind is tr.ListMLE else {})}
+    serial = kind(**make).fit_queries(data).coef_
+    with ThreadPoolExecutor(2) as executor:
+        threads = kind(**make).fit_queries(data, executor=executor).coef_
+    assert len(Objective(data, kind()._loss())._blocks) > 2
+    assert serial.tobytes() == threads.tobytes()
+    assert serial.tobytes() == kind(**make).fit_queries(mapped).coef_.tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_norm_ball_binds_and_is_certified_optimal(data, kind):
+    ranker = kind(radius=0.1, alpha=0.0).fit_queries(data)
+    assert np.linalg.norm(ranker.coef_) == pytest.approx(0.1)
+    if ranker.solution_.gap < np.inf:
+        assert ranker.solution_.gap < 1e-4
+
+
+def test_a_linear_transform_needs_room(data):
+    with pytest.raises(tr.InputError, match=r"linear\(1, 1\) is not positive for ‖w‖ ≤ 5 .* take b above"):
+        tr.ListNet(transform="linear(1, 1)", radius=5.0).fit_queries(data)
+    norm = float(np.linalg.norm(data.X, axis=1).max())
+    ranker = tr.ListNet(transform=Linear.on_ball(radius=5.0, norm=norm), radius=5.0).fit_queries(data)
+    assert np.linalg.norm(ranker.coef_) <= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_query_weights_are_multiplicities(data, kind):
+    weight = np.arange(data.n_queries) % 3
+    repeated = data[np.repeat(np.arange(data.n_queries), weight)]
+    heavy = kind(alpha=0.1, tol=1e-9).fit(data.X, data.y, qid=data.qid, query_weight=weight).coef_
+    ids = np.repeat(np.arange(repeated.n_queries), repeated.lengths)
+    np.testing.assert_allclose(heavy, kind(alpha=0.1, tol=1e-9).fit(repeated.X, repeated.y, qid=ids).coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
+def test_early_stopping_keeps_the_best_and_stops(data, solver):
+    train, valid = tr.query_train_test_split(data, test_size=0.5, random_state=0)
+    make = {"solver": solver, "alpha": 0.0, "max_iter": 100, "epochs": 100, "tol": 1e-12, "eta": 1.0}
+    ranker = tr.ListNet(patience=3, **make).fit_queries(train, valid=valid)
+    path = ranker.trace_["valid"]
+    assert tr.evaluate(ranker, valid, ["ndcg@10"]).mean["ndcg@10"] == path.max()
+    assert len(path) == path.argmax() + 4 < 100
+    assert len(tr.ListNet(**make).fit_queries(train, valid=valid).trace_["valid"]) > len(path)
+
+
+def test_sampled_ties_depend_on_the_seed_alone(data):
+    make = {"ties": "sampled", "solver": "minibatch", "epochs": 3}
+    one, two, other = (tr.ListMLE(random_state=seed, **make).fit_queries(data).coef_ for seed in (1, 1, 2))
+    assert one.tobytes() == two.tobytes()
+    assert one.tobytes() != other.tobytes()
+    fixed = tr.ListMLE(random_state=1, solver="minibatch", epochs=3).fit_queries(data).coef_
+    assert one.tobytes() != fixed.tobytes()
+
+
+def test_sampling_undoes_what_the_order_of_rows_would_teach():
+    """Rows of a grade come sorted by a useless feature: fixed ties learn it, sampled ones do not."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.standard_normal((4000, 2)), rng.integers(0, 2, 4000).astype(float), np.repeat(np.arange(200), 20)
+    X[:, 0] += y
+    rows = np.lexsort((-X[:, 1], qid))
+    X, y = X[rows], y[rows]
+    fixed, sampled = (tr.ListMLE(ties=ties, epochs=10).fit(X, y, qid=qid).coef_ for ties in ("fixed", "sampled"))
+    assert fixed[1] > 0.5
+    assert abs(sampled[1]) < 0.1 < sampled[0]
+
+
+def test_full_and_top_k_listnet_train(data):
+    for k in (2, "full"):
+        ranker = tr.ListNet(k=k, max_iter=30).fit_queries(data)
+        assert ranker.solution_.value < Objective(data, ranker._loss()).value_and_grad(0 * ranker.coef_)[0]
+    long = tr.datasets.make_graded(n_queries=3, n_docs=(30, 30), random_state=0)
+    with pytest.raises(tr.InputError, match="query 0 of 30 documents"):
+        tr.ListNet(k="full").fit_queries(long)
+
+
+def test_the_transform_is_a_parameter_and_not_a_method(data):
+    ranker = tr.ListNet(transform=Sigmoid(2.0))
+    assert not hasattr(ranker, "transform")
+    assert ranker.get_params()["transform"] == Sigmoid(2.0)
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert ranker.set_params(transform="linear(1, 9)").get_params()["transform"] == "linear(1, 9)"
+    pipeline = make_pipeline(StandardScaler(), tr.ListNet(transform="sigmoid")).fit(
+        data.X, data.y, listnet__qid=data.qid
+    )
+    assert pipeline.predict(data.X).shape == (data.n_docs,)
+
+
+def test_a_saved_transform_comes_back(data, tmp_path):
+    ranker = tr.RankCosine(transform=Linear(2.0, 50.0), radius=0.5).fit_queries(data)
+    ranker.save(tmp_path / "model.json")
+    again = tr.load(tmp_path / "model.json")
+    assert again.get_params() == ranker.get_params()
+
+
+def test_verbose_prints_a_line_per_iteration(data, capsys):
+    tr.ListNet(verbose=True, max_iter=3).fit_queries(data, valid=data)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all("objective" in line and "ndcg@10" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"transform": "softmax"}, "transform must be"),
+        ({"radius": -1}, "radius must be a number above 0"),
+        ({"solver": "adam"}, "solver must be one of 'lbfgs', 'minibatch'"),
+        ({"eta": 0}, "eta must be a number above 0"),
+        ({"epochs": 0}, "epochs must be a whole number"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"patience": 0}, "patience must be a whole number"),
+        ({"random_state": -1}, "random_state must be"),
+    ],
+)
+def test_bad_parameters_are_named(data, change, message):
+    with pytest.raises(tr.InputError, match=message):
+        tr.ListMLE(**change).fit_queries(data)

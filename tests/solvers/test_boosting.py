@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import toprank as tr
+from tests.oracles import boosting as oracle
+from tests.oracles import direct
+from toprank.data import blocks
+from toprank.rankers.models import StumpModel
+from toprank.solvers.boosting import AdaRankRounds, RankBoostRounds, SortedColumns, measure_table, replay
+
+
+def small(seed, n_queries=5, n_docs=6, n_features=4, zeros=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * n_docs, n_features))
+    X[rng.random(X.shape) < zeros] = 0
+    y = rng.integers(0, 3, n_queries * n_docs)
+    y[::n_docs], y[1::n_docs] = 0, 2  # every query can teach
+    return tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(n_queries), n_docs))
+
+
+def ap_of(data, scores):
+    found = []
+    for a, b in pairwise(data.ptr):
+        order = sorted(range(b - a), key=lambda i: -scores[a + i])
+        found.append(direct.ap(order, data.y[a:b]))
+    return found
+
+
+def test_the_table_is_each_feature_alone_whatever_the_storage():
+    data = small(0)
+    table = measure_table(tr.measure("map"), data, both=True)
+    for k in range(4):
+        np.testing.assert_allclose(table[:, k], ap_of(data, data.X[:, k]))
+        np.testing.assert_allclose(table[:, 4 + k], ap_of(data, -data.X[:, k]))
+    thin = data.with_X(sparse.csr_array(data.X))
+    assert measure_table(tr.measure("map"), thin, both=True).tobytes() == table.tobytes()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_paper_rule_is_the_figure(seed):
+    data = small(seed)
+    table = measure_table(tr.measure("map"), data)
+    done = AdaRankRounds(tr.measure("map"), 6, "paper").run(data, table, np.full(5, 0.2))
+
+    def evaluate(chosen):
+        return ap_of(data, sum(alpha * data.X[:, k] for k, alpha in chosen))
+
+    expected = oracle.adarank(table.tolist(), evaluate, len(done.candidates))
+    # A tie between two features may be settled either way by rounding; then only the value must agree.
+    for (k, alpha), mine, weight in zip(expected, done.candidates, done.weights, strict=True):
+        assert alpha == pytest.approx(weight, rel=1e-9)
+        if k != mine:
+            break
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
+def test_the_improve_rule_never_loses_on_the_training_part(seed, name):
+    data = small(seed, n_queries=8)
+    measure = tr.measure(name)
+    done = AdaRankRounds(measure, 30, "improve").run(data, measure_table(measure, data), np.full(8, 1 / 8))
+    assert (np.diff(done.trace["measure"]) > 0).all()
+    scores = sum(w * data.X[:, k] for k, w in zip(done.candidates, done.weights, strict=True))
+    assert measure.mean(scores, data.y, data.ptr) == pytest.approx(done.trace["measure"][-1])
+
+
+def test_replay_finds_the_numbers_of_the_run():
+    data, measure = small(3, n_queries=9), tr.measure("ndcg")
+    importance = np.full(9, 1 / 9)
+    for rule in ("paper", "improve"):
+        done = AdaRankRounds(measure, 12, rule).run(data, measure_table(measure, data), importance)
+        again = replay(measure, data, done, importance)
+        for name in ("measure", "phi", "delta"):
+            np.testing.assert_allclose(again.trace[name], done.trace[name], atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_rankboost_is_the_pair_list(seed):
+    data = small(seed, n_queries=3, n_docs=5, n_features=3)
+    pairs = sum((data.y[a:b, None] > data.y[None, a:b]).sum() for a, b in pairwise(data.ptr))
+    done, thresholds = RankBoostRounds(4).run(data, SortedColumns.of(data.X), np.full(3, 1 / pairs))
+    expected = oracle.rankboost(data.X.tolist(), data.y.tolist(), data.qid.tolist(), len(done.candidates))
+    for t, (k, above, alpha, loss) in enumerate(expected):
+        assert abs(done.weights[t]) == pytest.approx(abs(alpha), rel=1e-6, abs=1e-9)
+        if done.candidates[t] != k or np.flatnonzero(data.X[:, k] > thresholds[t]).tolist() != above:
+            break  # equally good stumps: from here on the runs differ
+        assert done.trace["loss"][t] == pytest.approx(loss, rel=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_sparse_columns_give_the_same_stumps(seed, both):
+    """CSR leaves zeros out: values above and below them are sorted from the two ends."""
+    data = small(seed)
+    thin = data.with_X(sparse.csr_array(data.X))
+    dense, theta = RankBoostRounds(8, both).run(data, SortedColumns.of(data.X), np.ones(5))
+    other, theta_other = RankBoostRounds(8, both).run(thin, SortedColumns.of(thin.X), np.ones(5))
+    assert dense.weights.tobytes() == other.weights.tobytes()
+    assert theta.tobytes() == theta_other.tobytes()
+    model = StumpModel(4, dense.candidates, theta, dense.weights)
+    for X in (data.X, thin.X):
+        assert exponential(data, model.scores(X)) == pytest.approx(dense.trace["loss"][-1], rel=1e-9)
+
+
+def exponential(data, s):
+    total, count = 0.0, 0
+    for a, b in pairwise(data.ptr):
+        better = data.y[a:b, None] > data.y[None, a:b]
+        total += np.exp(s[None, a:b] - s[a:b, None])[better].sum()
+        count += better.sum()
+    return total / count
+
+
+def test_fewer_thresholds_are_spread_over_the_documents():
+    x = np.arange(100.0)[:, None]
+    columns = SortedColumns.of(x, 4)
+    marked = np.flatnonzero(columns.order < 0)
+    assert marked.tolist() == [19, 39, 59, 79]
+    assert columns.threshold(x, 0, 19) == 79.5
+
+
+def test_a_column_of_one_value_has_no_threshold():
+    assert (SortedColumns.of(np.ones((5, 1))).order >= 0).all()
+    assert (SortedColumns.of(sparse.csr_array(np.zeros((5, 1)))).order >= 0).all()
+    half = SortedColumns.of(sparse.csr_array(np.array([[1.0], [0.0], [1.0], [-2.0]])))
+    assert (half.order < 0).sum() == 2
+
+
+@pytest.mark.parametrize("rule", ["paper", "improve"])
+def test_threads_give_the_same_bits(rule, monkeypatch):
+    monkeypatch.setattr("toprank.solvers.boosting.TABLE_VALUES", 40)
+    data, measure = small(5, n_queries=20), tr.measure("ndcg@5")
+    assert len(blocks.split(data, 40)) > 3
+    importance = np.full(20, 0.05)
+    with ThreadPoolExecutor(4) as pool:
+        tables = [measure_table(measure, data, executor) for executor in (None, pool)]
+        runs = [AdaRankRounds(measure, 9, rule).run(data, tables[0], importance, e) for e in (None, pool)]
+        stumps = [RankBoostRounds(9).run(data, SortedColumns.of(data.X), importance, e) for e in (None, pool)]
+    assert tables[0].tobytes() == tables[1].tobytes()
+    assert runs[0].weights.tobytes() == runs[1].weights.tobytes()
+    assert stumps[0][0].weights.tobytes() == stumps[1][0].weights.tobytes()

@@ -1,0 +1,208 @@
+"""The command line as a stranger meets it: in a process of its own where exit codes and streams matter."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import toprank as tr
+from toprank.cli import cli, main
+
+
+def run(capsys, *args: object) -> str:
+    """Run a command that must succeed and return what it printed."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    assert exit_.value.code == 0, captured.err
+    return captured.out
+
+
+def fail(capsys, *args: object) -> str:
+    """Run a command that must fail and return its one line."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    assert exit_.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("toprank: error: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    home = tmp_path_factory.mktemp("cli")
+    data = tr.datasets.make_graded(n_queries=40, n_docs=(3, 12), n_features=5, random_state=0)
+    ids = np.array([f"d{i}" for i in range(data.n_docs)])
+    data = tr.QueryDataset.from_arrays(data.X, data.y, data.qid, doc_ids=ids)
+    tr.write_letor(data[:20], home / "train.txt")
+    tr.write_letor(data[20:30], home / "valid.txt")
+    tr.write_letor(data[30:], home / "test.txt")
+    tr.ListNet().fit_queries(tr.read_letor(home / "train.txt")).save(home / "model.json")
+    return home
+
+
+def test_fit_evaluate_rank(capsys, folder, tmp_path):
+    model = tmp_path / "model.json"
+    out = run(
+        capsys,
+        "fit",
+        folder / "train.txt",
+        "--valid",
+        folder / "valid.txt",
+        "--measure",
+        "map",
+        "-p",
+        "alpha=0.1",
+        "-o",
+        model,
+    )
+    assert re.search(r"train: map 0\.\d{4}\nvalid: map 0\.\d{4}\nwrote ", out)
+    ranker = tr.load(model)
+    assert (ranker.measure, ranker.alpha) == ("map", 0.1)
+    test = tr.read_letor(folder / "test.txt")
+    for convention in ("standard", "letor4"):
+        printed = json.loads(
+            run(
+                capsys,
+                "evaluate",
+                model,
+                folder / "test.txt",
+                "--measure",
+                "ndcg@3,map",
+                "--convention",
+                convention,
+                "--json",
+            )
+        )
+        direct = tr.evaluate(ranker, test, ["ndcg@3", "map"], convention=convention)
+        assert printed["mean"] == direct.mean
+        assert printed["convention"] == convention
+    lines = run(capsys, "rank", model, folder / "test.txt").splitlines()
+    assert len(lines) == test.n_docs
+    scores = ranker.predict(test)
+    for line in lines:
+        query, document, place, score = line.split("\t")
+        row = test.doc_ids.tolist().index(document)
+        assert test.qid[row] == int(query)
+        assert float(score) == scores[row]
+        assert int(place) == ranker.rank(test)[row]
+
+
+def test_a_trec_run_evaluates_like_the_model(capsys, folder, tmp_path):
+    run(capsys, "rank", folder / "model.json", folder / "test.txt", "--trec", "-o", tmp_path / "run.txt")
+    test = tr.read_letor(folder / "test.txt")
+    rows = zip(test.qid.tolist(), test.doc_ids.tolist(), test.y.tolist(), strict=True)
+    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 {d} {int(g)}\n" for q, d, g in rows))
+    by_run = run(
+        capsys, "evaluate", "--trec", tmp_path / "run.txt", tmp_path / "qrels.txt", "--measure", "map", "--json"
+    )
+    by_model = run(
+        capsys,
+        "evaluate",
+        folder / "model.json",
+        folder / "test.txt",
+        "--measure",
+        "map",
+        "--convention",
+        "trec_eval",
+        "--json",
+    )
+    assert json.loads(by_run)["mean"]["map"] == pytest.approx(json.loads(by_model)["mean"]["map"], abs=1e-12)
+
+
+def test_per_query_has_one_line_for_each(capsys, folder):
+    out = run(capsys, "evaluate", folder / "model.json", folder / "test.txt", "--per-query")
+    assert len(out.splitlines()) == 10 + 3
+
+
+def test_info_and_convert_keep_the_data(capsys, folder, tmp_path):
+    for target in ("a.parquet", "a.txt.gz", "a/"):
+        run(capsys, "convert", folder / "test.txt", f"{tmp_path}/{target}", "--dtype", "float64")
+        before = json.loads(run(capsys, "info", folder / "test.txt", "--json"))
+        after = json.loads(run(capsys, "info", f"{tmp_path}/{target}", "--json"))
+        assert after | {"storage": "", "bytes": 0} == before | {"storage": "", "bytes": 0}
+    assert gzip.decompress((tmp_path / "a.txt.gz").read_bytes()) == (folder / "test.txt").read_bytes()
+    assert "queries          10" in run(capsys, "info", folder / "test.txt")
+
+
+def test_standard_streams(folder):
+    text = (folder / "test.txt").read_bytes()
+    command = [sys.executable, "-m", "toprank", "convert", "-", "-", "--dtype", "float64"]
+    done = subprocess.run(command, input=text, capture_output=True, check=True)
+    assert done.stdout == text
+
+
+def test_a_closed_pipe_is_not_an_error(folder):
+    command = (
+        f"{sys.executable} -m toprank rank {folder}/model.json {folder}/test.txt | head -1; echo ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_demo_learns_something(capsys, tmp_path):
+    page = tmp_path / "report.html"
+    out = json.loads(run(capsys, "demo", "--queries", "60", "--html", page, "--json"))
+    means = {name: values["ndcg@10"] for name, values in out["means"].items()}
+    assert max(means, key=means.get) == "ListNet"
+    html = page.read_text()
+    assert html.startswith("<!doctype html>")
+    assert "http" not in re.sub(r'xmlns="[^"]*"', "", html), "the page must not point anywhere"
+    plain = run(capsys, "demo", "--queries", "60", "--html", page)
+    assert "ListNet" in plain
+    assert f"wrote {page}" in plain
+
+
+def test_lists(capsys):
+    names = {row["ranker"] for row in json.loads(run(capsys, "rankers", "--json"))}
+    assert names == set(tr.rankers.__all__)
+    assert all(name in run(capsys, "rankers") for name in names)
+    assert "letor4" in run(capsys, "measures")
+    assert json.loads(run(capsys, "measures", "--json"))
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help_has_an_example(capsys, command):
+    out = run(capsys, command, "--help")
+    assert re.search(r"Examples?: toprank ", out)
+
+
+def test_no_arguments_is_help_and_version_is_told(capsys):
+    assert "Commands:" in run(capsys)
+    assert tr.__version__ in run(capsys, "--version")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["info", "nothing.txt"], "nothing.txt"),
+        (["info", "{home}"], "header.json"),
+        (["fit", "{home}/train.txt", "--ranker", "ListNte", "-o", "x"], "did you mean 'ListNet'"),
+        (["fit", "{home}/train.txt", "--measure", "ndgc@10", "-o", "x"], "unknown measure 'ndgc'"),
+        (["fit", "{home}/train.txt", "-p", "alhpa=1", "-o", "x"], "did you mean 'alpha'"),
+        (["fit", "{home}/train.txt", "-p", "alpha=much", "-o", "x"], "alpha must be a number"),
+        (["fit", "{home}/train.txt", "-o", "{home}/no/such/folder/x"], "cannot write"),
+        (["fit", "{home}/bad.txt", "-o", "x"], "bad.txt:2:9: "),
+        (["evaluate", "{home}/train.txt", "{home}/test.txt"], "not a toprank model"),
+        (["evaluate", "{home}/model.json", "{home}/narrow.txt"], "1 features, but ListNet is expecting 5"),
+        (["evaluate", "{home}/model.json", "{home}/test.txt", "--convention", "letor9"], "convention must be one of"),
+        (["evaluate", "{home}/model.json"], "Missing argument 'DATA'"),
+        (["rank", "{home}/model.json", "{home}/test.txt", "-o", "{home}"], "is a folder"),
+        (["convert", "{home}/test.txt", "{home}/x.csv"], "tables are written as Parquet"),
+        (["reproduce", "no-such-paper"], "unknown paper"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, folder, args, message):
+    (folder / "bad.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1;0.5\n")
+    (folder / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.7\n")
+    assert message in fail(capsys, *(arg.format(home=folder) for arg in args))
+    assert not (folder / "x").exists()
