@@ -129,6 +129,8 @@ def test_info_and_convert_keep_the_data(capsys, folder, tmp_path):
         after = json.loads(run(capsys, "info", f"{tmp_path}/{target}", "--json"))
         assert after | {"storage": "", "bytes": 0} == before | {"storage": "", "bytes": 0}
     assert gzip.decompress((tmp_path / "a.txt.gz").read_bytes()) == (folder / "test.txt").read_bytes()
+    told = json.loads(run(capsys, "convert", folder / "test.txt", tmp_path / "b.txt", "--json"))
+    assert told["target"] == str(tmp_path / "b.txt")
     assert "queries          10" in run(capsys, "info", folder / "test.txt")
 
 

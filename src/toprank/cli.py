@@ -117,7 +117,8 @@ def info(data: str, label: str, qid: str, as_json: bool) -> None:
 )
 @_label
 @_qid
-def convert(source: str, target: str, dtype: str, label: str, qid: str) -> None:
+@_json
+def convert(source: str, target: str, dtype: str, label: str, qid: str, as_json: bool) -> None:
     """Turn a file of judged queries into another format.
 
     TARGET is LETOR text (also .gz, .bz2, .xz, .zst, or - for standard output), .parquet, or a folder (a name that ends
@@ -129,7 +130,9 @@ def convert(source: str, target: str, dtype: str, label: str, qid: str) -> None:
 
     with _busy(f"converting {source}"):
         files.convert(source, target, label=label, qid=qid, dtype=dtype)
-    if target != "-":
+    if as_json and target != "-":
+        _print_json({"source": source, "target": target})
+    elif target != "-":
         click.echo(f"wrote {target}")
 
 
@@ -347,7 +350,8 @@ def reproduce(paper: str, figure: str | None, out: str, data: str | None, as_jso
 def _read(path: str, label: str, qid: str) -> QueryDataset:
     from .data.files import read
 
-    return read(path, label=label, qid=qid)
+    with _busy(f"reading {path}"):
+        return read(path, label=label, qid=qid)
 
 
 def _load(path: str) -> Ranker:

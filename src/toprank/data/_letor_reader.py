@@ -21,8 +21,8 @@ def read_chunks(
     stream: ByteStream, rules: Rules, add: Callable[[Chunk], None], *, threads: int, size: int = CHUNK
 ) -> None:
     """Parse a stream on several threads and call `add` for each chunk, one at a time and in the order of the file."""
-    # With two chunks per thread, a thread that is held up does not hold up the others at once.
-    queue = _Queue(stream, size, [Chunk(rules) for _ in range(2 * threads if threads > 1 else 1)], add)
+    # One chunk more than threads: if one of them is held up, the others need not wait at once.
+    queue = _Queue(stream, size, [Chunk(rules) for _ in range(threads + (threads > 1))], add)
     if threads == 1:
         return queue.work()
     with ThreadPoolExecutor(threads) as pool:

@@ -22,7 +22,7 @@ TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
 _FORMAT = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
-_STEP = 1 << 13
+_STEP, _PIECE = 1 << 13, 1 << 17
 
 
 def name_of(path: TextSource) -> str:
@@ -149,6 +149,8 @@ class _Guarded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if self._packing:  # what the decompressors make to fill a large buffer takes several times its size
+            buffer = memoryview(buffer)[:_PIECE]
         with _named(self._name, self._packing):
             return int(self._plain.readinto(buffer))
 
