@@ -17,6 +17,9 @@ TAB, LF, CR, BLANK, HASH, PLUS, MINUS, DOT, ZERO, COLON, EQUALS = 9, 10, 13, 32,
 FIRST_POWER, LAST_POWER = -342, 342
 """The powers of ten that reading or writing a double may need."""
 
+NEGATIVE = 23
+"""Where in the table of small powers the negative ones begin."""
+
 OK, BAD_LABEL, BAD_QID, BAD_FEATURE, BAD_VALUE, BAD_INDEX, QID_APPEARS, QID_MISSING, NO_ROOM = range(9)
 """What stopped the parser, if anything."""
 
@@ -51,11 +54,11 @@ def parse_chunk(text, size, lowest, highest, powers, table, labels, values, colu
     an integer. Per number left to Python: a line (entry or −1 − row, start, stop) of `fixes`.
     """
     one, nine, ten = np.uint64(1), np.uint64(9), np.uint64(10)
-    zero, three, four, nineteen, exact = np.uint64(ZERO), np.uint64(3), np.uint64(4), np.uint64(19), np.uint64(1 << 53)
+    zero, three, four, fifteen = np.uint64(ZERO), np.uint64(3), np.uint64(4), np.uint64(15)
     i = start = entries = row_entries = top = np.uint64(0)
     lines = rows = n_runs = n_fixes = id_bytes = 0
     zero_index = unsorted = has_qid = qid_known = False
-    span = highest - lowest
+    span, minus = highest - lowest, np.uint64(NEGATIVE)
     code = OK
     while i < size:
         lines += 1
@@ -127,8 +130,8 @@ def parse_chunk(text, size, lowest, highest, powers, table, labels, values, colu
                 value = np.float64(digit)
                 i += one
             else:
-                negative = text[i] == MINUS
-                i += np.uint64(negative)
+                negative = np.uint64(text[i] == MINUS)
+                i += negative
                 w = fraction = np.uint64(0)
                 first_digit = i
                 digit = np.uint64(text[i]) - zero
@@ -148,8 +151,8 @@ def parse_chunk(text, size, lowest, highest, powers, table, labels, values, colu
                     fraction = i - first_digit
                     digits += fraction
                 # One division of exact doubles rounds once (Clinger); whatever is not that simple goes the long way.
-                if digits - one < nineteen and w <= exact and ends_token(text[i]):
-                    value = np.float64(w) / powers[fraction] * (1.0 - 2.0 * negative)
+                if digits - one < fifteen and ends_token(text[i]):
+                    value = np.float64(np.int64(w)) / powers[fraction + negative * minus]
                 else:
                     i, value, kind = number(text, begin, powers, table)
                     values[entries] = value
@@ -164,13 +167,14 @@ def parse_chunk(text, size, lowest, highest, powers, table, labels, values, colu
             entries += one
             if index < floor:
                 unsorted = True
+                zero_index |= index == np.uint64(0)
                 top = max(top, floor)
             floor = index + one
-            zero_index |= index == np.uint64(0)
             i += np.uint64(text[i] == BLANK)
         if code != OK:
             break
         top = max(top, floor)
+        zero_index |= entries > row_entries and columns[row_entries] == 0
         ids[rows, 1] = 0
         if text[i] == HASH:
             i = comment(text, i + one, ids[rows])
@@ -386,13 +390,17 @@ def log2_power(q):
 
 
 def power_table() -> tuple[Any, Any]:
-    """Return 10^0 … 10^22, which are exact doubles, and the leading 128 bits of 10^q, rounded down: a pair per q."""
+    """Return 10^0 … 10^22, which are exact doubles, and the leading 128 bits of 10^q, rounded down: a pair per q.
+
+    From place `NEGATIVE` on, the first of them follow with a minus sign.
+    """
     table = np.empty((LAST_POWER - FIRST_POWER + 1, 2), dtype=np.uint64)
     for q in range(FIRST_POWER, LAST_POWER + 1):
         bits = (10 ** abs(q)).bit_length()
         leading = (10**q << 128) >> bits if q >= 0 else (1 << (bits + 127)) // 10**-q
         table[q - FIRST_POWER] = leading >> 64, leading & (2**64 - 1)
-    return np.array([float(10**q) for q in range(23)]), table
+    powers = [float(10**q) for q in range(23)]
+    return np.array(powers + [-power for power in powers]), table
 
 
 @kernel

@@ -1,5 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Rows from one shape into another: sparse or dense, wider, in another order."""
+"""Rows from one shape into another: sparse or dense, wider, in another order.
+
+Values are copied one by one: with numba 0.68, `a[i:j] = b[k:l]` in a loop may keep a reference to both arrays for ever.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,16 @@ def fill_rows(flat, width, base, values, columns, lengths):
     """Write CSR rows as dense ones of `width` columns; what they do not hold is 0."""
     start = entry = np.uint64(0)
     for r in range(len(lengths)):
-        flat[start : start + np.uint64(width)] = 0
-        stop = entry + np.uint64(lengths[r])
-        while entry < stop:
-            flat[start + np.uint64(columns[entry] - base)] = values[entry]
-            entry += np.uint64(1)
+        if lengths[r] == width:  # sorted, none twice: every column
+            for c in range(np.uint64(width)):
+                flat[start + c] = values[entry + c]
+            entry += np.uint64(width)
+        else:
+            flat[start : start + np.uint64(width)] = 0
+            stop = entry + np.uint64(lengths[r])
+            while entry < stop:
+                flat[start + np.uint64(columns[entry] - base)] = values[entry]
+                entry += np.uint64(1)
         start += np.uint64(width)
 
 
@@ -67,12 +75,15 @@ def reorder_rows(X, order, done, spare):
     for first in range(len(order)):
         if done[first]:
             continue
-        spare[:] = X[first]
+        for c in range(X.shape[1]):
+            spare[c] = X[first, c]
         r = first
         while not done[r]:
             done[r] = True
-            X[r] = X[order[r]] if order[r] != first else spare
-            r = order[r]
+            source = order[r]
+            for c in range(X.shape[1]):
+                X[r, c] = X[source, c] if source != first else spare[c]
+            r = source
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The README's code runs, and its first example prints what it says."""
+"""The code in the README and the docs runs, and prints what the page says it prints."""
 
 import io
 import re
@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 import sklearn
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"```(\w*)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def assert_same(printed: list[str], wanted: list[str]) -> None:
@@ -23,11 +27,13 @@ def assert_same(printed: list[str], wanted: list[str]) -> None:
             assert mine == theirs
 
 
-def test_examples_run_and_print_what_they_say():
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run_and_print_what_they_say(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages may write files
     namespace: dict[str, object] = {}
-    checked = 0
+    found, checked = blocks(page), 0
     with sklearn.config_context():
-        for (kind, text), (next_kind, wanted) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True):
+        for (kind, text), (next_kind, wanted) in zip(found, [*found[1:], ("", "")], strict=True):
             if kind == "python":
                 printed = io.StringIO()
                 with redirect_stdout(printed):
@@ -35,10 +41,12 @@ def test_examples_run_and_print_what_they_say():
                 if next_kind == "text":
                     assert_same(printed.getvalue().split(), wanted.split())
                     checked += 1
+                else:
+                    assert printed.getvalue() == "", "what an example prints is shown"
     assert checked >= 1
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\$ toprank (\w+)", README, flags=re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^\$ toprank (\w+)", PAGES[0].read_text("utf-8"), flags=re.MULTILINE))
 def test_every_command_shown_exists(command):
     from toprank.cli import cli
 
