@@ -103,7 +103,9 @@ def test_many_random_doubles():
 
 def test_powers_of_ten_are_the_leading_bits_rounded_down():
     powers, table = power_table()
-    assert powers.tolist() == [float(f"1e{k}") for k in range(23)]
+    small = [float(f"1e{k}") for k in range(23)]
+    assert powers.tolist() == small + [-power for power in small]
+    assert len(small) == kernels.NEGATIVE
     for q in range(kernels.FIRST_POWER, kernels.LAST_POWER + 1):
         high, low = (int(part) for part in table[q - kernels.FIRST_POWER])
         leading, power = (high << 64) + low, Fraction(10) ** q

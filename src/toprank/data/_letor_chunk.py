@@ -70,7 +70,7 @@ class Chunk:
     def reserve(self, size: int) -> None:
         """Make room for so many bytes of text, keeping what is there."""
         if len(self.bytes) < size:
-            self.bytes = self.bytes + bytes(size - len(self.bytes))
+            self.bytes = self.bytes + bytes(size + size // 8 - len(self.bytes))
 
     def parse(self) -> None:
         """Parse the lines; what is wrong with them is kept for `check`, when their number in the file is known."""
@@ -92,11 +92,12 @@ class Chunk:
             self._sort(rows["starts"])
         self.id_lengths = spans[:, 1]
         self.id_text = np.empty(parsed.id_bytes, dtype=np.uint8)
-        take_spans(text, spans, self.id_text)
-        raw = self.id_text.tobytes()
-        if not raw.isascii() or b"\0" in raw:
-            for start, length in spans:
-                self._decode(start, length)
+        if parsed.id_bytes:
+            take_spans(text, spans, self.id_text)
+            raw = self.id_text.tobytes()
+            if not raw.isascii() or b"\0" in raw:
+                for start, length in spans:
+                    self._decode(start, length)
         self.run_names = {int(k): self._decode(*self.runs[k, 2:]) for k in np.flatnonzero(self.runs[:, 3])}
         self.parsed = parsed
 

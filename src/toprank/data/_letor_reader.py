@@ -84,19 +84,17 @@ class _Queue:
         return filled
 
     def _read_lines(self, chunk: Chunk) -> bool:
-        chunk.reserve(max(self._size, len(self._rest)) + 1)  # a last line may lack its line feed
         size = len(self._rest)
+        chunk.reserve(size)
         chunk.bytes[:size] = self._rest
         cut = 0
         while not cut:
-            if size + 1 >= len(chunk.bytes):
-                if size > LONGEST_LINE:
-                    raise InputError(
-                        f"{chunk.rules.name} has a line of more than {LONGEST_LINE >> 20} MB: no LETOR text"
-                    )
-                chunk.reserve(2 * size + 2)
+            if size > LONGEST_LINE:
+                raise InputError(f"{chunk.rules.name} has a line of more than {LONGEST_LINE >> 20} MB: no LETOR text")
+            more = max(size, self._size)
+            chunk.reserve(size + more + 1)  # a last line may lack its line feed
             with memoryview(chunk.bytes) as view:
-                got = self._stream.readinto(view[size:-1])
+                got = self._stream.readinto(view[size : size + more])
             size += got
             if not got:
                 self._ended = True

@@ -270,13 +270,14 @@ class ListNet(ListwiseRanker):
 class ListMLE(ListwiseRanker):
     """min_w mean_q −log P_{X_q w}(y_q) + (alpha/2) ‖w‖²: the likelihood of the true order (ListMLE).
 
-    Documents of one grade keep the order of the rows (`ties="fixed"`) or are shuffled anew in each epoch by
-    `random_state` (`ties="sampled"`; L-BFGS then shares its iterations out among `epochs` samples). The other
-    parameters are described at `ListwiseRanker`.
+    Documents of one grade are shuffled anew in each epoch by `random_state` (`ties="sampled"`; L-BFGS then shares its
+    iterations out among `epochs` samples) or keep the order of the rows (`ties="fixed"`), which teaches whatever that
+    order happens to be: on LETOR's files it costs several points of NDCG on the validation parts. The other parameters
+    are described at `ListwiseRanker`.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
-    >>> ranker = tr.ListMLE(alpha=1e-3, ties="sampled", solver="minibatch", epochs=3).fit_queries(data)
+    >>> ranker = tr.ListMLE(alpha=1e-3, solver="minibatch", epochs=3).fit_queries(data)
     >>> ranker.n_iter_
     3
     """
@@ -287,7 +288,7 @@ class ListMLE(ListwiseRanker):
         *,
         transform: str | Transform = "exponential",
         truth: Truth = "grades",
-        ties: Literal["fixed", "sampled"] = "fixed",
+        ties: Literal["fixed", "sampled"] = "sampled",
         alpha: float = 1e-3,
         radius: float | None = None,
         solver: Literal["lbfgs", "minibatch"] = "lbfgs",
