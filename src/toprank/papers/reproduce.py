@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from .._suggest import did_you_mean
 from ..errors import InputError
@@ -45,8 +46,8 @@ def reproduce(
         takes = inspect.signature(make).parameters
         if data is not None and "data" not in takes:
             raise InputError(f"{paper} {name} makes its own data: leave --data out")
-        given = {"data": data} if data is not None else {}
+        given: dict[str, Any] = {} if data is None else {"data": data}
         if "checkpoint" in takes:
-            given["checkpoint"] = Path(out) / ".pieces"  # type: ignore[assignment]
+            given["checkpoint"] = Path(out) / ".pieces"
         exhibit = make(**given)
         yield exhibit, exhibit.save(out)

@@ -37,7 +37,6 @@ class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
     toprank: str
     ranker: str
     params: dict[str, Any]
-    missing: str
     n_features: int
     feature_names: list[str] | None
     n_queries: int
@@ -54,7 +53,6 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         toprank=__version__,
         ranker=type(ranker).__name__,
         params={key: encode(value, key) for key, value in ranker.get_params(deep=False).items()},
-        missing=ranker.missing,
         n_features=int(ranker.n_features_in_),
         feature_names=None if names is None else [str(name) for name in names],
         n_queries=int(ranker.n_queries_in_),
