@@ -1,0 +1,63 @@
+"""The command line: each command reads its arguments, calls one function and prints the result.
+
+One module per group of commands. Libraries load inside the commands, so that `toprank --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .._version import __version__
+from ..errors import InputError, MissingExtraError
+from . import catalogs, data, demo, models, reproduce
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line: exit code 2 and one clear line on bad input, never a traceback."""
+    try:
+        sys.exit(cli.main(args=args, prog_name="toprank", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(0)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except (InputError, MissingExtraError) as error:
+        _fail(str(error))
+    except BrokenPipeError:  # `toprank rank … | head` is not an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("toprank: interrupted", err=True)
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"toprank: error: {' '.join(message.split())}", err=True)
+    sys.exit(2)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="toprank")
+def cli() -> None:
+    """Learning to rank that optimises the measure you are judged by."""
+
+
+for command in (
+    demo.demo,
+    data.info,
+    data.convert,
+    models.fit,
+    models.evaluate,
+    models.rank,
+    models.certify,
+    catalogs.measures,
+    catalogs.rankers,
+    reproduce.reproduce,
+):
+    cli.add_command(command)

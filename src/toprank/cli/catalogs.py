@@ -1,0 +1,49 @@
+"""`toprank measures` and `toprank rankers`: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ._common import json_option, print_json
+
+
+@click.command()
+@json_option
+def measures(as_json: bool) -> None:
+    """List the measures and the conventions they can follow.
+
+    Example: toprank measures
+    """
+    from ..measures import catalog
+
+    tables = catalog()
+    if as_json:
+        print_json([{"columns": list(t.columns), "rows": [list(row) for row in t.rows]} for t in tables])
+    else:
+        click.echo("\n\n".join(table.plain() for table in tables))
+
+
+@click.command()
+@json_option
+def rankers(as_json: bool) -> None:
+    """List the rankers and their hyper-parameters.
+
+    Example: toprank rankers
+    """
+    import inspect
+
+    from .. import rankers as package
+
+    rows: list[dict[str, Any]] = []
+    for name in package.__all__:
+        kind = getattr(package, name)
+        params = {p.name: p.default for p in inspect.signature(kind).parameters.values()}
+        rows.append({"ranker": name, "summary": (inspect.getdoc(kind) or "").splitlines()[0], "params": params})
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        click.echo(click.style(row["ranker"], bold=True) + f"  {row['summary']}")
+        click.echo("    " + ", ".join(f"{key}={value!r}" for key, value in row["params"].items()))

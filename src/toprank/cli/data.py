@@ -1,0 +1,55 @@
+"""`toprank info` and `toprank convert`: what is in a file, and the same in another format."""
+
+from __future__ import annotations
+
+import click
+
+from ._common import busy, json_option, label_option, print_json, qid_option, read
+
+
+@click.command()
+@click.argument("data")
+@label_option
+@qid_option
+@json_option
+def info(data: str, label: str, qid: str, as_json: bool) -> None:
+    """Say what is in a file of judged queries.
+
+    DATA is LETOR text (plain, .gz, .bz2, .xz, .zst, or - for standard input), Parquet, CSV, or a mapped folder.
+
+    Example: toprank info train.txt
+    """
+    import dataclasses
+
+    summary = read(data, label, qid).info()
+    if as_json:
+        print_json(dataclasses.asdict(summary))
+    else:
+        click.echo(str(summary))
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Values of text."
+)
+@label_option
+@qid_option
+@json_option
+def convert(source: str, target: str, dtype: str, label: str, qid: str, as_json: bool) -> None:
+    """Turn a file of judged queries into another format.
+
+    TARGET is LETOR text (also .gz, .bz2, .xz, .zst, or - for standard output), .parquet, or a folder (a name that ends
+    in /) of arrays that open without being read: LETOR text is streamed into it, whatever its size.
+
+    Examples: toprank convert train.txt train.parquet; toprank convert big.txt.gz big/
+    """
+    from ..data import files
+
+    with busy(f"converting {source}"):
+        files.convert(source, target, label=label, qid=qid, dtype=dtype)
+    if as_json and target != "-":
+        print_json({"source": source, "target": target})
+    elif target != "-":
+        click.echo(f"wrote {target}")

@@ -1,0 +1,166 @@
+"""`toprank fit`, `evaluate`, `rank` and `certify`: what a ranker is for."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ._common import (
+    busy,
+    convention_option,
+    json_option,
+    label_option,
+    load,
+    make_ranker,
+    print_json,
+    qid_option,
+    read,
+    show,
+    write_text,
+)
+
+
+@click.command()
+@click.argument("train")
+@click.option("--valid", help="Judged queries to choose the best iterate on.")
+@click.option("--ranker", "name", default="ListNet", show_default=True, help="`toprank rankers` lists them.")
+@click.option("--measure", help="The measure to optimise or to watch, e.g. ndcg@10.")
+@click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter; repeatable.")
+@click.option("-o", "--output", required=True, help="Where to write the model (JSON).")
+@label_option
+@qid_option
+@json_option
+def fit(
+    train: str,
+    valid: str | None,
+    name: str,
+    measure: str | None,
+    params: tuple[str, ...],
+    output: str,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Learn a ranker from judged queries and save it.
+
+    Example: toprank fit train.txt --valid vali.txt --ranker ListNet --measure ndcg@10 -p alpha=0.01 -o model.json
+    """
+    ranker = make_ranker(name, measure, params)
+    data = read(train, label, qid)
+    held_out = None if valid is None else read(valid, label, qid)
+    with busy(f"fitting {name}"):
+        ranker.fit_queries(data, valid=held_out)
+        ranker.save(output)
+    from ..evaluation import evaluate
+
+    parts = {"train": data} | ({} if held_out is None else {"valid": held_out})
+    means = {part: dict(evaluate(ranker, queries, [ranker.measure]).mean) for part, queries in parts.items()}
+    if as_json:
+        print_json({"model": output, "ranker": name, "means": means})
+        return
+    for part, values in means.items():
+        click.echo(f"{part}: " + ", ".join(f"{key} {value:.4f}" for key, value in values.items()))
+    click.echo(f"wrote {output}")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "--measure", "measures", multiple=True, help="Repeatable, or separated by commas. [default: ndcg@10, map]"
+)
+@convention_option
+@click.option("--per-query", is_flag=True, help="One line per query.")
+@click.option("--trec", is_flag=True, help="MODEL is a TREC run and DATA are TREC qrels.")
+@label_option
+@qid_option
+@json_option
+def evaluate(
+    model: str,
+    data: str,
+    measures: tuple[str, ...],
+    convention: str | None,
+    per_query: bool,
+    trec: bool,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Measure a saved model on judged queries, or a TREC run against qrels.
+
+    Examples: toprank evaluate model.json test.txt --measure ndcg@10,map --convention letor4;
+    toprank evaluate --trec run.txt qrels.txt
+    """
+    names = [name.strip() for group in measures for name in group.split(",")] or ["ndcg@10", "map"]
+    if trec:
+        from ..data.trec import read_qrels, read_run
+        from ..trec_evaluation import evaluate_run
+
+        report = evaluate_run(read_run(model), read_qrels(data), names, convention=convention or "trec_eval")
+    else:
+        from ..evaluation import evaluate as measure_all
+
+        ranker = load(model)
+        report = measure_all(ranker, read(data, label, qid), names, convention=convention or "standard")
+    if as_json:
+        print_json(report.to_dict(per_query=per_query))
+    elif per_query:
+        click.echo(report.per_query_table().plain())
+    else:
+        show(report)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--trec", is_flag=True, help="Write a TREC run.")
+@click.option("-o", "--output", default="-", help="Where to write; standard output by default.")
+@label_option
+@qid_option
+@json_option
+def rank(model: str, data: str, trec: bool, output: str, label: str, qid: str, as_json: bool) -> None:
+    """Order the documents of each query by a saved model.
+
+    Prints query, document, rank and score, separated by tabs, best first.
+
+    Examples: toprank rank model.json test.txt; toprank rank model.json test.txt --trec -o run.txt
+    """
+    from ..data import trec as trec_files
+
+    queries = read(data, label, qid)
+    ranker = load(model)
+    scores = ranker.predict(queries)
+    run = trec_files.run_of(queries, scores)
+    if trec:
+        trec_files.write_run(run, output, tag=type(ranker).__name__)
+        return
+    rows = zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), run.scores.tolist(), strict=True)
+    if as_json:
+        text = json.dumps([dict(zip(("query", "document", "rank", "score"), row, strict=True)) for row in rows])
+    else:
+        text = "\n".join(f"{query}\t{document}\t{place}\t{score!r}" for query, document, place, score in rows)
+    write_text(output, text + "\n")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@label_option
+@qid_option
+@json_option
+def certify(model: str, data: str, label: str, qid: str, as_json: bool) -> None:
+    """Print what is proved about a saved model on judged queries: each theorem with its bound and the observed value.
+
+    Example: toprank certify model.json train.txt
+    """
+    from ..rankers.certifying import certify as prove
+
+    ranker = load(model)
+    certificates = prove(ranker, read(data, label, qid))
+    if as_json:
+        print_json([certificate.to_dict() for certificate in certificates])
+    elif certificates:
+        click.echo("\n".join(f"- {certificate}" for certificate in certificates))
+    else:
+        click.echo(f"no theorem here applies to a saved {type(ranker).__name__}")
