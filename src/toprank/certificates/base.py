@@ -66,17 +66,20 @@ class Certificate:
             return self.observed <= self.value + slack
         return self.observed >= self.value - slack
 
-    def __str__(self) -> str:
-        verdict = "holds" if self.holds() else "DOES NOT HOLD"
+    @property
+    def verdict(self) -> str:
+        """Say in a few words what comes of it: holds, vacuous, does not apply."""
         if not self.assumptions_hold:
-            verdict = "does not apply (an assumption is violated)"
-        elif self.vacuous:
-            verdict = "vacuous"
-        elif self.order_only:
-            verdict += " up to a constant the paper leaves unnamed"
+            return "does not apply (an assumption is violated)"
+        if self.vacuous:
+            return "vacuous"
+        held = "holds" if self.holds() else "DOES NOT HOLD"
+        return f"{held} up to a constant the paper leaves unnamed" if self.order_only else held
+
+    def __str__(self) -> str:
         assumes = f". Assumes: {'; '.join(map(str, self.assumptions))}" if self.assumptions else ""
         numbers = f"observed {self.observed:.6g}, bound {self.value:.6g}"
-        return f"{self.statement}: {numbers} ({self.reference}); {verdict}{assumes}."
+        return f"{self.statement}: {numbers} ({self.reference}); {self.verdict}{assumes}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values for JSON."""

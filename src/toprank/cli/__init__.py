@@ -13,7 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from . import catalogs, data, demo, models, reproduce
+from . import catalogs, certify, data, demo, models, reproduce
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -55,7 +55,7 @@ for command in (
     models.fit,
     models.evaluate,
     models.rank,
-    models.certify,
+    certify.certify,
     catalogs.measures,
     catalogs.rankers,
     reproduce.reproduce,

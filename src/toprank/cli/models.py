@@ -1,4 +1,4 @@
-"""`toprank fit`, `evaluate`, `rank` and `certify`: what a ranker is for."""
+"""`toprank fit`, `evaluate` and `rank`: what a ranker is for."""
 
 from __future__ import annotations
 
@@ -141,26 +141,3 @@ def rank(model: str, data: str, trec: bool, output: str, label: str, qid: str, a
     else:
         text = "\n".join(f"{query}\t{document}\t{place}\t{score!r}" for query, document, place, score in rows)
     write_text(output, text + "\n")
-
-
-@click.command()
-@click.argument("model")
-@click.argument("data")
-@label_option
-@qid_option
-@json_option
-def certify(model: str, data: str, label: str, qid: str, as_json: bool) -> None:
-    """Print what is proved about a saved model on judged queries: each theorem with its bound and the observed value.
-
-    Example: toprank certify model.json train.txt
-    """
-    from ..rankers.certifying import certify as prove
-
-    ranker = load(model)
-    certificates = prove(ranker, read(data, label, qid))
-    if as_json:
-        print_json([certificate.to_dict() for certificate in certificates])
-    elif certificates:
-        click.echo("\n".join(f"- {certificate}" for certificate in certificates))
-    else:
-        click.echo(f"no theorem here applies to a saved {type(ranker).__name__}")
