@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly lint bench clean
+.PHONY: demo test nightly lint bench docs fuzz clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set of extras: an install is repeated only when pyproject.toml changes.
@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-demo: $(STAMP) ## train and evaluate on an embedded set, write report.html
+demo: $(STAMP) ## learn to search the standard library of this Python, write report.html
 	$(BIN)/toprank demo --html report.html
 
 test: $(STAMP)-test ## the whole test suite
@@ -37,5 +37,12 @@ lint: $(STAMP)-lint ## style, types, layers
 bench: $(STAMP)-test ## ratio tables against named peers, in one run; writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(ARGS)
 
+docs: $(STAMP)-docs ## the pages of docs/ as a site in site/
+	$(BIN)/python docs/build.py --out site
+
+SECONDS ?= 300
+fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of the four
+	for reader in letor trec model table; do $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
+
 clean:
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site fuzz/found fuzz/grown

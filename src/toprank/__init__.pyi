@@ -1,4 +1,5 @@
 from . import datasets as datasets
+from . import export as export
 from . import interop as interop
 from . import measures as measures
 from . import papers as papers
@@ -11,6 +12,8 @@ from .certificates.margins import largest_margin as largest_margin
 from .certificates.margins import realised_margins as realised_margins
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
+from .contests.base import Contest as Contest
+from .contests.holding import contest as contest
 from .data.dataset import QueryDataset as QueryDataset
 from .data.files import read as read
 from .data.letor import read_letor as read_letor

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -24,3 +25,34 @@ def track(items: Iterable[T], description: str, total: int | None = None, *, sho
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield from bar.track(items, total=total, description=description)
+
+
+@contextmanager
+def steps(total: int, *, most: float | None = None, show: bool | None = None) -> Iterator[Callable[[str, int], None]]:
+    """Yield a function to call with what goes on and how many steps are done since the last call.
+
+    The time left is that of the mean step, and at most what is left of `most` seconds.
+
+    >>> with steps(2, show=False) as tell:
+    ...     tell("first", 1)
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda what, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            if not task.completed or task.elapsed is None or task.total is None:
+                return Text("")
+            seconds = task.elapsed / task.completed * (task.total - task.completed)
+            if most is not None and most > task.elapsed:
+                seconds = min(seconds, most - task.elapsed)
+            return Text(f"{int(seconds) // 60}:{int(seconds) % 60:02d} left")
+
+    columns: tuple[Any, ...] = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda what, done: bar.update(task, description=what, advance=done)

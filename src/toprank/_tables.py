@@ -152,7 +152,7 @@ class Table:
         """Return a self-contained HTML table.
 
         >>> print(Table(["p"], [[0.5]]).html())
-        <table class="toprank">
+        <table class="toprank" style="font-variant-numeric:tabular-nums">
         <thead><tr><th style="text-align:right">p</th></tr></thead>
         <tbody>
         <tr><td style="text-align:right">0.5000</td></tr>
@@ -168,8 +168,9 @@ class Table:
         caption = [] if self.title is None else [f"<caption>{escape(self.title)}</caption>"]
         head = f"<thead><tr>{row([escape(name) for name in self.columns], 'th')}</tr></thead>"
         body = [f"<tr>{row(cells, 'td')}</tr>" for cells in self._marked(escape, "<b>%s</b>")]
-        notes = [f"<p>{escape(note)}</p>" for note in self.notes]
-        return "\n".join(['<table class="toprank">', *caption, head, "<tbody>", *body, "</tbody>", "</table>", *notes])
+        notes = [f'<p style="opacity:.8">{escape(note)}</p>' for note in self.notes]
+        start = '<table class="toprank" style="font-variant-numeric:tabular-nums">'
+        return "\n".join([start, *caption, head, "<tbody>", *body, "</tbody>", "</table>", *notes])
 
     def rich(self) -> RichTable:
         """Return what a rich console prints."""

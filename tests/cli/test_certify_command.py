@@ -6,19 +6,8 @@ import re
 import pytest
 
 import toprank as tr
-from toprank.cli import main
 
-
-@pytest.fixture
-def run(capsys):
-    def go(*args: object) -> str:
-        with pytest.raises(SystemExit) as exit_:
-            main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        assert exit_.value.code == 0, captured.err
-        return captured.out
-
-    return go
+from .calling import run
 
 
 @pytest.fixture
@@ -33,10 +22,10 @@ def saved(tmp_path):
     return save
 
 
-def test_every_certificate_is_in_one_of_the_two_lists(run, saved):
+def test_every_certificate_is_in_one_of_the_two_lists(capsys, saved):
     model, data, ranker = saved(tr.SlamPerceptron("ndcg@10", random_state=0))
     certificates = tr.certify(ranker, tr.read_letor(data))
-    out = run("certify", model, data)
+    out = run(capsys, "certify", model, data)
     apply, _, refused = out.partition("Not applicable")
     for certificate in certificates:
         assert certificate.reference in (apply if certificate.assumptions_hold else refused)
@@ -46,24 +35,24 @@ def test_every_certificate_is_in_one_of_the_two_lists(run, saved):
     assert refused
 
 
-def test_trust_is_named(run, saved):
+def test_trust_is_named(capsys, saved):
     model, data, _ = saved(tr.ListNet())
-    assert "? on trust: the queries are independent draws from one distribution" in run("certify", model, data)
+    assert "? on trust: the queries are independent draws from one distribution" in run(capsys, "certify", model, data)
 
 
-def test_a_series_is_shortened_unless_asked(run, saved):
-    model, data, ranker = saved(tr.AdaRank("map", rounds=12))
+def test_a_series_is_shortened_unless_asked(capsys, saved):
+    model, data, ranker = saved(tr.AdaRank("map", rounds=12, rule="paper"))
     certificates = tr.certify(ranker, tr.read_letor(data))
     assert len(certificates) > 5
-    short, long = run("certify", model, data), run("certify", model, data, "--all")
+    short, long = run(capsys, "certify", model, data), run(capsys, "certify", model, data, "--all")
     assert len(re.findall(r"^Theorem 4", short, re.M)) == 2
     assert len(re.findall(r"^Theorem 4", long, re.M)) == len(certificates)
     held = sum(c.holds() for c in certificates)
     assert f"{held} of {len(certificates)} hold" in short
 
 
-def test_json_has_all(run, saved):
-    model, data, ranker = saved(tr.AdaRank("map", rounds=12))
-    found = json.loads(run("certify", model, data, "--json"))
+def test_json_has_all(capsys, saved):
+    model, data, ranker = saved(tr.AdaRank("map", rounds=12, rule="paper"))
+    found = json.loads(run(capsys, "certify", model, data, "--json"))
     assert [row["statement"] for row in found] == [c.statement for c in tr.certify(ranker, tr.read_letor(data))]
     assert all(a["verified"] in (True, False, None) for row in found for a in row["assumptions"])

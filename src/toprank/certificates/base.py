@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal
+
+from .._html import bound_bar, element
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,13 @@ class Certificate:
         held = "holds" if self.holds() else "DOES NOT HOLD"
         return f"{held} up to a constant the paper leaves unnamed" if self.order_only else held
 
+    def _claim(self) -> str:
+        numbers = f"observed {self.observed:.6g}, bound {self.value:.6g}"
+        return f"{self.statement}: {numbers} ({self.reference}); {self.verdict}"
+
     def __str__(self) -> str:
         assumes = f". Assumes: {'; '.join(map(str, self.assumptions))}" if self.assumptions else ""
-        numbers = f"observed {self.observed:.6g}, bound {self.value:.6g}"
-        return f"{self.statement}: {numbers} ({self.reference}); {self.verdict}{assumes}."
+        return f"{self._claim()}{assumes}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values for JSON."""
@@ -97,6 +103,6 @@ class Certificate:
         }
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p>{escape(str(self))}</p>"
+        sentence = element("p", escape(f"{self._claim()}."))
+        assumed = [element("li", escape(str(assumption))) for assumption in self.assumptions]
+        return sentence + bound_bar(self.observed, self.value) + (element("ul", *assumed) if assumed else "")

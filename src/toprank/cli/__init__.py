@@ -13,7 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from . import catalogs, certify, data, demo, models, reproduce
+from . import catalogs, certify, compare, data, demo, export, models, reproduce
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -55,7 +55,10 @@ for command in (
     models.fit,
     models.evaluate,
     models.rank,
+    compare.compare,
     certify.certify,
+    export.export,
+    export.verify_export,
     catalogs.measures,
     catalogs.rankers,
     reproduce.reproduce,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..data.dataset import QueryDataset
+    from ..data.validation import Missing
+    from ..export.scorers import Scorer
     from ..rankers.base import Ranker
 
 label_option = click.option("--label", default="label", show_default=True, help="Column with the grade, in a table.")
@@ -25,17 +27,26 @@ convention_option = click.option(
 )
 
 
-def read(path: str, label: str, qid: str) -> QueryDataset:
+def read(path: str, label: str, qid: str, missing: Missing = "error") -> QueryDataset:
     from ..data.files import read
 
     with busy(f"reading {path}"):
-        return read(path, label=label, qid=qid)
+        return read(path, label=label, qid=qid, missing=missing)
 
 
 def load(path: str) -> Ranker:
     from ..rankers.persistence import load
 
     return load(path)
+
+
+def load_scorer(path: str) -> tuple[Ranker | Scorer, Missing]:
+    """Return what a file can score with, a saved ranker or a folded pipeline, and its policy for missing values."""
+    from ..export.folding import load_model
+    from ..rankers.base import Ranker
+
+    model = load_model(path)
+    return model, model.missing if isinstance(model, Ranker) else "error"
 
 
 def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Ranker:
@@ -91,7 +102,7 @@ def print_json(value: Any) -> None:
 
 def jsonable(value: Any) -> Any:
     """Return numbers and containers as JSON has them; anything else as its text, what is not finite as null."""
-    from ..papers.base import plain
+    from .._checkpoint import plain
 
     return json.loads(json.dumps(plain(value), default=str))
 

@@ -37,7 +37,8 @@ def certify(model: str, data: str, every: bool, label: str, qid: str, as_json: b
     """
     from ..rankers.certifying import certify as prove
 
-    ranker, queries = load(model), read(data, label, qid)
+    ranker = load(model)
+    queries = read(data, label, qid, ranker.missing)
     with busy("certifying"):
         certificates = prove(ranker, queries)
     if as_json:

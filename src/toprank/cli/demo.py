@@ -2,30 +2,104 @@
 
 from __future__ import annotations
 
+import textwrap
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from ..errors import InputError
 from ._common import busy, json_option, print_json, show
+
+if TYPE_CHECKING:
+    from ..contests.base import Contest
+
+PAGE = "report.html"
 
 
 @click.command()
-@click.option("--html", default="report.html", show_default=True, help="Where to write the page.")
-@click.option("--queries", default=400, show_default=True, type=click.IntRange(4), help="How many queries to generate.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same numbers.")
+@click.option("--html", help=f"Where to write the page. [default: {PAGE}]")
+@click.option(
+    "--ask", "questions", multiple=True, metavar="TEXT", help="Show both rankings for a question; repeatable."
+)
+@click.option("--packages", metavar="NAMES", help="Only these packages, separated by commas. [default: all]")
+@click.option("--generated", is_flag=True, help="Generated queries in place of the library.")
+@click.option("--queries", type=click.IntRange(4), help="How many queries to generate. [default: 400]")
+@click.option("--seed", type=int, help="Same seed, same generated queries. [default: 0]")
 @json_option
-def demo(html: str, queries: int, seed: int, as_json: bool) -> None:
-    """Train and evaluate a ranker on a generated set and write a report page.
+def demo(
+    html: str | None,
+    questions: tuple[str, ...],
+    packages: str | None,
+    generated: bool,
+    queries: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Learn to search the documentation of the running Python's standard library, and write a report page.
 
-    Example: toprank demo --html report.html
+    Documents are its public functions, classes and methods; a query is the first sentence of a docstring, which is not
+    indexed. Rankers learn to order what BM25 finds and are judged on packages they have not seen.
+
+    Examples: toprank demo; toprank demo --ask "read a csv file with a header"
     """
-    from .. import demo as job
+    _check(html, questions, packages, generated, queries, seed)
+    names = None if packages is None else [name.strip() for name in packages.split(",") if name.strip()]
+    if questions:
+        _ask(questions, names, as_json)
+    elif generated:
+        from ..demo import generated as job
 
-    with busy("generating, training, evaluating"):
-        result = job.run(n_queries=queries, random_state=seed)
-        job.write_page(result, html)
+        with busy("generating, training, evaluating"):
+            contest = job.run(n_queries=400 if queries is None else queries, random_state=seed or 0)
+        _show(contest, html or PAGE, as_json, {})
+    else:
+        from ..demo.job import run
+
+        result = run(names)
+        facts = {"library": result.facts, "best_on_validation": result.best}
+        _show(result.contest, html or PAGE, as_json, facts)
+
+
+def _check(
+    html: str | None,
+    questions: tuple[str, ...],
+    packages: str | None,
+    generated: bool,
+    queries: int | None,
+    seed: int | None,
+) -> None:
+    """Refuse what would have no effect."""
+    if not generated and (queries is not None or seed is not None):
+        raise InputError("--queries and --seed are for generated queries: add --generated")
+    if generated and (questions or packages is not None):
+        raise InputError("--generated has no library to search: leave out --ask and --packages, or --generated")
+    if questions and html is not None:
+        raise InputError("--ask writes no page: leave out --html, or --ask")
+
+
+def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) -> None:
+    from ..demo.ask import ask
+
+    answers = ask(questions, packages)
     if as_json:
-        means = {name: dict(report.mean) for name, report in result.reports.items()}
-        print_json({"means": means, "comparison": result.comparison.to_dict(), "html": html})
+        print_json([answer.to_dict() for answer in answers])
         return
-    click.echo(f"{result.train.n_queries} queries to learn from, {result.test.n_queries} to be judged on\n")
-    show(result.comparison)
+    for number, answer in enumerate(answers):
+        click.echo("\n" if number else "", nl=False)
+        show(answer.table())
+
+
+def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> None:
+    from ..report.page import write_report
+
+    write_report(html, contest)
+    if as_json:
+        means = {entrant.name: dict(entrant.report.mean) for entrant in contest.entrants}
+        print_json({**facts, "means": means, "comparison": contest.comparison.to_dict(), "html": html})
+        return
+    click.echo(
+        "\n".join(textwrap.fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in contest.notes)
+    )
+    click.echo("")
+    show(contest.tables()[0])
     click.echo(f"\nwrote {html}")

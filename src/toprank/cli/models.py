@@ -11,7 +11,7 @@ from ._common import (
     convention_option,
     json_option,
     label_option,
-    load,
+    load_scorer,
     make_ranker,
     print_json,
     qid_option,
@@ -44,11 +44,13 @@ def fit(
 ) -> None:
     """Learn a ranker from judged queries and save it.
 
+    Empty cells of a table are refused, or count as 0 with -p missing=zero; the model file remembers which.
+
     Example: toprank fit train.txt --valid vali.txt --ranker ListNet --measure ndcg@10 -p alpha=0.01 -o model.json
     """
     ranker = make_ranker(name, measure, params)
-    data = read(train, label, qid)
-    held_out = None if valid is None else read(valid, label, qid)
+    data = read(train, label, qid, ranker.missing)
+    held_out = None if valid is None else read(valid, label, qid, ranker.missing)
     with busy(f"fitting {name}"):
         ranker.fit_queries(data, valid=held_out)
         ranker.save(output)
@@ -101,8 +103,8 @@ def evaluate(
     else:
         from ..evaluation import evaluate as measure_all
 
-        ranker = load(model)
-        report = measure_all(ranker, read(data, label, qid), names, convention=convention or "standard")
+        scorer, missing = load_scorer(model)
+        report = measure_all(scorer, read(data, label, qid, missing), names, convention=convention or "standard")
     if as_json:
         print_json(report.to_dict(per_query=per_query))
     elif per_query:
@@ -128,12 +130,12 @@ def rank(model: str, data: str, trec: bool, output: str, label: str, qid: str, a
     """
     from ..data import trec as trec_files
 
-    queries = read(data, label, qid)
-    ranker = load(model)
-    scores = ranker.predict(queries)
+    scorer, missing = load_scorer(model)
+    queries = read(data, label, qid, missing)
+    scores = scorer.predict_queries(queries)
     run = trec_files.run_of(queries, scores)
     if trec:
-        trec_files.write_run(run, output, tag=type(ranker).__name__)
+        trec_files.write_run(run, output, tag=type(scorer).__name__)
         return
     rows = zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), run.scores.tolist(), strict=True)
     if as_json:

@@ -12,7 +12,12 @@ from ._common import json_option, print_json
 @click.command()
 @click.argument("paper")
 @click.argument("figure", required=False)
-@click.option("--out", default="exhibits", show_default=True, help="Folder for the data, tables and figures.")
+@click.option(
+    "--out",
+    default="exhibits",
+    show_default=True,
+    help="Folder for the data, tables and figures; each paper gets a folder inside it.",
+)
 @click.option("--data", help="A file, folder or data set name, for figures that run on your own stream.")
 @json_option
 def reproduce(paper: str, figure: str | None, out: str, data: str | None, as_json: bool) -> None:

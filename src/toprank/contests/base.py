@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .._suggest import did_you_mean
+from .._tables import Table
 from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..comparison import Comparison
 from ..data.dataset import QueryDataset
 from ..evaluation import Report
 from ..rankers.base import Ranker
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,14 @@ class Entrant:
     certificates: tuple[Certificate, ...] = ()
     seconds: float = 0.0
     """Training time of the chosen settings, all folds together."""
+    valid: tuple[float, ...] = ()
+    """What the chosen settings reached on the validation queries, one value per fold."""
+    tried: int = 0
+    """How many settings were tried, all folds together."""
+    planned: int = 0
+    """How many there were to try."""
+    searched: float = 0.0
+    """Training time of everything that was tried."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,64 @@ class Contest:
     """The fold that each test query belongs to: zeros where there was only one test file."""
     notes: tuple[str, ...] = ()
     """What a reader must know: how hyper-parameters were chosen, what was left out and why."""
+    measure: str = ""
+    """The measure that settings were chosen by, as the reports name it; empty where nothing was chosen."""
 
     def entrant(self, name: str) -> Entrant:
         """Return the contestant of that name."""
-        return next(entrant for entrant in self.entrants if entrant.name == name)
+        for entrant in self.entrants:
+            if entrant.name == name:
+                return entrant
+        names = [entrant.name for entrant in self.entrants]
+        raise KeyError(f"no {name!r} in this contest{did_you_mean(name, names)}: there are {', '.join(names)}")
+
+    @property
+    def main(self) -> str:
+        """The measure that the table is sorted by: that of the choice, else the first."""
+        return self.measure or self.comparison.measures[0]
+
+    @property
+    def best(self) -> Entrant:
+        """The contestant with the highest mean on the test queries: a winner by luck, where no difference is real."""
+        return max(self.entrants, key=lambda entrant: entrant.report.mean[self.main])
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there were."""
+        return int(self.fold.max()) + 1
+
+    def tables(self) -> tuple[Table, Table]:
+        """Return who scored what with which differences are real, and what was chosen and tried."""
+        from .tables import means, settings
+
+        return means(self), settings(self)
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return everything but the data and the models as plain values, for JSON."""
+        from .tables import as_dict
+
+        return as_dict(self, per_query=per_query)
+
+    def to_markdown(self) -> str:
+        """Return tables and notes in Markdown."""
+        return "\n\n".join([*(table.markdown() for table in self.tables()), *(f"- {note}" for note in self.notes)])
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(table.plain() for table in self.tables()), "\n".join(self.notes)]).rstrip()
+
+    def __repr__(self) -> str:
+        names = ", ".join(entrant.name for entrant in self.entrants)
+        return f"Contest({names}; {self.data.n_queries} queries, best by {self.main}: {self.best.name})"
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        tables = [part for table in self.tables() for part in (table.rich(), Text(""))]
+        return Group(*tables, Text("\n".join(self.notes)))
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return "\n".join([*(table.html() for table in self.tables()), f"<ul>{notes}</ul>"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import Table
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import validation
@@ -219,6 +220,13 @@ class QueryDataset:
         """Summarise the data set; printed, it is a small table."""
         return DatasetInfo.of(self)
 
+    def _repr_html_(self) -> str:
+        if self.mapped is None:
+            return self.info()._repr_html_()
+        # A set on disk may be larger than memory: a notebook shows what is known without reading it.
+        facts = [("queries", str(self.n_queries)), ("documents", str(self.n_docs)), ("features", str(self.n_features))]
+        return Table(("data set", ""), [*facts, ("on disk", str(self.mapped[0]))]).html()
+
     def __repr__(self) -> str:
         kind = f"CSR {self.X.dtype}" if self.is_sparse else str(self.X.dtype)
         return f"QueryDataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features, {kind})"
@@ -298,22 +306,25 @@ class DatasetInfo:
             bytes=int(size),
         )
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return what is shown: a name, a value and a remark per line."""
         shown = ", ".join(f"{grade:g}: {count}" for grade, count in list(self.grades.items())[:8])
         more = f", … ({self.n_distinct_grades} distinct)" if self.n_distinct_grades > 8 else ""
         storage = self.storage + (f", {self.density:.1%} non-zero" if self.storage.startswith("CSR") else "")
-        width = max(len(str(self.n_docs)), 3)
-        rows = [
-            ("queries", self.n_queries, ""),
-            (
-                "documents",
-                self.n_docs,
-                f"({self.shortest} to {self.longest} per query, median {self.median_length:g})",
-            ),
-            ("features", self.n_features, f"({storage})"),
+        spread = f"({self.shortest} to {self.longest} per query, median {self.median_length:g})"
+        return [
+            ("queries", str(self.n_queries), ""),
+            ("documents", str(self.n_docs), spread),
+            ("features", str(self.n_features), f"({storage})"),
             ("grades", shown + more, ""),
-            ("without relevant", self.blank_queries, "(no document above grade 0)"),
-            ("one grade only", self.uninformative_queries, "(teach nothing)"),
-            ("constant columns", self.constant_features, ""),
+            ("without relevant", str(self.blank_queries), "(no document above grade 0)"),
+            ("one grade only", str(self.uninformative_queries), "(teach nothing)"),
+            ("constant columns", str(self.constant_features), ""),
         ]
-        return "\n".join(f"{name:<16} {value!s:<{width}} {note}".rstrip() for name, value, note in rows)
+
+    def __str__(self) -> str:
+        width = max(len(str(self.n_docs)), 3)
+        return "\n".join(f"{name:<16} {value:<{width}} {note}".rstrip() for name, value, note in self.rows())
+
+    def _repr_html_(self) -> str:
+        return Table(("data set", "", ""), self.rows()).html()

@@ -12,18 +12,24 @@ from numpy.typing import DTypeLike
 
 from ..errors import InputError
 from .dataset import QueryDataset
+from .validation import Missing
 
 _TABLES = (".parquet", ".pq", ".csv", ".tsv")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def read(
-    path: str | os.PathLike[str], *, label: str = "label", qid: str = "query", dtype: DTypeLike = np.float32
+    path: str | os.PathLike[str],
+    *,
+    label: str = "label",
+    qid: str = "query",
+    dtype: DTypeLike = np.float32,
+    missing: Missing = "error",
 ) -> QueryDataset:
     """Read judged queries: LETOR text (plain or compressed, `-` for standard input), Parquet, CSV or a mapped folder.
 
     `label` and `qid` name the columns of a table; the other formats know their own. `dtype` is what the values of text
-    are stored as; tables and folders keep what they hold.
+    are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "train.txt")
@@ -40,7 +46,7 @@ def read(
         if _kind(source) in _TABLES:
             from .tables import read_table
 
-            return read_table(source, label=label, qid=qid)
+            return read_table(source, label=label, qid=qid, missing=missing)
     from .letor import read_letor
 
     return read_letor(path, dtype=dtype)

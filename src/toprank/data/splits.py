@@ -256,11 +256,15 @@ def read_folds(folder: str | Path, *, dense: bool | None = None, dtype: npt.DTyp
     ...
     toprank.errors.InputError: no-such-folder holds no folder Fold1
     """
+    return (read_fold(folder, number, dense=dense, dtype=dtype) for number in fold_numbers(folder))
+
+
+def fold_numbers(folder: str | Path) -> list[int]:
+    """Return the numbers of the folds that a folder holds, of which 1 must be one."""
     home = Path(folder)
     if not (home / "Fold1").is_dir():
         raise InputError(f"{home} holds no folder Fold1")
-    numbers = sorted(int(path.name[4:]) for path in home.glob("Fold*") if path.name[4:].isdigit() and path.is_dir())
-    return (read_fold(home, number, dense=dense, dtype=dtype) for number in numbers)
+    return sorted(int(path.name[4:]) for path in home.glob("Fold*") if path.name[4:].isdigit() and path.is_dir())
 
 
 def find_part(home: Path, fold: int, part: str) -> Path:

@@ -1,0 +1,34 @@
+"""Models for search engines: `write` one, `verify` it against the engine's arithmetic, `fold` a pipeline into one.
+
+>>> from toprank import export
+>>> export.TARGETS
+('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'json')
+"""
+
+from .folding import fold as fold
+from .schemas import schema as schema
+from .scorers import Linear as Linear
+from .scorers import Scorer as Scorer
+from .scorers import Stumps as Stumps
+from .verification import Verification as Verification
+from .verification import verify as verify
+from .writing import TARGETS as TARGETS
+from .writing import Export as Export
+from .writing import read as read
+from .writing import shift_for as shift_for
+from .writing import write as write
+
+__all__ = [
+    "TARGETS",
+    "Export",
+    "Linear",
+    "Scorer",
+    "Stumps",
+    "Verification",
+    "fold",
+    "read",
+    "schema",
+    "shift_for",
+    "verify",
+    "write",
+]

@@ -27,9 +27,13 @@ from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
 from ..rankers.direct import PermuRank, SVMMap
 from ..rankers.listwise import ListNet
+from ..rankers.online import Scale
 from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import MinimaxPerceptron, SlamPerceptron
-from .base import Checkpoint
+from .base import Checkpoint, Exhibit
+
+Place = str | Path | None
+"""A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
 
 MEASURES = ("map", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
 METHODS = ("SVMmap", "AdaRank", "PermuRank", "RankSVM", "RankBoost")
@@ -39,7 +43,12 @@ FUSION = "fusion"
 """Reciprocal-rank fusion of the five methods and ListNet."""
 CHOSEN = ("C_", "alpha", "eta", "thresholds", "normalize", "n_iter_")
 """What a piece tells about the setting that won."""
-RECIPE = 2
+CHOSEN_BY = (
+    "C, alpha, eta, thresholds and rounds are chosen per fold by validation MAP, the designs of the methods by the "
+    "validation parts alone (exhibit `choices`). The collections were at hand during development, so the test parts "
+    "are not untouched."
+)
+RECIPE = 3
 """Part of the key of a finished piece: raise it when a grid or a method changes."""
 
 
@@ -61,16 +70,24 @@ class Letor:
         root = os.environ.get(VARIABLE) if data is None else str(data)
         if not root:
             raise InputError(f"set {VARIABLE}, or pass data, to the folder that holds the LETOR collections")
-        entry = CATALOG[self.name]
-        return next((Path(root, name) for name in (entry.name, *entry.folders) if Path(root, name).is_dir()), None)
+        names = (self.name, *(CATALOG[self.name].folders if self.name in CATALOG else (self.label,)))
+        return next((Path(root, name) for name in names if Path(root, name).is_dir()), None)
+
+    @staticmethod
+    def folds(home: Path) -> list[int]:
+        """Return the numbers of the folds that a collection's folder holds."""
+        return [n for n in range(1, MOST_FOLDS + 1) if (home / f"Fold{n}").is_dir()]
 
     def fold(self, home: Path, number: int) -> Fold:
         """Return one fold, its features normalised per query where they come raw."""
         return _fold(home, number, self.normalize)
 
 
+MOST_FOLDS = 5
 OHSUMED = Letor("ohsumed-letor2", "OHSUMED", normalize=True)
 TD2003, TD2004 = Letor("td2003", "TD2003"), Letor("td2004", "TD2004")
+WSJ, AP = Letor("wsj", "WSJ"), Letor("ap", "AP")
+"""Never published as feature files; folds of your own under these names are used."""
 OHSUMED_3 = Letor("ohsumed-letor3", "OHSUMED (LETOR 3.0)")
 MQ2008 = Letor("mq2008-letor4", "MQ2008", convention="letor4")
 
@@ -87,11 +104,17 @@ def _normalized(data: QueryDataset) -> QueryDataset:
 
 GRIDS = {
     "SVMmap": tuple(10.0**p for p in range(-2, 5)),
-    "PermuRank": tuple(10.0**p for p in range(-1, 4)),
+    "PermuRank": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
     "RankSVM": tuple(10.0**p for p in range(-4, 3)),
 }
 """Values of C among which the validation part decides."""
-ROUNDS = {"PermuRank": 30, "RankBoost": 400, "perceptron": 30}
+THRESHOLDS = (None, 100, 30)
+"""Most thresholds per feature of RankBoost."""
+ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1)
+"""Penalties of ListNet."""
+SLAM = (1e-3, 1e-1, 1e1)
+"""Step sizes of the SLAM perceptron."""
+ROUNDS = {"PermuRank": 40, "RankBoost": 400, "perceptron": 30}
 """Rounds or epochs at most; the validation part decides how many count."""
 
 
@@ -108,13 +131,18 @@ def candidates(method: str, measure: Measure) -> list[Ranker]:
     if method == "RankSVM":
         return [RankSVM(measure, C=GRIDS[method])]
     if method == "RankBoost":
-        return [RankBoost(measure, rounds=ROUNDS[method], thresholds=most) for most in (None, 100, 30)]
+        return [RankBoost(measure, rounds=ROUNDS[method], thresholds=most) for most in THRESHOLDS]
     if method == "ListNet":
-        return [ListNet(measure, alpha=alpha) for alpha in (1e-4, 1e-3, 1e-2, 1e-1)]
+        return [ListNet(measure, alpha=alpha) for alpha in ALPHAS]
     if method == "SLAM perceptron":
         given: dict[str, Any] = {"epochs": ROUNDS["perceptron"], "random_state": 0}
-        plain = [SlamPerceptron(measure, eta=eta, **given) for eta in (1e-3, 1e-1, 1e1)]
-        return [*plain, *(SlamPerceptron("ndcg@10", eta=eta, scale="query", **given) for eta in (1e-3, 1e-1, 1e1))]
+        scales: tuple[Scale, ...] = (None, "query")
+        return [
+            SlamPerceptron(target, eta=eta, scale=scale, **given)
+            for target in (measure, "ndcg@10")
+            for scale in scales
+            for eta in SLAM
+        ]
     if method == "minimax perceptron":
         return [MinimaxPerceptron(measure, epochs=ROUNDS["perceptron"], random_state=0)]
     raise InputError(f"no experiment with {method!r}: there are {', '.join((*METHODS, *MORE, FUSION))}")
@@ -177,15 +205,15 @@ class Results:
 def run(
     letor: Letor,
     methods: Iterable[str],
-    data: str | Path | None = None,
-    checkpoint: str | Path | None = None,
+    data: Place = None,
+    checkpoint: Place = None,
 ) -> Results | None:
     """Fit the methods on every fold of a collection, or find the finished pieces; None where it is absent."""
     home = letor.home(data)
     if home is None:
         return None
     pieces = Checkpoint(None if checkpoint is None else Path(checkpoint))
-    numbers = [n for n in range(1, CATALOG[letor.name].n_folds + 1) if (home / f"Fold{n}").is_dir()]
+    numbers = letor.folds(home)
     wanted = [method for method in methods if method != FUSION]
     runs: dict[str, list[dict[str, Any]]] = {method: [] for method in wanted}
     jobs = [(n, method) for n in numbers for method in wanted]
@@ -199,6 +227,22 @@ def run(
             {"scores": fuse([system[f]["scores"] for system in systems], test)} for f, test in enumerate(results.tests)
         ]
     return results
+
+
+def run_all(letors: Iterable[Letor], methods: Sequence[str], data: Place, checkpoint: Place) -> list[Results]:
+    """Run the methods on every collection that is there."""
+    return [results for letor in letors if (results := run(letor, methods, data, checkpoint)) is not None]
+
+
+def without(name: str, title: str, letor: Letor) -> Exhibit:
+    """Return the exhibit of a collection that is absent."""
+    notes = [f"{letor.label} is not among the data: nothing was computed."]
+    if letor in (WSJ, AP):
+        notes.append(
+            f"{letor.label} was never published as feature files. Put folds of your own at {letor.name}/Fold1 … Fold4, "
+            "and this exhibit and Tables 2 and 3 have it."
+        )
+    return Exhibit(name, title, {}, notes=tuple(notes))
 
 
 def fuse(scores: Sequence[Sequence[float]], data: QueryDataset, constant: float = 60.0) -> list[float]:

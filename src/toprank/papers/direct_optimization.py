@@ -1,14 +1,13 @@
 """Direct optimisation of ranking measures: its bounds, tables and figures, recomputed.
 
 `toprank reproduce direct-optimization table2 --out DIR` writes one exhibit; every fit is kept in DIR, so an interrupted
-run goes on where it was, and exhibits share their fits. Hyper-parameters are chosen by MAP on the validation part;
-`DEVELOPMENT` says what was not. Collections that are absent from the data folder are named in the notes and left out.
+run goes on where it was, and exhibits share their fits. Hyper-parameters are chosen by MAP on the validation part, the
+designs of the methods as `choices` tells. Collections that are absent are named in the notes and left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,55 +15,47 @@ import numpy as np
 from .._tables import Cell, Table
 from .._typing import Floats
 from ..certificates.boosting import adarank_bounds
-from ..comparison import compare
 from ..rankers.boosting import AdaRank
 from ..rankers.direct import PermuRank
 from ..surrogates.pairwise import misordered_pairs, pair_counts
 from ._direct_bounds import fig1, fig2, fig3, fig4
+from ._direct_choices import choices
+from ._direct_comparison import comparison, switch, ttests
 from ._direct_folds import (
-    FUSION,
+    AP,
+    CHOSEN_BY,
     MEASURES,
     METHODS,
-    MORE,
-    MQ2008,
     OHSUMED,
-    OHSUMED_3,
     TD2003,
     TD2004,
+    WSJ,
     Letor,
+    Place,
     Results,
     run,
+    run_all,
+    without,
 )
-from ._direct_published import FROM_MEMORY, LETOR, TABLE_2, TABLE_3
+from ._direct_published import TABLE_2, TABLE_3
 from .base import Exhibit
 
-DEVELOPMENT = (
-    "C, alpha, eta, thresholds and rounds are chosen per fold by validation MAP. The methods' designs were not: their "
-    "variants (AdaRank's rule, PermuRank's pairs, RankBoost's stumps and how often it looks at the validation part) "
-    "were compared on these same folds with the test scores in view, so the figures are not an untouched test."
-)
-
-Place = str | Path | None
-"""A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
-
-ELSEWHERE = ("WSJ", "AP")
-"""Collections of the paper that were never published as feature files."""
+SETS = (OHSUMED, WSJ, AP, TD2003, TD2004)
+"""The collections of the paper, in the order of its tables."""
 
 
-def _absent(letors: Sequence[Letor], found: Sequence[Results]) -> tuple[str, ...]:
-    missing = [letor.label for letor in letors if letor not in [results.letor for results in found]]
-    notes = [f"Left out, not among the data: {', '.join(missing)}."] if missing else []
-    return (*notes, f"Left out, never published as feature files: {', '.join(ELSEWHERE)}.")
-
-
-def _run_all(letors: Sequence[Letor], methods: Sequence[str], data: Place, checkpoint: Place) -> list[Results]:
-    return [results for letor in letors if (results := run(letor, methods, data, checkpoint)) is not None]
+def _absent(found: Sequence[Results]) -> tuple[str, ...]:
+    missing = [letor for letor in SETS if letor not in [results.letor for results in found]]
+    elsewhere = [letor.label for letor in missing if letor in (WSJ, AP)]
+    absent = [letor.label for letor in missing if letor not in (WSJ, AP)]
+    notes = [f"Left out, not among the data: {', '.join(absent)}."] if absent else []
+    return (*notes, *([f"Left out, never published as feature files: {', '.join(elsewhere)}."] if elsewhere else []))
 
 
 def _table(
     name: str, number: int, what: str, published: dict[str, dict[str, float]], data: Place, checkpoint: Place
 ) -> Exhibit:
-    found = _run_all((OHSUMED, TD2003, TD2004), METHODS, data, checkpoint)
+    found = run_all(SETS, METHODS, data, checkpoint)
     column = MEASURES.index(what)
     columns = ["method"]
     for results in found:
@@ -79,8 +70,8 @@ def _table(
     values = {results.letor.label: {m: results.means(m)[column] for m in METHODS} for results in found}
     notes = (
         "Mean over the queries of a fold, then over folds.",
-        DEVELOPMENT,
-        *_absent((OHSUMED, TD2003, TD2004), found),
+        CHOSEN_BY,
+        *_absent(found),
     )
     return Exhibit(name, f"Table {number}: {what.upper()} on the test parts", values, Table(columns, rows), notes)
 
@@ -98,7 +89,7 @@ def table3(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
 def table4(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     """Table 4: the direct methods compared: which measures, how long a fold takes, how well they rank."""
     methods = ("AdaRank", "PermuRank", "SVMmap")
-    found = _run_all((OHSUMED, TD2003, TD2004), METHODS, data, checkpoint)
+    found = run_all(SETS, METHODS, data, checkpoint)
     seconds = {m: float(np.mean([r["seconds"] for results in found for r in results.runs[m]])) for m in methods}
     reached = {m: float(np.mean([results.means(m)[0] for results in found])) for m in methods}
     rows: list[list[Cell]] = [
@@ -106,7 +97,7 @@ def table4(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
         ["seconds per fold, all settings", *(f"{seconds[m]:.2f}" for m in methods)],
         ["MAP", *(f"{reached[m]:.4f}" for m in methods)],
     ]
-    notes = ("Seconds depend on the machine.", *_absent((OHSUMED, TD2003, TD2004), found))
+    notes = ("Seconds depend on the machine.", *_absent(found))
     values = {"seconds": seconds, "map": reached}
     return Exhibit("table4", "Table 4: the direct methods compared", values, Table(("", *methods), rows), notes)
 
@@ -115,7 +106,7 @@ def _accuracies(number: int, letor: Letor, data: Place, checkpoint: Place) -> Ex
     name, title = f"fig{number}", f"Fig. {number}: accuracies on {letor.label}"
     results = run(letor, METHODS, data, checkpoint)
     if results is None:
-        return Exhibit(name, title, {}, notes=(f"{letor.label} is not among the data: nothing was computed.",))
+        return without(name, title, letor)
     means = {method: results.means(method) for method in METHODS}
 
     def draw(figure: Any) -> None:
@@ -147,15 +138,21 @@ def fig10(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     return _accuracies(10, TD2004, data, checkpoint)
 
 
-def _without(name: str, title: str, letor: Letor) -> Exhibit:
-    return Exhibit(name, title, {}, notes=(f"{letor.label} is not among the data: nothing was computed.",))
+def fig12(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+    """Fig. 12: the same on WSJ, which was never published as feature files."""
+    return _accuracies(12, WSJ, data, checkpoint)
+
+
+def fig13(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+    """Fig. 13: the same on AP, which was never published as feature files."""
+    return _accuracies(13, AP, data, checkpoint)
 
 
 def fig11(*, data: Place = None) -> Exhibit:
     """Fig. 11: training MAP of AdaRank and PermuRank round by round on OHSUMED, with Theorem 4's bound."""
     title, home = "Fig. 11: training curves on OHSUMED, fold 1", OHSUMED.home(data)
     if home is None:
-        return _without("fig11", title, OHSUMED)
+        return without("fig11", title, OHSUMED)
     train, measure = OHSUMED.fold(home, 1).train, OHSUMED.measure("map")
     curves: dict[str, Floats] = {}
     for rule in ("improve", "paper"):
@@ -195,7 +192,7 @@ def fig14(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     title = "Fig. 14: error rates by pair of grades on OHSUMED"
     results = run(OHSUMED, METHODS, data, checkpoint)
     if results is None:
-        return _without("fig14", title, OHSUMED)
+        return without("fig14", title, OHSUMED)
     rates: dict[str, dict[str, float]] = {}
     for method in ("AdaRank", "RankBoost"):
         rates[method] = {}
@@ -241,7 +238,7 @@ def fig16(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
 def _by_group(name: str, title: str, data: Place, checkpoint: Place) -> Exhibit:
     results = run(OHSUMED, METHODS, data, checkpoint)
     if results is None:
-        return _without(name, title, OHSUMED)
+        return without(name, title, OHSUMED)
     names, group = _groups(results)
     counts = np.bincount(group, minlength=len(names))
     values = {method: results.values(method, "map") for method in ("AdaRank", "RankBoost")}
@@ -268,76 +265,6 @@ def _by_group(name: str, title: str, data: Place, checkpoint: Place) -> Exhibit:
     return Exhibit(name, title, {"groups": names, "queries": counts, "map": means}, table, draw=draw)
 
 
-def ttests(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Paired t-tests between the five methods on OHSUMED, MAP and NDCG@1 (Sec. 6.1)."""
-    title = "Paired t-tests on OHSUMED (test queries of all folds)"
-    results = run(OHSUMED, METHODS, data, checkpoint)
-    if results is None:
-        return _without("ttests", title, OHSUMED)
-    found = compare({method: results.pooled(method) for method in METHODS}, "t")
-    kept = [d for d in found.differences if d.measure in ("map", "ndcg@1")]
-    rows = [(d.measure, f"{d.a} − {d.b}", f"{d.difference:+.4f}", d.p, d.p_holm) for d in kept]
-    table = Table(("measure", "compared", "difference", "p", "p (Holm)"), rows)
-    small = sum(d.p < 0.05 for d in kept)
-    notes = (
-        f"{small} of {len(kept)} differences have p < 0.05, {sum(d.p_holm < 0.05 for d in kept)} after Holm's "
-        f"correction over all {len(found.differences)} tests.",
-    )
-    values = [
-        {"measure": d.measure, "a": d.a, "b": d.b, "difference": d.difference, "p": d.p, "p_holm": d.p_holm}
-        for d in kept
-    ]
-    return Exhibit("ttests", title, {"tests": values}, table, notes)
-
-
-def comparison(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Beyond the paper: five methods, ListNet, perceptrons and their fusion on OHSUMED 2.0, 3.0 and MQ2008."""
-    sets, methods = (OHSUMED, OHSUMED_3, MQ2008), (*METHODS, *MORE, FUSION)
-    found = _run_all(sets, methods, data, checkpoint)
-    rows: list[list[Cell]] = []
-    values: dict[str, Any] = {}
-    notes = [f"Left out, not among the data: {s.label}." for s in sets if s not in [r.letor for r in found]]
-    for results in found:
-        tested = compare({method: results.pooled(method) for method in methods}, baseline="RankSVM")
-        values[results.letor.name] = {}
-        for method in methods:
-            means, low_high = results.means(method), tested.interval(method, "map")
-            published = LETOR[results.letor.name].get(method, (None,) * len(MEASURES))
-            gaps = [None if theirs is None else float(m - theirs) for m, theirs in zip(means, published, strict=True)]
-            values[results.letor.name][method] = {"means": means, "published": published, "difference": gaps}
-            shown = [f"{m:.4f}" + ("" if gap is None else f" ({gap:+.4f})") for m, gap in zip(means, gaps, strict=True)]
-            rows.append([results.letor.label, method, *shown, f"[{low_high[0]:.3f}, {low_high[1]:.3f}]"])
-        real = [d for d in tested.differences if d.p_holm < 0.05]
-        notes.append(
-            f"{results.letor.label}: against RankSVM, {len(real)} of {len(tested.differences)} differences are real "
-            "(permutation test, Holm)" + "".join(f"; {d.a} − {d.b} {d.measure} {d.difference:+.4f}" for d in real) + "."
-        )
-    notes += [
-        "In brackets after a mean: the difference to the published figure. Interval: 95 % bootstrap of MAP.",
-        f"Published figures quoted from memory: {'; '.join(FROM_MEMORY)}.",
-        DEVELOPMENT,
-    ]
-    table = Table(("set", "method", *MEASURES, "MAP interval"), rows)
-    return Exhibit("comparison", "All methods on three LETOR sets", values, table, tuple(notes))
-
-
-def switch(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """The paper's closing idea: does PermuRank gain from starting at an AdaRank model?"""
-    sets, methods = (OHSUMED, OHSUMED_3, MQ2008), ("AdaRank", "PermuRank", "PermuRank from AdaRank")
-    found = _run_all(sets, methods, data, checkpoint)
-    rows: list[list[Cell]] = []
-    notes = [f"Left out, not among the data: {s.label}." for s in sets if s not in [r.letor for r in found]]
-    for results in found:
-        rows += [[results.letor.label, m, *map(float, results.means(m))] for m in methods]
-        tested = compare({m: results.pooled(m) for m in methods[1:]}).difference("map", *methods[1:])
-        notes.append(
-            f"{results.letor.label}: PermuRank − PermuRank from AdaRank {tested.difference:+.4f}, p = {tested.p:.3f}."
-        )
-    values = {results.letor.name: {m: results.means(m) for m in methods} for results in found}
-    table = Table(("set", "method", *MEASURES), rows)
-    return Exhibit("switch", "Type one first, then type two", values, table, tuple(notes))
-
-
 FIGURES: dict[str, Callable[..., Exhibit]] = {
     "fig1": fig1,
     "fig2": fig2,
@@ -350,10 +277,13 @@ FIGURES: dict[str, Callable[..., Exhibit]] = {
     "fig9": fig9,
     "fig10": fig10,
     "fig11": fig11,
+    "fig12": fig12,
+    "fig13": fig13,
     "fig14": fig14,
     "fig15": fig15,
     "fig16": fig16,
     "ttests": ttests,
     "comparison": comparison,
     "switch": switch,
+    "choices": choices,
 }

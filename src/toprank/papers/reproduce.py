@@ -37,10 +37,14 @@ def figures(paper: str) -> dict[str, str]:
 def reproduce(
     paper: str, figure: str | None = None, *, out: str | Path, data: str | None = None
 ) -> Iterator[tuple[Exhibit, list[Path]]]:
-    """Compute one exhibit of a paper (or all of them), save each as it is ready, and yield it with its files."""
+    """Compute one exhibit of a paper (or all of them), save each as it is ready, and yield it with its files.
+
+    The files stand in OUT/PAPER: several papers have a fig1.
+    """
     makers = _figures(paper)
     if figure is not None and figure not in makers:
         raise InputError(f"{paper} has no exhibit {figure!r}{did_you_mean(figure, makers)}; known: {', '.join(makers)}")
+    home = Path(out) / paper
     for name in makers if figure is None else [figure]:
         make = makers[name]
         takes = inspect.signature(make).parameters
@@ -48,6 +52,6 @@ def reproduce(
             raise InputError(f"{paper} {name} makes its own data: leave --data out")
         given: dict[str, Any] = {} if data is None else {"data": data}
         if "checkpoint" in takes:
-            given["checkpoint"] = Path(out) / ".pieces"
+            given["checkpoint"] = home / ".pieces"
         exhibit = make(**given)
-        yield exhibit, exhibit.save(out)
+        yield exhibit, exhibit.save(home)

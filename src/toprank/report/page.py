@@ -1,80 +1,121 @@
-"""The report: one self-contained HTML file that needs no network and no chart library."""
+"""The report: one self-contained HTML file that needs no network and no chart library.
+
+The page's frame, style and scripts are the files in `assets`; this module puts them together with what `sections`
+draws and `payload` packs.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
+from string import Template
 
 from .._files import replacing
+from .._html import element
 from .._version import __version__
-from ..comparison import Comparison
-from ..data.dataset import QueryDataset
-from ..evaluation import Report
-from . import svg
+from ..contests.base import Contest
+from . import sections
+from .outline import Outline
+from .payload import Payload, embed
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2330; --paper: #ffffff; --rule: #d8dde6; --mark: #1f5fbf; --down: #b3541e; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ef; --paper: #14181f; --rule: #38404d; --mark: #7fb0ff; --down: #f0a070; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 52rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.7rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--rule); } caption { text-align: left; }
-svg { width: 100%; height: auto; font: 13px system-ui, sans-serif; } svg text { fill: var(--ink); }
-.interval, .curve { stroke: var(--mark); stroke-width: 2; fill: none; } .dot, .up { fill: var(--mark); }
-.down { fill: var(--down); } .axis { stroke: var(--rule); } pre { white-space: pre-wrap; } .note { opacity: .8; }
-"""
+LIMIT = 492_000
+"""Bytes of a page; what does not fit is left out, and the page says what."""
+LEAST = 40_000
+"""Bytes left for numbers however much text there is."""
+SCRIPTS = ("decode.js", "page.js", "query.js")
 
 
-def write_report(
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-    data: QueryDataset,
-    reports: Mapping[str, Report],
-    comparison: Comparison,
-    weights: Mapping[str, float] | None = None,
-    trace: Sequence[float] | None = None,
-) -> None:
-    """Write measures with intervals, the comparison, feature weights and the training curve; whole or not at all."""
+def write_report(path: str | os.PathLike[str], contest: Contest, *, baseline: str | None = None) -> None:
+    """Write a contest as one page that works offline; whole or not at all.
+
+    `baseline` is whom the others are held against: by default the comparison's baseline, else the first entrant that
+    learned nothing. The first measure decides who is best.
+
+    >>> import tempfile, pathlib, numpy as np, toprank as tr
+    >>> from toprank.contests.base import Contest, Entrant
+    >>> data = tr.datasets.make_graded(n_queries=20, n_features=3, random_state=0)
+    >>> scores = {"grades": data.y, "nothing": np.zeros(data.n_docs)}
+    >>> reports = {name: tr.evaluate(values, data) for name, values in scores.items()}
+    >>> entrants = tuple(Entrant(name, values, reports[name]) for name, values in scores.items())
+    >>> contest = Contest("A small contest", data, entrants, tr.compare(reports), np.zeros(20, dtype=np.int64))
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(page, contest, baseline="nothing")
+    >>> "grades wins" in page.read_text(encoding="utf-8")
+    True
+    """
+    text = render(Outline.of(contest, baseline))
     with replacing(path) as draft:
-        draft.write_text(_page(title, data, reports, comparison, weights, trace), encoding="utf-8")
+        # Half a surrogate pair (an id read from a broken file) has no place in UTF-8.
+        draft.write_bytes(text.encode("utf-8", "replace"))
 
 
-def _page(
-    title: str,
-    data: QueryDataset,
-    reports: Mapping[str, Report],
-    comparison: Comparison,
-    weights: Mapping[str, float] | None,
-    trace: Sequence[float] | None,
-) -> str:
-    first = next(iter(reports.values()))
-    sections = []
-    for measure in first.mean:
-        rows = {name: (report.mean[measure], *comparison.interval(name, measure)) for name, report in reports.items()}
-        sections += [f"<h2>{escape(measure)}</h2>", svg.intervals(rows, f"{measure}: means with intervals")]
-    sections += ["<h2>Which differences are real</h2>", f'<div class="wide">{comparison._repr_html_()}</div>']
-    if weights is not None:
-        largest = sorted(weights.items(), key=lambda item: -abs(item[1]))[:25]
-        sections += ["<h2>Feature weights</h2>", svg.bars(dict(largest), "feature weights, largest first")]
-    if trace is not None and len(trace):
-        sections += ["<h2>Training</h2>", svg.line(list(trace), "objective by iteration", "iteration")]
-    sections += ["<h2>Data</h2>", f"<pre>{escape(str(data.info()))}</pre>"]
-    counts = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in first.counts.items())
-    lead = f"Convention: <b>{escape(first.convention)}</b>. {escape(counts)}."
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-            f'<h1>{escape(title)}</h1><p class="note">{lead}</p>',
-            *sections,
-            f'<p class="note">Made by toprank {__version__}.</p></body></html>',
-            "",
-        ]
+def render(outline: Outline) -> str:
+    """Return the page; the numbers get the room that the text leaves."""
+    fixed = _page(outline, None)
+    return _page(outline, embed(outline, max(LEAST, LIMIT - len(fixed.encode("utf-8", "replace")) - 2_000)))
+
+
+def _page(outline: Outline, payload: Payload | None) -> str:
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "\n})();\n"
+    comparison = outline.contest.comparison
+    systems = len(outline.names)
+    return Template(_asset("page.html")).substitute(
+        title=escape(outline.contest.title),
+        # Nothing may be fetched, and no script runs but this one, whatever a document's name may hold.
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_digest(script)}'",
+        style=_asset("page.css"),
+        script=script,
+        subtitle=escape(f"{systems} systems on {comparison.n_queries:,} queries, convention {comparison.convention}"),
+        headline=sections.headline(outline),
+        measures=sections.measures(outline),
+        tested=sections.tested(outline),
+        learning=_section("learning", "Learning curves", sections.learning(outline)),
+        certificates=_section("certificates", "What is proved", sections.certificates(outline)),
+        settings=sections.settings(outline),
+        facts=sections.facts(outline),
+        embedded="" if payload is None else _embedded(outline, payload),
+        version=escape(__version__),
+        data="" if payload is None else payload.data,
+        details="" if payload is None else payload.details,
     )
+
+
+def _section(name: str, title: str, body: str) -> str:
+    if not body:
+        return ""
+    return element("section", element("h2", title, id=f"{name}-title"), body, id=name, aria_labelledby=f"{name}-title")
+
+
+def _embedded(outline: Outline, payload: Payload) -> str:
+    """Say what the file holds and what it leaves out."""
+    n = outline.contest.data.n_queries
+    measures = ", ".join(payload.measures)
+    a, b = outline.labels[outline.challenger], outline.labels[outline.baseline]
+    if len(payload.queries) == n:
+        values = f"the values of {measures} on every query"
+    else:
+        some = f"{len(payload.queries):,} of {n:,} queries, evenly spaced by the difference between {a} and {b}"
+        values = f"the values of {measures} on {some}"
+    if len(payload.detailed) == len(payload.queries):
+        rankings = "the top of every ranking for all of these"
+    else:
+        rankings = (
+            f"the top of every ranking for {len(payload.detailed):,} queries, those on which {a} and {b} differ most "
+            f"in {outline.measures[0]}"
+        )
+    left = [m for m in outline.measures if m not in payload.measures]
+    missing = f" Left out to keep the file small: the values per query of {', '.join(left)}." if left else ""
+    return element("p", escape(f"This file holds {values}, and {rankings}.{missing}"), class_="note", id="embedded")
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("toprank.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

@@ -1,92 +1,49 @@
-"""The few drawings a report needs, as inline SVG: no library, no script, sharp at any size."""
+"""Curves as inline SVG: no library, no script, no text inside, so that they stretch to any width."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from .._html import element
+
+WIDTH, HEIGHT = 240, 96
+MOST_POINTS = 48
+"""Points drawn of a curve: more cannot be seen at this size."""
 
 
-def _svg(width: int, height: int, parts: Sequence[str], label: str) -> str:
-    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label, quote=True)}">'
-    return "\n".join([head, *parts, "</svg>"])
+def curves(series: Mapping[str, Sequence[float]], label: str, limits: tuple[float, float] | None = None) -> str:
+    """Draw curves over their steps in one frame; each polyline has its name as class, gaps where a value is not finite.
 
-
-def intervals(rows: Mapping[str, tuple[float, float, float]], label: str) -> str:
-    """Draw one dot with its interval per row; values are (mean, low, high).
-
-    >>> intervals({"a": (0.5, 0.4, 0.6)}, "NDCG").count("<circle")
-    1
+    >>> drawn = curves({"train": [1.0, 2.0, 1.5]}, "loss by step")
+    >>> drawn.count("<polyline"), 'points="0,92.0 120,4.0 240,48.0"' in drawn
+    (1, True)
     """
-    left, width, step = 150, 640, 30
-    low = min(value[1] for value in rows.values())
-    high = max(value[2] for value in rows.values())
-    pad = 0.05 * (high - low) or 0.05
-    low, high = low - pad, high + pad
-
-    def x(value: float) -> float:
-        return left + (value - low) / (high - low) * (width - left - 70)
-
+    low, high = extent(series.values()) if limits is None else limits
+    span = high - low or 1.0
+    longest = max(len(values) for values in series.values())
     parts = []
-    for i, (name, (mean, a, b)) in enumerate(rows.items()):
-        y = 20 + i * step
-        tip = f"<title>{escape(name)}: {mean:.4f} ({a:.4f} to {b:.4f})</title>"
-        parts += [
-            f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>',
-            f'<g>{tip}<line class="interval" x1="{x(a):.1f}" x2="{x(b):.1f}" y1="{y}" y2="{y}"/>'
-            f'<circle class="dot" cx="{x(mean):.1f}" cy="{y}" r="5"/></g>',
-            f'<text x="{width - 60}" y="{y + 4}">{mean:.4f}</text>',
+    for name, values in series.items():
+        steps = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).round().astype(int))
+        places = [
+            f"{i / max(1, longest - 1) * WIDTH:.0f},{4 + (high - values[i]) / span * (HEIGHT - 8):.1f}"
+            for i in steps.tolist()
+            if math.isfinite(values[i])
         ]
-    return _svg(width, 20 + step * len(rows), parts, label)
+        if len(places) == 1:  # a single step is drawn as a level
+            places.append(f"{WIDTH},{places[0].split(',')[1]}")
+        parts.append(element("polyline", points=" ".join(places), class_=f"curve {name}"))
+    frame = f"0 0 {WIDTH} {HEIGHT}"
+    return element("svg", *parts, viewBox=frame, preserveAspectRatio="none", role="img", aria_label=label)
 
 
-def bars(values: Mapping[str, float], label: str) -> str:
-    """Draw signed horizontal bars, one per name.
+def extent(many: Iterable[Sequence[float]]) -> tuple[float, float]:
+    """Return the smallest and largest finite value of several sequences; 0 and 1 where there is none.
 
-    >>> bars({"up": 1.0, "down": -2.0}, "weights").count("<rect")
-    2
+    >>> extent([[1.0, math.nan], [3.0]])
+    (1.0, 3.0)
     """
-    left, width, step = 150, 640, 22
-    largest = max((abs(value) for value in values.values()), default=0.0) or 1.0
-    half = (width - left - 80) / 2
-    middle = left + half
-    parts = [f'<line class="axis" x1="{middle}" x2="{middle}" y1="4" y2="{8 + step * len(values)}"/>']
-    for i, (name, value) in enumerate(values.items()):
-        y, length = 6 + i * step, abs(value) / largest * half
-        x = middle if value >= 0 else middle - length
-        parts += [
-            f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{escape(name)}</text>',
-            f'<rect class="{"up" if value >= 0 else "down"}" x="{x:.1f}" y="{y}" width="{length:.1f}" height="14"/>',
-            f'<text x="{width - 70}" y="{y + 13}">{value:+.3g}</text>',
-        ]
-    return _svg(width, 12 + step * len(values), parts, label)
-
-
-def line(values: Sequence[float], label: str, x_label: str) -> str:
-    """Draw one curve over 1, 2, … with its first and last value written out.
-
-    >>> "polyline" in line([3.0, 2.0, 1.5], "objective", "iteration")
-    True
-    """
-    width, height, left, right, top, bottom = 640, 220, 70, 60, 14, 36
-    low, high = min(values), max(values)
-    span = (high - low) or 1.0
-
-    def x(i: int) -> float:
-        return left + i / max(1, len(values) - 1) * (width - left - right)
-
-    def y(value: float) -> float:
-        return top + (high - value) / span * (height - top - bottom)
-
-    points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(values))
-    base = height - bottom
-    parts = [
-        f'<line class="axis" x1="{left}" x2="{width - right}" y1="{base}" y2="{base}"/>',
-        f'<line class="axis" x1="{left}" x2="{left}" y1="{top}" y2="{base}"/>',
-        f'<polyline class="curve" points="{points}"/>',
-        f'<text x="{left - 8}" y="{y(values[0]) + 4:.1f}" text-anchor="end">{values[0]:.4g}</text>',
-        f'<text x="{width - right + 6}" y="{y(values[-1]) + 4:.1f}">{values[-1]:.4g}</text>',
-        f'<text x="{left}" y="{height - 16}" text-anchor="middle">1</text>',
-        f'<text x="{width - right}" y="{height - 16}" text-anchor="middle">{len(values)}</text>',
-        f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle">{escape(x_label)}</text>',
-    ]
-    return _svg(width, height, parts, label)
+    finite = [value for values in many for value in values if math.isfinite(value)]
+    return (min(finite), max(finite)) if finite else (0.0, 1.0)

@@ -1,0 +1,264 @@
+"""`toprank compare`: which ranker is best on these data, and is it really."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InputError
+from ._common import convention_option, json_option, label_option, print_json, qid_option, show
+
+if TYPE_CHECKING:
+    from ..comparison import Test
+    from ..contests.base import Contest
+    from ..contests.parts import Parts, ReadWhenNeeded
+    from ..data.dataset import QueryDataset
+    from ..data.validation import Missing
+
+
+@click.command()
+@click.argument("train", required=False)
+@click.argument("test", required=False)
+@click.option("--valid", help="Queries to choose settings by. [default: a quarter of TRAIN, held out]")
+@click.option("--folds", metavar="DIR", help="Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.")
+@click.option(
+    "--rankers",
+    multiple=True,
+    metavar="NAMES",
+    help="Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; separated by commas, or repeatable. "
+    "[default: a handful of different kinds]",
+)
+@click.option("--measure", default="ndcg@10", show_default=True, help="What settings are chosen by.")
+@click.option("--measures", multiple=True, help="What is reported beside it; by commas, or repeatable. [default: map]")
+@convention_option
+@click.option(
+    "--budget",
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Learning time after which no further setting is tried; 0 tries only the defaults.",
+)
+@click.option("--seed", default=0, show_default=True, help="Same seed, same numbers.")
+@click.option(
+    "--test",
+    "significance",
+    default="permutation",
+    show_default=True,
+    type=click.Choice(["permutation", "t", "wilcoxon"]),
+    help="The paired test over queries.",
+)
+@click.option("--baseline", metavar="NAME", help="Compare the others with this one alone. [default: every pair]")
+@click.option(
+    "--missing",
+    default="error",
+    show_default=True,
+    type=click.Choice(["error", "zero"]),
+    help="What to do with empty cells of a table.",
+)
+@click.option("--html", metavar="FILE", help="Write a report page.")
+@click.option("-o", "--output", metavar="DIR", help="Write the chosen models into this folder.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    help="Keep finished settings here, for other runs too. [default: a cache folder, emptied when the run is done]",
+)
+@label_option
+@qid_option
+@json_option
+def compare(
+    train: str | None,
+    test: str | None,
+    valid: str | None,
+    folds: str | None,
+    rankers: tuple[str, ...],
+    measure: str,
+    measures: tuple[str, ...],
+    convention: str | None,
+    budget: float,
+    seed: int,
+    significance: Test,
+    baseline: str | None,
+    missing: Missing,
+    html: str | None,
+    output: str | None,
+    state: str | None,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
+
+    The best single feature and the order as given take part too. An interrupted run goes on where it was when the
+    same command is given again.
+
+    Examples: toprank compare train.txt test.txt --html report.html;
+    toprank compare --folds OHSUMED --rankers ListNet,RankSVM,LightGBM --measure map --convention letor3
+    """
+    files, title = _folds(train, test, valid, folds, partial(_read, label=label, qid=qid, missing=missing))
+    _check_writable(html)
+    if output is not None and Path(output).exists() and not Path(output).is_dir():
+        raise InputError(f"{output} is a file: name a folder for the models")
+    from ..contests.holding import contest
+
+    kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
+    try:
+        result = contest(
+            files,
+            rankers=_names(rankers) or _default_rankers(),
+            measure=measure,
+            measures=_list(measures) or ["map"],
+            convention=convention or "standard",
+            budget=budget,
+            random_state=seed,
+            missing=missing,
+            comparison=significance,
+            baseline=baseline,
+            state=kept,
+            title=title,
+        )
+        if html is not None:
+            from ..report.page import write_report
+
+            write_report(html, result, baseline=baseline)
+    except KeyboardInterrupt:
+        click.echo(f"toprank: interrupted; {_how_to_go_on(kept)}", err=True)
+        raise click.exceptions.Exit(130) from None
+    models = [] if output is None else _save_models(result, Path(output))
+    if kept is not None and state is None:
+        shutil.rmtree(kept, ignore_errors=True)
+    _print(result, html, models, as_json)
+
+
+def _print(result: Contest, html: str | None, models: list[str], as_json: bool) -> None:
+    for note in result.notes:
+        if "was left out" in note:
+            click.echo(f"toprank: note: {note}", err=True)
+    if as_json:
+        print_json({**result.to_dict(), "html": html, "models": models})
+        return
+    show(result)
+    written = [*([] if html is None else [html]), *models]
+    if written:
+        click.echo(f"\nwrote {', '.join(written)}")
+
+
+def _list(texts: tuple[str, ...]) -> list[str]:
+    return [name for text in texts for part in text.split(",") if (name := part.strip())]
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    from .. import rankers as package
+
+    named = _list(texts)
+    return list(dict.fromkeys(name for text in named for name in (package.__all__ if text == "all" else [text])))
+
+
+def _default_rankers() -> tuple[str, ...]:
+    from ..contests.spaces import DEFAULT_RANKERS
+
+    return DEFAULT_RANKERS
+
+
+def _folds(
+    train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any
+) -> tuple[ReadWhenNeeded, str]:
+    """Return what to read when its turn comes, and a title; a file that is not there is told at once."""
+    from ..contests.parts import ReadWhenNeeded
+    from ..data.splits import PART_FILES, find_part, fold_numbers, read_fold
+
+    if folds is not None:
+        if train is not None or valid is not None:
+            raise InputError("--folds brings its own parts: leave TRAIN, TEST and --valid out")
+        numbers = fold_numbers(folds)
+        for number in numbers:
+            for part in PART_FILES:
+                find_part(Path(folds), number, part)
+        return ReadWhenNeeded(tuple(partial(read_fold, folds, n) for n in numbers)), Path(folds).resolve().name
+    if train is None or test is None:
+        raise InputError("compare needs TRAIN and TEST, or --folds DIR; see toprank compare --help")
+    for path in (train, test, valid):
+        if path not in (None, "-") and not Path(str(path)).exists():
+            raise InputError(f"{path}: No such file or directory")
+    return ReadWhenNeeded((partial(_parts, train, test, valid, read),)), Path(test).name
+
+
+def _read(path: str, label: str, qid: str, missing: Missing) -> QueryDataset:
+    from ..data.files import read
+
+    return read(path, label=label, qid=qid, missing=missing)
+
+
+def _parts(train: str, test: str, valid: str | None, read: Any) -> Parts:
+    from ..contests.parts import Parts
+
+    learned = read(train)
+    others = {path: _as_wide(read(path), path, learned, train) for path in (test, valid) if path is not None}
+    return Parts(learned, others[test], None if valid is None else others[valid])
+
+
+def _as_wide(data: QueryDataset, path: str, train: QueryDataset, train_path: str) -> QueryDataset:
+    """Return the data with as many features as the training part: what a text file does not mention is 0."""
+    from ..data.splits import widen
+
+    if data.n_features > train.n_features or (data.n_features < train.n_features and data.feature_names is not None):
+        raise InputError(
+            f"{path} has {data.n_features} features and {train_path} has {train.n_features}: do they belong together?"
+        )
+    if data.n_features < train.n_features:
+        told = f"{path} mentions {data.n_features} of {train.n_features} features; the others count as 0"
+        click.echo(f"toprank: note: {told}", err=True)
+    return widen(data, train.n_features)
+
+
+def _check_writable(path: str | None) -> None:
+    """Refuse a place that cannot be written to before the work is done, not after."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: name a file to write")
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}: no folder {target.parent} to write to")
+
+
+def _cache_of(*inputs: str | None) -> Path | None:
+    """Return where results on these files are kept until the run is done; None where there is no such place."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    names = "\n".join("" if name is None else str(Path(name).resolve()) for name in inputs)
+    folder = root / "toprank" / "compare" / hashlib.sha256(names.encode()).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _how_to_go_on(kept: Path | None) -> str:
+    if kept is None:
+        return "nothing could be kept: name a folder with --state to be able to go on next time"
+    done = len(list(kept.glob("[!.]*.json")))
+    if not done:
+        return "no setting was finished yet"
+    return f"{done} settings are finished and kept in {kept}: give the same command again to go on"
+
+
+def _save_models(result: Contest, folder: Path) -> list[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for entrant in result.entrants:
+        for number, ranker in enumerate(entrant.rankers, 1):
+            fold = f"-fold{number}" if len(entrant.rankers) > 1 else ""
+            target = folder / f"{entrant.name}{fold}.json"
+            try:
+                ranker.save(target)
+            except InputError as error:
+                click.echo(f"toprank: note: {entrant.name} was not saved: {error}", err=True)
+                break
+            written.append(str(target))
+    return written

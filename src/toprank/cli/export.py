@@ -1,0 +1,167 @@
+"""`toprank export` and `verify-export`: a model for a search engine, and proof that it ranks there as it does here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ..errors import InputError
+from ._common import busy, json_option, label_option, print_json, qid_option, read
+
+features_option = click.option(
+    "--features",
+    metavar="NAMES",
+    help="Names of the features in the engine: a,b,c or a file with one name a line (or a JSON list).",
+)
+
+
+@click.command("export")
+@click.argument("model")
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="TARGET",
+    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib or json.",
+)
+@click.option("-o", "--output", required=True, help="Where to write; - for standard output.")
+@features_option
+@click.option("--name", help="Name of the model.  [default: the ranker's]")
+@click.option("--version", help="Goes behind the name: engines do not overwrite models.  [default: a hash]")
+@click.option("--feature-set", "--store", "store", help="Feature set (Elasticsearch, OpenSearch) or store (Solr).")
+@click.option("--shift", type=float, help="Add this to every score (no ranking changes).")
+@click.option("--shift-from", metavar="DATA", help="Add what lifts every score on DATA above 0.")
+@click.option("--normalizers", is_flag=True, help="Write a pipeline's scalers as the engine's normalisers.")
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="NAME=EXPRESSION",
+    help="Vespa: the rank feature behind a name; repeatable.  [default: attribute(NAME)]",
+)
+@click.option("--phase", type=click.Choice(["first", "second"]), default="first", show_default=True, help="Vespa.")
+@label_option
+@qid_option
+@json_option
+def export(
+    model: str,
+    target: str,
+    output: str,
+    features: str | None,
+    name: str | None,
+    version: str | None,
+    store: str | None,
+    shift: float | None,
+    shift_from: str | None,
+    normalizers: bool,
+    mapping: tuple[str, ...],
+    phase: Literal["first", "second"],
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Write a saved linear model for a search engine.
+
+    MODEL is a model file, or a pipeline saved with toprank.export.fold(pipeline).save(FILE).
+
+    \b
+    Examples: toprank export model.json --to elasticsearch --feature-set movies -o es.json
+              toprank export model.json --to vespa --map 'title=bm25(title)' -o rank.profile
+    """
+    from .. import export as job
+    from ..export import writing
+    from ..export.targets import Settings
+
+    if shift is not None and shift_from is not None:
+        raise InputError("--shift and --shift-from say the same thing twice: give one of them")
+    names = None if features is None else _names(features)
+    scorer = job.fold(model, names)
+    if shift_from is not None:
+        shift = job.shift_for(scorer, read(shift_from, label, qid))
+    settings = Settings(name, version, store, shift or 0.0, normalizers, _expressions(mapping), phase)
+    done, artifact = writing.render(scorer, target, settings=settings)
+    if output == "-":
+        if as_json:
+            raise InputError("--json and -o - would mix on standard output: write the model to a file")
+        sys.stdout.buffer.write(artifact.content)
+        click.echo(str(done), err=True)
+        return
+    done = writing.save(done, artifact, output)
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        click.echo(str(done))
+
+
+@click.command("verify-export")
+@click.argument("model")
+@click.argument("file")
+@click.argument("data")
+@click.option("--to", "target", metavar="TARGET", help="What FILE was exported to.  [default: seen from FILE]")
+@click.option(
+    "--top", default=10, show_default=True, type=click.IntRange(1), help="How many first documents to compare."
+)
+@features_option
+@label_option
+@qid_option
+@json_option
+def verify_export(
+    model: str,
+    file: str,
+    data: str,
+    target: str | None,
+    top: int,
+    features: str | None,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> int:
+    """Check that an exported model ranks DATA as the saved model does.
+
+    FILE is read back and scored with the engine's own arithmetic and missing-value rule (ONNX: by onnxruntime). Exit
+    code 1 if the rankings differ by more than rounding explains.
+
+    Example: toprank verify-export model.json es.json test.txt
+    """
+    from .. import export as job
+
+    scorer = job.fold(model, None if features is None else _names(features))
+    counts_as_zero = scorer.fill is not None and not scorer.fill.any()
+    queries = read(data, label, qid, "zero" if counts_as_zero else "error")
+    with busy("scoring"):
+        result = job.verify(scorer, file, queries, to=target, top=top)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        click.echo(str(result))
+    return 0 if result.agrees else 1
+
+
+def _names(text: str) -> list[str]:
+    """Return names from a file, a JSON list in a file, or a,b,c."""
+    source = Path(text)
+    try:
+        is_file = source.is_file()
+    except OSError:  # a list of names too long for a path
+        is_file = False
+    if not is_file:
+        return [name.strip() for name in text.split(",")]
+    try:
+        content = source.read_text(encoding="utf-8")
+        if content.lstrip().startswith("["):
+            return [str(name) for name in json.loads(content)]
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{source}: not a list of names: {error}") from None
+    return [line.strip() for line in content.splitlines() if line.strip()]
+
+
+def _expressions(mapping: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in mapping]
+    for name, sign, expression in pairs:
+        if not (name and sign and expression):
+            raise InputError(f"--map {name}{sign}{expression}: write NAME=EXPRESSION")
+    return {name: expression for name, _, expression in pairs}

@@ -1,0 +1,65 @@
+"""What learning has to beat: the order as given, and the best single feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._typing import Floats
+from ..data.dataset import QueryDataset
+from ..measures.base import Measure
+from ..measures.base import measure as parse
+
+ORDER = "order as given"
+FEATURE = "best feature"
+MOST_FEATURES = 2_000
+"""Columns that `best_feature` looks at: of a wider X, those with the most values that are not 0."""
+
+
+def given_order(data: QueryDataset) -> Floats:
+    """Return scores that leave every list as it came.
+
+    >>> given_order(QueryDataset.from_arrays([[1.0], [5.0]], [0, 1])).tolist()
+    [-0.0, -1.0]
+    """
+    return -np.arange(data.n_docs, dtype=np.float64)
+
+
+def best_feature(data: QueryDataset, measure: str | Measure = "ndcg@10") -> tuple[int, int]:
+    """Return the column that ranks best by itself, and whether up (+1) or down (−1); the first of equals.
+
+    >>> best_feature(QueryDataset.from_arrays([[1.0, 9.0], [1.0, 2.0], [1.0, 5.0]], [0, 2, 1]))
+    (1, -1)
+    """
+    target = parse(measure)
+    tried = (
+        (target.mean(sign * column, data.y, data.ptr, data.query_weight, doc_ids=data.doc_ids), -index, sign)
+        for index, column in _columns(data)
+        for sign in (1, -1)
+    )
+    _, index, sign = max(tried, key=lambda one: (-np.inf if np.isnan(one[0]) else one[0], *one[1:]))
+    return -index, sign
+
+
+def feature_scores(data: QueryDataset, index: int, sign: int) -> Floats:
+    """Return one column as scores, turned round where `sign` is −1.
+
+    >>> feature_scores(QueryDataset.from_arrays([[1.0, 9.0], [3.0, 2.0]], [0, 1]), 1, -1).tolist()
+    [-9.0, -2.0]
+    """
+    column = data.X[:, [index]].toarray() if data.is_sparse else data.X[:, index]
+    return sign * np.asarray(column, dtype=np.float64).ravel()
+
+
+def _columns(data: QueryDataset) -> Iterator[tuple[int, Floats]]:
+    """Yield the columns one by one: a sparse X is never made dense as a whole."""
+    X = data.X
+    chosen = np.arange(data.n_features)
+    if data.n_features > MOST_FEATURES:
+        used = np.diff(X.tocsc().indptr) if data.is_sparse else np.count_nonzero(X, axis=0)
+        chosen = np.sort(np.argsort(-used, kind="stable")[:MOST_FEATURES])
+    by_column = X.tocsc() if data.is_sparse else X
+    for index in chosen.tolist():
+        column = by_column[:, [index]].toarray() if data.is_sparse else by_column[:, index]
+        yield index, np.asarray(column, dtype=np.float64).ravel()

@@ -1,0 +1,278 @@
+"""`toprank.contest`: hold a contest between rankers on judged queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from .._checkpoint import Checkpoint
+from .._progress import steps
+from .._typing import Floats
+from ..certificates.base import Certificate
+from ..comparison import Test, compare
+from ..data import validation
+from ..data.dataset import QueryDataset
+from ..data.splits import Fold
+from ..errors import InputError
+from ..evaluation import evaluate
+from ..measures.base import Measure
+from ..measures.base import measure as parse
+from ..rankers.base import Ranker
+from ..rankers.certifying import certify
+from .base import Contest, Entrant
+from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
+from .parts import Parts, checked, folds_of, pool
+from .search import Failure, Search, Winner, curves
+from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
+
+Rankers = Sequence[str | Ranker] | Mapping[str, str | Ranker]
+
+MOST_CERTIFIED = 20_000_000
+"""Values in X above which no certificates are computed: some theorems play all rounds again."""
+
+
+def contest(
+    train: QueryDataset | Iterable[Fold | Parts],
+    test: QueryDataset | None = None,
+    valid: QueryDataset | None = None,
+    rankers: Rankers = DEFAULT_RANKERS,
+    measure: str | Measure = "ndcg@10",
+    measures: Sequence[str | Measure] = ("ndcg@10", "map"),
+    *,
+    convention: str = "standard",
+    budget: float | None = None,
+    random_state: int = 0,
+    missing: validation.Missing = "error",
+    comparison: Test = "permutation",
+    baseline: str | None = None,
+    state: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    title: str = "Contest",
+) -> Contest:
+    """Fit rankers with settings chosen on validation queries, and compare them on test queries that no choice saw.
+
+    `train` is a data set with `test` beside it, or the folds of a collection (`read_folds`): the test queries of all
+    folds are then judged together. Without `valid`, a quarter of the training queries is held out. `rankers` are names
+    (`contests.spaces` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which are taken
+    as they are, and may have names of your own in a dictionary. The best single feature of the training part and the
+    order as given take part as baselines.
+
+    `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
+    further setting is started, but everybody's defaults are always tried. `baseline` names the one that the others are
+    compared with; None compares every pair. `state` is a folder that keeps finished settings, so that an interrupted
+    contest goes on where it was, with the same result. A ranker that cannot learn from the data is left out, and
+    `notes` say why.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
+    >>> result = tr.contest(data[:40], data[40:], rankers=["RankSVM", tr.ListNet(alpha=0.1)], budget=0)
+    >>> sorted(entrant.name for entrant in result.entrants)
+    ['ListNet', 'RankSVM', 'best feature', 'order as given']
+    >>> result.entrant("RankSVM").params, result.entrant("RankSVM").tried
+    (({'C': 1.0},), 1)
+    """
+    target = parse(measure, convention=convention)
+    wanted = _with_target(target, [parse(m, convention=convention) for m in measures])
+    entries = candidates(rankers, target, missing, random_state)
+    validation.check_choice(get_args(Test), test=comparison)
+    if budget is not None:
+        validation.check_not_negative(budget=budget)
+    if baseline is not None:
+        validation.check_choice((*(c.name for c in entries), FEATURE, ORDER), baseline=baseline)
+    folds = folds_of(train, test, valid)
+    held = _hold(folds, entries, target, inf if budget is None else float(budget), random_state, state, progress)
+    return _judge(held, entries, target, wanted, convention, budget, comparison, baseline, random_state, title)
+
+
+def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int) -> list[Candidate]:
+    """Return who takes part, under distinct names."""
+    named = list(rankers.items()) if isinstance(rankers, Mapping) else [(None, ranker) for ranker in rankers]
+    result: list[Candidate] = []
+    for name, ranker in named:
+        if isinstance(ranker, Ranker):
+            found = Candidate(type(ranker).__name__, (ranker,))
+        elif isinstance(ranker, str):
+            found = candidate(ranker, measure, missing, random_state)
+        else:
+            raise InputError(f"rankers must be names or rankers of toprank, got {ranker!r}")
+        found = found if name is None else replace(found, name=str(name))
+        taken = {one.name for one in result}
+        if name is None and isinstance(ranker, Ranker):
+            again = (f"{found.name} {n}" if n > 1 else found.name for n in range(1, len(named) + 1))
+            found = replace(found, name=next(one for one in again if one not in taken))
+        if found.name in taken or found.name in (FEATURE, ORDER):
+            raise InputError(f"two contestants are called {found.name!r}: names must differ")
+        result.append(found)
+    if not result:
+        raise InputError("rankers is empty: name at least one, e.g. 'ListNet'")
+    return result
+
+
+def _with_target(target: Measure, measures: list[Measure]) -> list[Measure]:
+    """Put the measure of the choice first, whether or not it was named again."""
+    return [target, *(m for m in dict.fromkeys(measures) if str(m) != str(target))]
+
+
+@dataclass
+class _Held:
+    """What comes of the folds, one after the other."""
+
+    tests: list[QueryDataset] = field(default_factory=list)
+    scores: dict[str, list[Floats]] = field(default_factory=dict)
+    winners: dict[str, list[Winner]] = field(default_factory=dict)
+    features: list[dict[str, Any]] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    certificates: dict[str, tuple[Certificate, ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    silent: int = 0
+    """Training queries with one grade only, in the fold with the most of them."""
+
+
+def _hold(
+    folds: Sequence[Fold | Parts],
+    entries: list[Candidate],
+    target: Measure,
+    budget: float,
+    random_state: int,
+    state: str | os.PathLike[str] | None,
+    progress: bool | None,
+) -> _Held:
+    if len(folds) == 0:
+        raise InputError("there are no folds")
+    held, spent = _Held(), 0.0
+    total = len(folds) * sum(len(c.rankers) for c in entries)
+    with steps(total, most=None if budget == inf else budget, show=progress) as tell:
+        search = Search(target, entries, Checkpoint(None if state is None else Path(state)), tell)
+        for number in range(len(folds)):
+            where = f"fold {number + 1}/{len(folds)}, " if len(folds) > 1 else ""
+            tell(f"{where}reading", 0)
+            train, valid, test = checked(folds[number], random_state, held.notes)
+            share = max(budget - spent, 0.0) / (len(folds) - number)
+            found = search.run(train, valid, share, where)
+            spent += _add(held, found, train, test, target)
+    return held
+
+
+def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset, target: Measure) -> float:
+    """Note the outcome of a fold and return the seconds it took."""
+    first, spent = not held.tests, 0.0
+    held.tests.append(test)
+    held.silent = max(held.silent, int((~train.informative).sum()))
+    index, sign = best_feature(train, target)
+    name = str(index + 1) if train.feature_names is None else train.feature_names[index]
+    held.features.append({"feature": name, "order": "descending" if sign > 0 else "ascending"})
+    scores = {ORDER: given_order(test), FEATURE: feature_scores(test, index, sign)}
+    for who, outcome in found.items():
+        if isinstance(outcome, Failure):
+            held.left_out.setdefault(who, outcome.reason)
+            continue
+        spent += outcome.searched
+        scores[who] = outcome.ranker.predict_queries(test)
+        held.winners.setdefault(who, []).append(outcome)
+        if first:
+            held.curves[who] = curves(outcome.ranker)
+            held.certificates[who] = _certificates(outcome.ranker, train)
+    for who, values in scores.items():
+        held.scores.setdefault(who, []).append(values)
+    return spent
+
+
+def _certificates(ranker: Ranker, train: QueryDataset) -> tuple[Certificate, ...]:
+    size = train.X.nnz if train.is_sparse else train.X.size
+    if size > MOST_CERTIFIED:
+        return ()
+    try:
+        return tuple(certify(ranker, train))
+    except InputError:  # no theorem about this measure or this way of scaling
+        return ()
+
+
+def _judge(
+    held: _Held,
+    entries: list[Candidate],
+    target: Measure,
+    measures: list[Measure],
+    convention: str,
+    budget: float | None,
+    test: Test,
+    baseline: str | None,
+    random_state: int,
+    title: str,
+) -> Contest:
+    kept = [c for c in entries if c.name not in held.left_out]
+    if not kept:
+        name, reason = next(iter(held.left_out.items()))
+        raise InputError(f"nobody could learn from these data: {name}: {reason}")
+    if baseline in held.left_out:
+        raise InputError(f"the baseline {baseline} was left out: {held.left_out[baseline]}")
+    data, fold = pool(held.tests)
+    entrants = [_entrant(held, name, data, measures, convention) for name in (*(c.name for c in kept), FEATURE, ORDER)]
+    main = next(iter(entrants[0].report.per_query))
+    entrants.sort(key=lambda entrant: -np.nan_to_num(entrant.report.mean[main], nan=-inf))
+    return Contest(
+        title=title,
+        data=data,
+        entrants=tuple(entrants),
+        comparison=compare(
+            {entrant.name: entrant.report for entrant in entrants},
+            test,
+            baseline=baseline,
+            random_state=random_state,
+        ),
+        fold=fold,
+        notes=tuple(_notes(held, kept, target, entrants, budget)),
+        measure=main,
+    )
+
+
+def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure], convention: str) -> Entrant:
+    scores = np.concatenate(held.scores[name])
+    report = evaluate(scores, data, measures, convention=convention)
+    winners = held.winners.get(name, [])
+    params = tuple(told(winner.ranker) for winner in winners)
+    return Entrant(
+        name=name,
+        scores=scores,
+        report=report,
+        rankers=tuple(winner.ranker for winner in winners),
+        params=tuple(held.features) if name == FEATURE else params,
+        curves=held.curves.get(name, {}),
+        certificates=held.certificates.get(name, ()),
+        seconds=sum(winner.seconds for winner in winners),
+        valid=tuple(winner.valid for winner in winners),
+        tried=sum(winner.tried for winner in winners),
+        planned=sum(winner.planned for winner in winners),
+        searched=sum(winner.searched for winner in winners),
+    )
+
+
+def _notes(
+    held: _Held, kept: list[Candidate], target: Measure, entrants: list[Entrant], budget: float | None
+) -> list[str]:
+    each = " of each fold" if len(held.tests) > 1 else ""
+    notes = [
+        f"Settings were chosen by {target.name} on the validation queries{each}, the best feature on the training "
+        "queries; the test queries took no part in any choice."
+    ]
+    notes += list(dict.fromkeys(held.notes))
+    cut = [f"{e.name} {e.tried} of {e.planned}" for e in entrants if e.tried < e.planned]
+    if cut and budget is not None:
+        notes.append(f"The budget of {budget:g} s of learning ended the search early: {', '.join(cut)} settings.")
+    notes += [note for c in kept for note in c.notes]
+    notes += [f"{name} was left out: {reason}." for name, reason in held.left_out.items()]
+    notes += [
+        f"{name} does not repeat bit by bit: done again for this resumed run, it reached another validation value."
+        for name, winners in held.winners.items()
+        if not all(winner.repeats for winner in winners)
+    ]
+    if held.silent:
+        where = "Up to " if len(held.tests) > 1 else ""
+        notes.append(f"{where}{held.silent} training queries{each} have one grade only and teach nothing.")
+    return notes

@@ -1,0 +1,166 @@
+"""What is tried for each ranker: one fixed list of settings per name, the defaults first.
+
+The lists are short and the same for everybody, so a contest says how many of how many it tried. Later settings matter
+less than earlier ones: a budget cuts a list off at its end. A list of C is one setting: its path is solved with warm
+starts, and the validation queries choose along it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from .. import rankers as package
+from .._suggest import did_you_mean
+from ..data.validation import Missing
+from ..errors import InputError
+from ..measures.base import Measure
+from ..measures.base import measure as parse
+from ..rankers.base import Ranker
+from ..surrogates.direct import bounded, structural
+from ..surrogates.slam import slam_measure
+from .peers import LightGBM, XGBoost
+
+Params = Mapping[str, Any]
+
+DEFAULT_RANKERS = ("ListNet", "RankSVM", "AdaRank", "RankBoost", "SlamPerceptron", "OnlineListNet")
+"""Who takes part where nobody is named: listwise, pairwise, boosted and online learners that need no extra."""
+
+PEERS: dict[str, type[Ranker]] = {"LightGBM": LightGBM, "XGBoost": XGBoost}
+"""Other people's learners, for the question whether ours is any better."""
+
+
+def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
+    return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+
+
+_ALPHAS = _grid(alpha=(1e-2, 1e-4, 1e-1))
+_ONLINE: list[dict[str, Any]] = [
+    {"average": False},
+    *_grid(scale=("query",), average=(True, False)),
+    *_grid(eta=(1e-2, 1.0, 1e-3, 10.0), average=(True, False)),
+]
+_TREES = _grid(leaves=(7, 63), eta=(0.1,)) + _grid(leaves=(31, 7, 63), eta=(0.03,))
+_AT_K: list[dict[str, Any]] = [{"k": 10}, {"k": 5}, {"kappa": 1.0}]
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "AdaRank": [{"both_directions": False}, {"rule": "paper"}],
+    "KernelSlamPerceptron": _grid(gamma=(None, 0.1, 1.0), eta=(0.01, 1.0)),
+    "LightGBM": _TREES,
+    "ListMLE": _ALPHAS,
+    "ListNet": [*_ALPHAS, *_grid(truth=("gains",), alpha=(1e-3, 1e-2))],
+    "MinimaxPerceptron": _ONLINE[:3],  # its rankings do not depend on eta
+    "OnePassMiniBatch": [*_AT_K, *_grid(k=(10,), eta=(0.1, 10.0))],
+    "OnlineListNet": _ONLINE,
+    "PerceptronAtK": [*_AT_K, {"average": False}, {"variant": "max"}, {"variant": "max", "k": 10}],
+    "PermuRank": _grid(C=((0.1, 1.0, 10.0, 100.0, 1000.0),), measure=(None, "map")),
+    "RankBoost": [{"thresholds": 100}, {"thresholds": 30}, {"normalize": False}, {"both_directions": False}],
+    "RankCosine": _ALPHAS,
+    "RankSVM": [{"C": tuple(10.0**power for power in range(-4, 3))}],
+    "SGDAtK": [*_AT_K, *_grid(eta=(0.1, 10.0)), {"variant": "max"}],
+    "SVMMap": _grid(C=(tuple(10.0**power for power in range(-2, 5)),), measure=(None, "map")),
+    "SVMPerf": [*_AT_K, *_grid(C=(0.1, 10.0, 100.0))],
+    "SlamPerceptron": _ONLINE,
+    "XGBoost": [{"depth": 3}, {"depth": 8}, *_grid(depth=(6, 3), eta=(0.03,))],
+}
+"""What differs from the defaults (and from `_ALWAYS`), in the order in which it is tried after them.
+
+A `measure` in a setting is what the ranker is trained for, None the measure of the contest.
+"""
+
+_ALWAYS: dict[str, dict[str, Any]] = {
+    # The validation queries choose the epoch or the tree, so more of them than by default do no harm.
+    **{name: {"epochs": 30} for name in ("SlamPerceptron", "MinimaxPerceptron", "OnlineListNet")},
+    "KernelSlamPerceptron": {"budget": 500},
+    "ListMLE": {"epochs": 5},
+}
+
+_OPTIMISES: dict[str, Callable[[Measure], object]] = {
+    "AdaRank": bounded,
+    "KernelSlamPerceptron": slam_measure,
+    "PermuRank": structural,
+    "SVMMap": structural,
+    "SlamPerceptron": slam_measure,
+}
+"""Who is built on one measure: the function refuses those it cannot be built on."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A contestant before the contest: its name, its rankers in the order they are tried, and what is to be told."""
+
+    name: str
+    rankers: tuple[Ranker, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many settings each of the rankers stands for: a path of C counts every C."""
+        return tuple(len(c) if isinstance(c := r.get_params(deep=False).get("C"), tuple) else 1 for r in self.rankers)
+
+
+def known() -> tuple[str, ...]:
+    """Return the names that can take part.
+
+    >>> "ListNet" in known(), "LightGBM" in known()
+    (True, True)
+    """
+    return (*package.__all__, *PEERS)
+
+
+def candidate(name: str, measure: Measure, missing: Missing = "error", random_state: int = 0) -> Candidate:
+    """Return the settings of a ranker, made for a measure.
+
+    >>> from toprank.measures import measure
+    >>> [r.C for r in candidate("RankSVM", measure("map")).rankers]
+    [1.0, (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0)]
+    """
+    if name not in known():
+        raise InputError(f"unknown ranker {name!r}{did_you_mean(name, known())}: there are {', '.join(known())}")
+    kind = PEERS[name] if name in PEERS else getattr(package, name)
+    taken = inspect.signature(kind).parameters
+    notes: tuple[str, ...] = ()
+    given: dict[str, Any] = {"measure": measure, "missing": missing, **_ALWAYS.get(name, {})}
+    if "random_state" in taken:
+        given["random_state"] = random_state
+    try:
+        _OPTIMISES.get(name, str)(measure)
+    except InputError as error:
+        given["measure"] = taken["measure"].default
+        notes = (f"{name} was trained for {given['measure']} ({error}); its settings were chosen by {measure.name}.",)
+    settings = [{**given, **_filled(chosen, given["measure"], measure)} for chosen in ({}, *SETTINGS.get(name, []))]
+    distinct = [setting for place, setting in enumerate(settings) if setting not in settings[:place]]
+    return Candidate(name, tuple(kind(**setting) for setting in distinct), notes)
+
+
+def _filled(setting: Params, own: Any, measure: Measure) -> dict[str, Any]:
+    """Return a setting with the measure it means, under the convention of the contest."""
+    if "measure" not in setting:
+        return dict(setting)
+    named = setting["measure"]
+    return {**setting, "measure": own if named is None else parse(named, convention=measure.convention)}
+
+
+def told(ranker: Ranker) -> dict[str, Any]:
+    """Return the parameters of a fitted ranker that a space varies, or that differ from the defaults.
+
+    >>> import toprank as tr
+    >>> told(tr.ListNet(alpha=0.1, patience=5).fit([[1.0], [0.0]], [1, 0]))
+    {'alpha': 0.1, 'patience': 5, 'truth': 'grades'}
+    """
+    settings = SETTINGS.get(type(ranker).__name__, [])
+    defaults = {p.name: p.default for p in inspect.signature(type(ranker)).parameters.values()}
+    varied = {key for setting in settings for key in setting}
+    params = ranker.get_params(deep=False)
+    unsaid = {"missing", "random_state", "verbose"} | ({"measure"} - varied)
+    shown = {
+        key: params[key]
+        for key in sorted(params.keys() - unsaid)
+        if params[key] is not None and (key in varied or params[key] != defaults.get(key))
+    }
+    if "C_" in vars(ranker):
+        shown["C"] = vars(ranker)["C_"]
+    return {key: str(value) if isinstance(value, Measure) else value for key, value in shown.items()}

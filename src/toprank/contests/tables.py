@@ -1,0 +1,166 @@
+"""A contest to read: tables for people, plain values for machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._checkpoint import plain
+from .._tables import Cell, Table
+from ..comparison import Comparison, Difference
+from ..measures.base import mean_value
+from .base import Contest, Entrant
+
+
+def means(contest: Contest) -> Table:
+    """Return the means, best first, each with its difference to the baseline (or else to the best)."""
+    comparison, main = contest.comparison, contest.main
+    others = [m for m in comparison.measures if m != main]
+    rival = comparison.baseline or contest.best.name
+    level = f"{1 - comparison.alpha:.0%}"
+    ranking = sorted(contest.entrants, key=lambda entrant: -comparison.means[main][entrant.name])
+    rows: list[list[Cell]] = []
+    bold = set()
+    for r, entrant in enumerate(ranking):
+        low, high = comparison.interval(entrant.name, main)
+        rows.append([entrant.name, comparison.means[main][entrant.name], f"[{low:.4f}, {high:.4f}]"])
+        rows[-1] += ["", ""] if entrant.name == rival else _against(comparison, main, entrant.name, rival)
+        for c, measure in enumerate(others):
+            mark = "" if entrant.name == rival else _mark(comparison, measure, entrant.name, rival)
+            rows[-1].append(f"{comparison.means[measure][entrant.name]:.4f}{mark}")
+            if comparison.means[measure][entrant.name] == max(comparison.means[measure].values()):
+                bold.add((r, 5 + c))
+    pairs = len(comparison.differences) // len(comparison.measures)
+    family = f"{pairs} pairs × {len(comparison.measures)} measure{'s' if len(comparison.measures) > 1 else ''}"
+    counts = contest.best.report.counts
+    folds = f" of {contest.n_folds} folds" if contest.n_folds > 1 else ""
+    notes = [
+        f"p: {_TESTS[comparison.test]}, Holm's correction over {family}; "
+        f"* where p ≤ {comparison.alpha:g}: the difference to {rival} is real.",
+        f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples. Queries without relevant documents: "
+        f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
+    ]
+    return Table(
+        ["", main, f"{level} interval", f"− {rival}", "p (Holm)", *others],
+        rows,
+        title=f"{contest.title}: means over {contest.data.n_queries} test queries{folds}, "
+        f"convention {comparison.convention}",
+        notes=notes,
+        bold=bold | {(0, 0), (0, 1)},
+    )
+
+
+_TESTS = {"permutation": "paired permutation test", "t": "paired t test", "wilcoxon": "Wilcoxon signed-rank test"}
+
+
+def _pair(comparison: Comparison, measure: str, a: str, b: str) -> tuple[float, Difference] | None:
+    """Return the difference a − b however it was made; None for a pair that was not compared."""
+    for found in comparison.differences:
+        if found.measure == measure and {found.a, found.b} == {a, b}:
+            return (found.difference if found.a == a else -found.difference), found
+    return None
+
+
+def _against(comparison: Comparison, measure: str, name: str, rival: str) -> list[Cell]:
+    pair = _pair(comparison, measure, name, rival)
+    if pair is None:
+        return ["", ""]
+    difference, found = pair
+    p = "<0.0001" if found.p_holm < 5e-5 else f"{found.p_holm:.4f}"
+    return [f"{difference:+.4f}", f"{p}{'*' if found.real else ''}"]
+
+
+def _mark(comparison: Comparison, measure: str, name: str, rival: str) -> str:
+    pair = _pair(comparison, measure, name, rival)
+    return "*" if pair is not None and pair[1].real else ""
+
+
+def settings(contest: Contest) -> Table:
+    """Return what was chosen, by how much searching."""
+    ranking = sorted(contest.entrants, key=lambda entrant: -entrant.report.mean[contest.main])
+    rows: list[list[Cell]] = [
+        [
+            entrant.name,
+            f"{np.mean(entrant.valid):.4f}" if entrant.valid else "",
+            f"{entrant.tried} of {entrant.planned}" if entrant.planned else "",
+            f"{entrant.searched:.1f}" if entrant.planned else "",
+            f"{entrant.seconds:.2f}" if entrant.planned else "",
+            chosen(entrant.params),
+        ]
+        for entrant in ranking
+        if entrant.params
+    ]
+    each = ", all folds together" if contest.n_folds > 1 else ""
+    return Table(
+        ["", f"valid {contest.main}", "settings tried", "search, s", "fit, s", "chosen"],
+        rows,
+        title="What was chosen",
+        notes=[f"Seconds of learning{each}: of everything that was tried, and of the chosen settings alone."],
+    )
+
+
+def chosen(params: Sequence[Mapping[str, Any]]) -> str:
+    """Return the chosen settings in words: once where all folds agree, else each value with its number of folds.
+
+    >>> chosen([{"alpha": 0.1}, {"alpha": 0.1}]), chosen([{"alpha": 0.1}, {"alpha": 0.01}, {"alpha": 0.1}])
+    ('alpha=0.1', 'alpha=0.1 (2 folds), 0.01 (1)')
+    """
+    names = list(dict.fromkeys(name for fold in params for name in fold))
+    parts = []
+    for name in names:
+        values = Counter(_short(fold[name]) if name in fold else "–" for fold in params)
+        (first, times), *rest = values.most_common()
+        text = first if not rest else f"{first} ({times} fold{'s' if times > 1 else ''})"
+        parts.append(f"{name}={', '.join([text, *(f'{value} ({n})' for value, n in rest)])}")
+    return "; ".join(parts) or "defaults"
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
+    """Return a contest as plain values."""
+    result = {
+        "title": contest.title,
+        "measure": contest.main,
+        "best": contest.best.name,
+        "queries": contest.data.n_queries,
+        "documents": contest.data.n_docs,
+        "folds": contest.n_folds,
+        "notes": list(contest.notes),
+        "entrants": [_entrant(contest, entrant, per_query) for entrant in contest.entrants],
+        "comparison": contest.comparison.to_dict(),
+    }
+    if per_query:
+        result["fold_of_query"] = contest.fold
+    found: dict[str, Any] = plain(result)
+    return found
+
+
+def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, Any]:
+    report, weight = entrant.report, entrant.report.query_weight
+    parts = [contest.fold == f for f in range(contest.n_folds)]
+    return {
+        "name": entrant.name,
+        **report.to_dict(per_query=per_query),
+        "fold_means": {
+            name: [mean_value(values[part], None if weight is None else weight[part]) for part in parts]
+            for name, values in report.per_query.items()
+        },
+        "params": [{k: v if _is_plain(v) else str(v) for k, v in fold.items()} for fold in entrant.params],
+        "valid": list(entrant.valid),
+        "tried": entrant.tried,
+        "planned": entrant.planned,
+        "seconds": entrant.seconds,
+        "seconds_searched": entrant.searched,
+        "curves": dict(entrant.curves),
+        "certificates": [certificate.to_dict() for certificate in entrant.certificates],
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))

@@ -1,0 +1,144 @@
+"""One question, two rankings: BM25 alone, and what the best learned ranker makes of the same candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .._tables import Cell, Table
+from .._typing import Floats
+from ..errors import InputError
+from ..rankers.base import Ranker
+from ..report.additive import contributions
+from .features import FEATURES, Candidates, Extractor
+from .job import Library, best_of, learn
+from .judged import CANDIDATES, judge
+from .words import words
+
+TOP = 10
+"""Documents shown of each ranking."""
+REASONS = 2
+"""Features named per document in the terminal."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document in the learned ranking."""
+
+    document: str
+    summary: str
+    """The first sentence of its docstring, which no ranking has seen."""
+    score: float
+    bm25_place: int
+    reasons: dict[str, float]
+    """By feature, what it adds to the score beyond the mean over the candidates; the strongest first."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Both rankings of the same candidates, best first."""
+
+    query: str
+    unknown: tuple[str, ...]
+    """Words of the query that no document has."""
+    ranker: str
+    n_candidates: int
+    bm25: tuple[str, ...]
+    learned: tuple[Hit, ...]
+
+    def table(self) -> Table:
+        """Return the rankings side by side, with what moved each document of the learned one."""
+        rows: list[list[Cell]] = [
+            [place, left, hit.document, _move(hit.bm25_place - place), _reasons(hit.reasons)]
+            for place, (left, hit) in enumerate(zip(self.bm25, self.learned, strict=True), start=1)
+        ]
+        notes = [
+            f"{self.n_candidates} candidates; ↑ and ↓ count places against BM25. "
+            "The first sentence of every docstring is hidden from both."
+        ]
+        if self.unknown:
+            notes.append(f"No document has: {', '.join(self.unknown)}.")
+        return Table(
+            ["", "BM25 alone", self.ranker, "moved", "by (against the mean candidate)"], rows, self.query, notes
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """A library with a ranker that has learned to search it."""
+
+    library: Library
+    ranker: Ranker
+    name: str
+
+    @classmethod
+    def learn(cls, library: Library) -> Oracle:
+        """Learn as the demo does and keep whoever ranks the validation queries best."""
+        winners = learn(judge(library.index))
+        best = best_of(winners)
+        return cls(library, winners[best].ranker, best)
+
+    def ask(self, query: str, top: int = TOP) -> Answer:
+        """Rank the documents for a query by BM25 and by the ranker."""
+        index = self.library.index
+        asked = index.queries([query])
+        pairs = Candidates.of(index, asked, CANDIDATES)
+        X = Extractor(index).features([query], asked, pairs)
+        scores = self.ranker.model_.scores(X)
+        parts = contributions(self.ranker.model_, X)
+        order = np.argsort(-scores, kind="stable")[:top]
+        documents = [index.documents[number] for number in pairs.document]
+        return Answer(
+            query=query,
+            unknown=tuple(dict.fromkeys(word for word in words(query) if word not in index.vocabulary)),
+            ranker=self.name,
+            n_candidates=len(documents),
+            bm25=tuple(document.id for document in documents[:top]),
+            learned=tuple(
+                Hit(
+                    document=documents[row].id,
+                    summary=documents[row].summary,
+                    score=float(scores[row]),
+                    bm25_place=int(row) + 1,
+                    reasons={} if parts is None else _strongest(parts[row] - parts.mean(axis=0)),
+                )
+                for row in order
+            ),
+        )
+
+
+def check(query: str, library: Library) -> None:
+    """Refuse a query that finds nothing, before anything is learned."""
+    if not words(query):
+        raise InputError('there is nothing to search for: ask in words, e.g. --ask "read a csv file with a header"')
+    if library.index.queries([query]).nnz == 0:
+        raise InputError(f"none of these words is in the documentation: {query!r}; ask in other words")
+
+
+def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list[Answer]:
+    """Learn to search the standard library (or some packages of it), then answer."""
+    library = Library.open(packages)
+    for query in queries:
+        check(query, library)
+    oracle = Oracle.learn(library)
+    return [oracle.ask(query) for query in queries]
+
+
+def _strongest(parts: Floats) -> dict[str, float]:
+    order = np.argsort(-np.abs(parts), kind="stable")
+    return {FEATURES[feature]: float(parts[feature]) for feature in order if parts[feature] != 0}
+
+
+def _move(places: int) -> str:
+    return f"↑ {places}" if places > 0 else f"↓ {-places}" if places < 0 else ""
+
+
+def _reasons(reasons: dict[str, float]) -> str:
+    return ", ".join(f"{'+' if value > 0 else '−'} {name}" for name, value in list(reasons.items())[:REASONS])

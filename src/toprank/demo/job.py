@@ -1,0 +1,182 @@
+"""The demo: learn to search the documentation of the standard library, and be judged against BM25."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .._checkpoint import Checkpoint
+from .._progress import steps
+from .._suggest import did_you_mean
+from ..comparison import compare
+from ..contests.base import Contest, Entrant
+from ..contests.search import Failure, Search, Winner, curves
+from ..contests.spaces import Candidate, told
+from ..errors import InputError
+from ..evaluation import evaluate
+from ..measures import measure as parse
+from ..rankers.base import Ranker
+from ..rankers.boosting import AdaRank, RankBoost
+from ..rankers.certifying import certify
+from ..rankers.listwise import ListNet
+from ..rankers.pairwise import RankSVM
+from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
+from .collect import Collection as Documents
+from .collect import collect
+from .index import Index
+from .judged import CANDIDATES, Judged, judge
+
+MEASURE = "ndcg@10"
+MEASURES = (MEASURE, "map", "mrr")
+BM25 = "BM25"
+CHOICE = (
+    f"Settings were chosen by {MEASURE} on the queries to choose on; the judged queries took no part in any choice. "
+    "BM25 runs with k1 = 1.2 and b = 0.75 over all fields together."
+)
+
+
+def field() -> list[Candidate]:
+    """Return who takes part, each with the few settings that the validation queries choose among."""
+    settings: dict[str, list[Ranker]] = {
+        "ListNet": [ListNet(MEASURE, alpha=alpha) for alpha in (1e-3, 1e-4)],
+        "RankSVM": [RankSVM(MEASURE, C=(0.01, 0.1, 1.0, 10.0))],
+        "RankBoost": [RankBoost(MEASURE)],
+        "AdaRank": [AdaRank(MEASURE), AdaRank(MEASURE, both_directions=True)],
+        "SlamPerceptron": [SlamPerceptron(MEASURE, average=average) for average in (True, False)],
+        "OnlineListNet": [OnlineListNet(MEASURE, eta=eta) for eta in (0.1, 1.0)],
+    }
+    return [Candidate(name, tuple(rankers)) for name, rankers in settings.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """The documents that are searched."""
+
+    collection: Documents
+    index: Index
+
+    @classmethod
+    def open(cls, packages: Collection[str] | None = None) -> Library:
+        """Read the running Python's library, or only some of its packages."""
+        found = collect(packages=packages)
+        known = {document.package for document in found.documents}
+        for package in packages or ():
+            if package not in known:
+                hint = did_you_mean(package, sorted(sys.stdlib_module_names))
+                raise InputError(f"the standard library documents no package {package!r}{hint}")
+        return cls(found, Index.of(found.documents))
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """The contest that was held, and the numbers a reader wants first."""
+
+    contest: Contest
+    facts: dict[str, Any]
+    best: str
+    """Who learned to rank the validation queries best: chosen before anything was judged."""
+
+
+def learn(judged: Judged) -> dict[str, Winner]:
+    """Fit every ranker on the train part and choose its settings on the validation part."""
+    candidates = field()
+    with steps(sum(len(candidate.rankers) for candidate in candidates)) as tell:
+        found = Search(parse(MEASURE), candidates, Checkpoint(None), tell).run(judged.train, judged.valid, inf)
+    for name, outcome in found.items():
+        if isinstance(outcome, Failure):
+            raise InputError(f"{name} could not learn from these queries: {outcome.reason}")
+    return found
+
+
+def best_of(winners: dict[str, Winner]) -> str:
+    """Return who does best on the validation queries; the first of equals."""
+    return max(winners, key=lambda name: winners[name].valid)
+
+
+def run(packages: Collection[str] | None = None) -> Demo:
+    """Collect, index, make judged queries, learn, and judge everybody on packages that nobody has seen."""
+    library = Library.open(packages)
+    judged = judge(library.index)
+    winners = learn(judged)
+    test = judged.test
+    bm25 = np.asarray(test.X[:, 0], dtype=np.float64)  # divided by what the query could bring: the same order
+    entrants = [Entrant(BM25, bm25, evaluate(bm25, test, MEASURES))]
+    entrants += [_entrant(name, winner, judged) for name, winner in winners.items()]
+    facts = facts_of(library, judged)
+    contest = Contest(
+        title=f"Searching the standard library of Python {platform.python_version()}",
+        data=test,
+        entrants=tuple(entrants),
+        # Every pair is tested, and the table that leads holds everybody against BM25.
+        comparison=replace(compare({entrant.name: entrant.report for entrant in entrants}), baseline=BM25),
+        fold=np.zeros(test.n_queries, dtype=np.int64),
+        notes=(*sentences(facts), CHOICE),
+        measure=MEASURE,
+    )
+    return Demo(contest, facts, best_of(winners))
+
+
+def _entrant(name: str, winner: Winner, judged: Judged) -> Entrant:
+    scores = winner.ranker.predict_queries(judged.test)
+    return Entrant(
+        name=name,
+        scores=scores,
+        report=evaluate(scores, judged.test, MEASURES),
+        rankers=(winner.ranker,),
+        params=(told(winner.ranker),),
+        curves=curves(winner.ranker),
+        certificates=tuple(certify(winner.ranker, judged.train)),
+        seconds=winner.seconds,
+        valid=(winner.valid,),
+        tried=winner.tried,
+        planned=winner.planned,
+        searched=winner.searched,
+    )
+
+
+def facts_of(library: Library, judged: Judged) -> dict[str, Any]:
+    """Return what was read and made of it, as plain numbers."""
+    kinds = Counter(document.kind for document in library.collection.documents)
+    parts = {"train": judged.train, "valid": judged.valid, "test": judged.test}
+    return {
+        "python": platform.python_version(),
+        "files": library.collection.n_files,
+        "skipped_files": list(library.collection.skipped),
+        "documents": len(library.collection.documents),
+        "functions": kinds["function"],
+        "classes": kinds["class"],
+        "methods": kinds["method"],
+        "packages": len(judged.packages),
+        "queries": {name: part.n_queries for name, part in parts.items()},
+        "ambiguous_sentences": judged.ambiguous,
+        "hopeless_sentences": judged.hopeless,
+        "candidates": CANDIDATES,
+        "recall": judged.recall,
+        "blank_queries": int((judged.test.largest_grade == 0).sum()),
+    }
+
+
+def sentences(facts: dict[str, Any]) -> list[str]:
+    """Return the facts in words: what was searched, what was asked, what was judged."""
+    n = facts["queries"]
+    skipped = f" ({len(facts['skipped_files'])} more could not be parsed)" if facts["skipped_files"] else ""
+    return [
+        f"Python {facts['python']}: {facts['documents']:,} documents ({facts['functions']:,} functions, "
+        f"{facts['classes']:,} classes, {facts['methods']:,} methods) out of {facts['files']} files{skipped}.",
+        f"{sum(n.values()):,} queries, each the first sentence of a docstring, which is not indexed: {n['train']:,} to "
+        f"learn from, {n['valid']:,} to choose on, {n['test']:,} to be judged on. The {facts['packages']} packages are "
+        f"dealt to one of the three each. Left out: {facts['ambiguous_sentences']} sentences that several packages "
+        f"use, {facts['hopeless_sentences']} without a word that any document has.",
+        "Grade 2 for the object that the sentence describes, 1 for its kin (same class, or functions of the same "
+        "module), 0 for the rest.",
+        f"BM25 hands over {facts['candidates']} candidates per query, out of all packages, and nothing is added: the "
+        f"object itself is among them for {facts['recall']:.1%} of the judged queries, and {facts['blank_queries']} "
+        "queries have no relevant candidate at all and count 0 for everybody.",
+    ]

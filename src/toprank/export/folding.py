@@ -1,0 +1,225 @@
+"""From a ranker, a pipeline or a file to the one score that can be exported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from .._typing import Floats, Ints
+from ..errors import InputError
+from ..rankers.base import Ranker
+from ..rankers.models import KernelModel, LinearModel, StumpModel
+from ..rankers.persistence import load
+from .scorers import Linear, Scorer, Stumps
+
+_FOLDABLE = (
+    "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
+)
+
+
+def fold(model: Any, features: Sequence[str] | None = None) -> Scorer:
+    """Return the score of a model as a value that can be exported: w·x with the scalers in front folded into w.
+
+    `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, the path of a model file, or a scorer
+    already. With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
+    `offset`. An imputer becomes the missing-value policy. `features` gives the features other names; without any they
+    are f1, f2, …
+
+    >>> import toprank as tr
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> data = tr.datasets.make_graded(n_queries=20, random_state=0)
+    >>> pipe = make_pipeline(StandardScaler(), tr.ListNet()).fit(data.X, data.y, listnet__qid=data.qid)
+    >>> bool(np.allclose(tr.export.fold(pipe).predict(data.X), pipe.predict(data.X)))
+    True
+    """
+    scorer = _fold(model)
+    if features is None:
+        return scorer
+    if len(features) != len(scorer.names):
+        raise InputError(f"{len(features)} names are given for the {len(scorer.names)} features of the model")
+    twice = next((name for name in features if list(features).count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"the name {twice!r} is given twice: every feature needs one of its own")
+    return scorer.renamed(tuple(features))
+
+
+def _fold(model: Any) -> Scorer:
+    if isinstance(model, (str, os.PathLike)):
+        model = load_model(model)
+    if isinstance(model, Scorer):
+        return model
+    if isinstance(model, Ranker):
+        return _from_ranker(model)
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Pipeline):
+        return _from_pipeline(model)
+    raise InputError(
+        f"a {type(model).__name__} cannot be exported: give a fitted ranker, a pipeline that ends in one, or a file"
+    )
+
+
+def load_model(path: str | os.PathLike[str]) -> Ranker | Scorer:
+    """Return what a file holds: a saved ranker, or a pipeline that was folded and saved."""
+    from . import own_json
+
+    try:
+        content = Path(path).read_bytes()
+        folded = msgspec.json.decode(content, type=_Head).format == own_json.FORMAT
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        folded = False  # the message of `load` names what is wrong
+    return own_json.decode(content, os.fspath(path)) if folded else load(path)
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+
+
+def _from_ranker(ranker: Ranker) -> Scorer:
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(ranker, "model_")
+    kind, width = type(ranker).__name__, ranker.model_.n_features
+    known = getattr(ranker, "feature_names_in_", None)
+    names = tuple(f"f{j}" for j in range(1, width + 1)) if known is None else tuple(str(name) for name in known)
+    fill = np.zeros(width) if ranker.missing == "zero" else None
+    model = ranker.model_
+    if isinstance(model, LinearModel):
+        return Linear(names, model.coef.astype(np.float64), fill=fill, source=kind)
+    if isinstance(model, StumpModel):
+        return Stumps(names, model, fill, kind)
+    if isinstance(model, KernelModel):
+        if model.kernel == "linear":
+            return Linear(names, model.alpha @ model.stored, fill=fill, source=kind)
+        raise InputError(
+            f'{kind} with kernel="{model.kernel}" is not linear in the features and no engine can run it: export a '
+            'linear ranker (or kernel="linear")'
+        )
+    raise InputError(
+        f"{kind} is boosted trees: write them with their own library (ranker.booster_.save_model); linear rankers and "
+        "RankBoost are exported here"
+    )
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """x' = a x + b on the columns `kept` of the features; `fill` is for x, NaN where nothing fills yet."""
+
+    kept: Ints
+    a: Floats
+    b: Floats
+    fill: Floats
+
+    def then(self, factor: Floats, addend: Floats) -> _Affine:
+        return replace(self, a=self.a * factor, b=self.b * factor + addend)
+
+    def filled(self, values: Floats) -> _Affine:
+        """Fill x' with `values` where nothing fills yet, told in terms of x."""
+        return replace(self, fill=np.where(np.isnan(self.fill), (values - self.b) / self.a, self.fill))
+
+    def only(self, chosen: Ints) -> _Affine:
+        return _Affine(self.kept[chosen], self.a[chosen], self.b[chosen], self.fill[chosen])
+
+
+def _from_pipeline(pipeline: Any) -> Scorer:
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(pipeline)
+    steps = [step for _, step in pipeline.steps if step is not None and step != "passthrough"]
+    if not steps or not isinstance(steps[-1], Ranker):
+        raise InputError("the last step of the pipeline must be a ranker of toprank")
+    inner = _from_ranker(steps[-1])
+    if len(steps) == 1:
+        return inner
+    if not isinstance(inner, Linear):
+        raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: fit it without them")
+    width = int(pipeline.n_features_in_)
+    chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
+    chain = _through(steps[:-1], chain)
+    if inner.fill is not None:
+        chain = chain.filled(inner.fill)
+    known = getattr(pipeline, "feature_names_in_", None)
+    names = tuple(f"f{j}" for j in range(1, width + 1)) if known is None else tuple(str(name) for name in known)
+    weights, center, scale, fill = np.zeros(width), np.zeros(width), np.ones(width), np.zeros(width)
+    weights[chain.kept] = inner.weights * chain.a
+    center[chain.kept], scale[chain.kept] = -chain.b / chain.a, 1 / chain.a
+    fill[chain.kept] = chain.fill
+    if np.isnan(chain.fill).all():
+        policy = None
+    elif np.isnan(chain.fill).any():
+        column = int(chain.kept[np.flatnonzero(np.isnan(chain.fill))[0]])
+        raise InputError(f"the imputer has nothing to put in for feature {names[column]!r}: drop the feature")
+    else:
+        policy = fill
+    offset = inner.offset + float(inner.weights @ chain.b)
+    return Linear(names, weights, offset, policy, inner.source, center, scale)
+
+
+def _through(steps: list[Any], chain: _Affine) -> _Affine:
+    for step in steps:
+        chain = _step(step, chain)
+    return chain
+
+
+def _step(step: Any, chain: _Affine) -> _Affine:
+    from sklearn.feature_selection import SelectorMixin
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+    kind, one, none = type(step).__name__, np.ones(len(chain.kept)), np.zeros(len(chain.kept))
+    if isinstance(step, Pipeline):
+        return _through([inner for _, inner in step.steps if inner is not None and inner != "passthrough"], chain)
+    if isinstance(step, (MinMaxScaler, MaxAbsScaler)) and getattr(step, "clip", False):
+        raise InputError(f"{kind}(clip=True) is not linear and cannot be folded into weights: fit with clip=False")
+    if isinstance(step, StandardScaler):
+        spread = one if step.scale_ is None else step.scale_
+        middle = step.mean_ if step.with_mean and step.mean_ is not None else none
+        return chain.then(1 / spread, -middle / spread)
+    if isinstance(step, MinMaxScaler):
+        return chain.then(step.scale_, step.min_)
+    if isinstance(step, MaxAbsScaler):
+        return chain.then(1 / step.scale_, none)
+    if isinstance(step, RobustScaler):
+        spread = step.scale_ if step.with_scaling else one
+        middle = step.center_ if step.with_centering else none
+        return chain.then(1 / spread, -middle / spread)
+    if isinstance(step, SimpleImputer):
+        return _imputed(step, chain)
+    if isinstance(step, SelectorMixin):
+        return chain.only(step.get_support(indices=True))
+    raise InputError(f"{kind} cannot be folded into weights{_why(step)}: {_FOLDABLE}")
+
+
+def _imputed(step: Any, chain: _Affine) -> _Affine:
+    if step.add_indicator:
+        raise InputError("SimpleImputer(add_indicator=True) makes features that no engine has: fit without indicators")
+    if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
+        raise InputError(
+            f"SimpleImputer(missing_values={step.missing_values!r}) replaces a number, which is not linear: use NaN"
+        )
+    values = np.asarray(step.statistics_, dtype=np.float64)
+    if np.isnan(values).any():
+        column = int(np.flatnonzero(np.isnan(values))[0])
+        raise InputError(f"SimpleImputer found no value in column {column} and drops it: drop the feature before")
+    return chain.filled(values)
+
+
+def _why(step: Any) -> str:
+    from ..data.transforms import QueryNormalizer, SignedLog
+
+    if isinstance(step, QueryNormalizer):
+        return (
+            " (it needs all documents of a query at once, and an engine scores them one by one; normalise the features "
+            "over all queries instead)"
+        )
+    if isinstance(step, SignedLog):
+        return " (a logarithm is not linear; let the engine compute log(1 + x) as the feature and train on that)"
+    return ""

@@ -1,0 +1,137 @@
+"""The arithmetic of the engines, restated: same order of operations, same precision, same rule for missing values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from .._typing import Floats
+
+Precision: TypeAlias = type[np.float32] | type[np.float64]
+
+SLACK = 10
+"""Roundings of one term beside the additions: value, weight, centre, scale, difference, quotient, product; spare."""
+
+
+class Replica(ABC):
+    """An exported file as its engine runs it."""
+
+    names: tuple[str, ...] | None
+    """The features it asks for, in its order; None: by position."""
+    rule: str
+    """Precision and missing-value rule in words."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """How many features a row has."""
+
+    @abstractmethod
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the engine's score of each dense row; NaN is a missing value, and a possible result."""
+
+    @abstractmethod
+    def rounding(self, X: Floats) -> Floats:
+        """Return for each row how far rounding alone can move its score."""
+
+
+def unit(precision: Precision) -> float:
+    """Return the largest relative error of one rounding."""
+    return float(np.finfo(precision).eps) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class LinearReplica(Replica):
+    """s ← start; s ← s + w_j · (x_j − center_j)/scale_j for each j in order; s ← s + end. Each operation rounds.
+
+    `values` is the precision of features, centres and scales, `sums` that of weights and sums. A missing value becomes
+    `fill`, or stays NaN where that is None.
+
+    >>> engine = LinearReplica(("a", "b"), np.array([1.0, 1.0]), "float32", np.float32, np.float32, fill=np.zeros(2))
+    >>> engine.score_rows(np.array([[1e8, 1.0], [np.nan, 1.0]])).tolist()
+    [100000000.0, 1.0]
+    """
+
+    names: tuple[str, ...] | None
+    weights: Floats
+    rule: str
+    values: Precision
+    sums: Precision
+    fill: Floats | None = None
+    center: Floats | None = None
+    scale: Floats | None = None
+    start: float = 0.0
+    end: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return len(self.weights)
+
+    def _filled(self, X: Floats) -> Floats:
+        return X if self.fill is None else np.where(np.isnan(X), self.fill, X)
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the scores, each operation rounded as the engine rounds it."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x = self._filled(X).astype(self.values)
+            if self.center is not None and self.scale is not None:
+                moved = (self.center != 0) | (self.scale != 1)
+                center, scale = self.center.astype(self.values), self.scale.astype(self.values)
+                x[:, moved] = (x[:, moved] - center[moved]) / scale[moved]
+            weights = self.weights.astype(self.sums)
+            total = np.full(len(x), self.start, dtype=self.sums)
+            for j in range(self.n_features):
+                total += weights[j] * x[:, j].astype(self.sums)
+            if self.end is not None:
+                total += self.sums(self.end)
+        return total.astype(np.float64)
+
+    def rounding(self, X: Floats) -> Floats:
+        """Return n·unit · Σ_j |w_j| (|x_j| + |c_j|)/s_j, n the number of roundings on the way of a term."""
+        center = np.zeros(self.n_features) if self.center is None else np.abs(self.center)
+        scale = np.ones(self.n_features) if self.scale is None else self.scale
+        reach = (np.abs(np.nan_to_num(self._filled(X))) + center) / scale
+        constant = abs(self.start) + abs(self.end or 0.0)
+        size = reach @ np.abs(self.weights) + constant
+        relative = SLACK * unit(self.values) + (self.n_features + SLACK) * unit(self.sums)
+        smallest = float(np.finfo(self.sums).smallest_subnormal)
+        return np.asarray(relative * size + smallest * (reach.sum(axis=1) + self.n_features), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpReplica(Replica):
+    """s ← s + weight_t · [x > threshold_t] for each t in order, x in float32 and the rest in float64."""
+
+    thresholds: Sequence[tuple[int, float, float]]
+    width: int
+    rule: str
+    names: tuple[str, ...] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return self.width
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the sums of steps; a missing value is 0."""
+        x = np.nan_to_num(X, nan=0.0).astype(np.float32).astype(np.float64)
+        total = np.zeros(len(x))
+        for feature, threshold, weight in self.thresholds:
+            total += np.where(x[:, feature] > threshold, weight, 0.0)
+        return total
+
+    def rounding(self, X: Floats) -> Floats:
+        """Return the weights of the thresholds that a value passes only by being rounded to float32."""
+        exact = np.nan_to_num(X, nan=0.0)
+        x = exact.astype(np.float32).astype(np.float64)
+        moved = np.zeros(len(x))
+        total = 0.0
+        for feature, threshold, weight in self.thresholds:
+            moved += abs(weight) * ((x[:, feature] > threshold) != (exact[:, feature] > threshold))
+            total += abs(weight)
+        return np.asarray(moved + (len(self.thresholds) + SLACK) * unit(np.float64) * total, dtype=np.float64)

@@ -1,0 +1,185 @@
+"""What can be exported, as a value: a linear score or a sum of thresholds, with names and a missing-value policy."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._files import replacing
+from .._typing import Floats, Matrix
+from ..data.dataset import QueryDataset
+from ..data.linear import scores
+from ..data.validation import as_feature_names, as_matrix, is_sparse
+from ..errors import InputError
+from ..rankers.models import StumpModel
+
+BLOCK_ROWS = 4096
+"""Rows that are dense at a time, whatever the size of a sparse X."""
+
+
+class Scorer(ABC):
+    """A score per row of features that have names. `fill` stands in for missing values; None refuses them."""
+
+    names: tuple[str, ...]
+    fill: Floats | None
+    source: str
+
+    @abstractmethod
+    def score_rows(self, X: Floats) -> Floats:
+        """Return one score per row of a dense X without gaps."""
+
+    @abstractmethod
+    def renamed(self, names: tuple[str, ...]) -> Scorer:
+        """Return the same score with other names for the features."""
+
+    def predict(self, X: Any) -> Floats:
+        """Return one score per row, in float64. X is a matrix, a frame or a `QueryDataset`; NaN is a missing value."""
+        if isinstance(X, QueryDataset):
+            return self.predict_queries(X)
+        return self._scores(with_gaps(X))
+
+    def predict_queries(self, data: QueryDataset) -> Floats:
+        """Return one score per document of a data set."""
+        return self._scores(data.X)
+
+    def _scores(self, X: Matrix) -> Floats:
+        if X.shape[1] != len(self.names):
+            raise InputError(f"X has {X.shape[1]} features, but the model is expecting {len(self.names)}")
+        out = np.empty(X.shape[0])
+        for rows, block in dense_blocks(X):
+            out[rows] = self.score_rows(self._filled(block, rows.start))
+        return out
+
+    def _filled(self, X: Floats, first_row: int) -> Floats:
+        gaps = np.isnan(X)
+        if not gaps.any():
+            return X
+        if self.fill is None:
+            row, column = (int(i[0]) for i in np.nonzero(gaps))
+            raise InputError(
+                f"X has NaN in row {first_row + row}, column {column} ({self.names[column]!r}), and the model refuses "
+                'missing values: fill it in, or fit with missing="zero"'
+            )
+        return np.where(gaps, self.fill, X)
+
+    @property
+    def missing(self) -> str:
+        """The missing-value policy in words."""
+        if self.fill is None:
+            return "missing values are refused"
+        if not self.fill.any():
+            return "missing values count as 0"
+        return "missing values are filled in, feature by feature"
+
+    def fill_value(self, feature: int) -> float | None:
+        """Return what stands in for a missing value of a feature, or None where it is refused."""
+        return None if self.fill is None else float(self.fill[feature])
+
+
+def _check(names: tuple[str, ...], fill: Floats | None, *columns: Floats) -> None:
+    as_feature_names(names, len(names))
+    for column in (*columns, *(() if fill is None else (fill,))):
+        if column.shape != (len(names),) or not np.isfinite(column).all():
+            raise InputError(f"a scorer of {len(names)} features needs as many finite numbers in each of its columns")
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Scorer):
+    """score = offset + Σ_j weights_j x_j.
+
+    `center` and `scale` remember the scaler that is folded into the weights, for engines that have normalisers of
+    their own: weights_j x_j = weights_j scale_j · (x_j − center_j)/scale_j + constant. They never change a score.
+
+    >>> linear = Linear(("bm25", "age"), np.array([2.0, -0.5]), fill=np.zeros(2))
+    >>> linear.predict([[1.0, 2.0], [1.0, float("nan")]]).tolist()
+    [1.0, 2.0]
+    """
+
+    names: tuple[str, ...]
+    weights: Floats
+    offset: float = 0.0
+    fill: Floats | None = None
+    source: str = "linear model"
+    center: Floats | None = None
+    scale: Floats | None = None
+
+    def __post_init__(self) -> None:
+        scaler = () if self.center is None or self.scale is None else (self.center, self.scale)
+        _check(self.names, self.fill, self.weights, *scaler)
+        if (self.center is None) != (self.scale is None) or not np.isfinite(self.offset):
+            raise InputError("a linear scorer has a finite offset, and both center and scale or neither")
+        if self.scale is not None and not (self.scale > 0).all():
+            raise InputError("the scales of a scaler must be above 0")
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return offset + X w."""
+        return scores(np.ascontiguousarray(X), self.weights) + self.offset
+
+    def renamed(self, names: tuple[str, ...]) -> Linear:
+        """Return the same score with other names for the features."""
+        return replace(self, names=names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the scorer as JSON (the published schema `linear`), which `fold` and `toprank export` read."""
+        from .own_json import encode
+
+        with replacing(path) as draft:
+            draft.write_bytes(encode(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Stumps(Scorer):
+    """score = Σ_t weight_t [x_{feature_t} > threshold_t]: what RankBoost learns.
+
+    >>> model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
+    >>> Stumps(("bm25", "age"), model).predict([[0.0, 1.0], [9.0, 0.5]]).tolist()
+    [3.0, 0.0]
+    """
+
+    names: tuple[str, ...]
+    model: StumpModel
+    fill: Floats | None = None
+    source: str = "sum of thresholds"
+
+    def __post_init__(self) -> None:
+        _check(self.names, self.fill)
+
+    @cached_property
+    def thresholds(self) -> list[tuple[int, float, float]]:
+        """One (feature, threshold, weight) per stump."""
+        columns = (self.model.feature, self.model.threshold, self.model.weight)
+        return [(int(f), float(t), float(w)) for f, t, w in zip(*columns, strict=True)]
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the sum of the steps."""
+        return self.model.scores(np.ascontiguousarray(X))
+
+    def renamed(self, names: tuple[str, ...]) -> Stumps:
+        """Return the same score with other names for the features."""
+        return replace(self, names=names)
+
+
+def with_gaps(X: Any) -> Matrix:
+    """Return X as float64, dense or CSR, with its NaN kept; anything else that is not a number is refused."""
+    checked = as_matrix(X, missing="zero")
+    if is_sparse(X):
+        matrix = checked.astype(np.float64)
+        original = type(checked)(X, copy=True)  # the caller's buffers stay as they are
+        original.sum_duplicates()
+        matrix.data[np.isnan(original.data)] = np.nan
+        return matrix
+    return np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+
+
+def dense_blocks(X: Matrix) -> Iterator[tuple[slice, Floats]]:
+    """Yield the rows of X in dense float64 blocks."""
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        rows = slice(start, min(start + BLOCK_ROWS, X.shape[0]))
+        block = X[rows]
+        yield rows, np.asarray(block.toarray() if is_sparse(X) else block, dtype=np.float64)

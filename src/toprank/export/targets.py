@@ -1,0 +1,161 @@
+"""What an engine is to us: a way to write a scorer, and a way to read it back as the engine would run it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ..errors import InputError
+from .replicas import Replica
+from .scorers import Linear, Scorer, Stumps
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""A model name that needs no escaping in an address."""
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a scorer is written; each engine says which of these it has a use for (`Target.settings`)."""
+
+    name: str | None = None
+    """Name of the model; that of the ranker in lower case by default."""
+    version: str | None = None
+    """Goes behind the name, since engines do not overwrite a model; a hash of the content by default."""
+    store: str | None = None
+    """Feature set (Elasticsearch, OpenSearch) or feature store (Solr)."""
+    shift: float = 0.0
+    """Added to every score."""
+    normalizers: bool = False
+    """Write the scalers of a pipeline as the engine's own normalisers instead of folding them."""
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    """Vespa: the rank feature behind a name, where it is not attribute(name)."""
+    phase: Literal["first", "second"] = "first"
+    """Vespa: the phase that the score belongs to."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What is written: the file, files beside it (by the suffix of their name), and what to know about them."""
+
+    content: bytes
+    name: str
+    notes: tuple[str, ...] = ()
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    rescore: Mapping[str, Any] | None = None
+    """A search request that uses the model."""
+
+
+class Target(ABC):
+    """An engine or format. Subclasses are final."""
+
+    name: str
+    family: ClassVar[str] = ""
+    """What a file that nobody named is said to be for, where several targets write the same."""
+    settings: ClassVar[frozenset[str]]
+    takes: ClassVar[tuple[type[Scorer], ...]] = (Linear,)
+
+    @abstractmethod
+    def encode(self, scorer: Any, settings: Settings) -> Artifact:
+        """Return the file of a scorer that is one of `takes`."""
+
+    @abstractmethod
+    def recognizes(self, content: bytes) -> bool:
+        """Say whether a file looks like one of this target."""
+
+    @abstractmethod
+    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+        """Return the file as the engine would run it; `place` names the file in messages."""
+
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Suffixes of the files that `decode` wants to see too, where they are there."""
+
+    def write(self, scorer: Scorer, settings: Settings) -> Artifact:
+        """Check that scorer and settings fit this target, and encode."""
+        if not isinstance(scorer, self.takes):
+            what = "adds up thresholds" if isinstance(scorer, Stumps) else "is not linear"
+            raise InputError(
+                f"{scorer.source} {what}, which {self.name} cannot hold here: export a linear ranker, or RankBoost to "
+                "ranklib"
+            )
+        default = Settings()
+        for key in ("store", "shift", "normalizers", "expressions", "phase"):
+            if key not in self.settings and getattr(settings, key) != getattr(default, key):
+                raise InputError(f"{self.name} has no use for {key}: leave it out")
+        if not np.isfinite(settings.shift):
+            raise InputError(f"shift must be a finite number, got {settings.shift}")
+        if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
+            raise InputError("there is no scaler to write as normalisers: they come from a folded pipeline")
+        return self.encode(scorer, settings)
+
+
+def model_name(scorer: Scorer, settings: Settings, pattern: re.Pattern[str] = NAME) -> str:
+    """Return NAME_VERSION; by default the ranker's name and the hash of all that decides a score."""
+    base = scorer.source.lower().replace(" ", "_") if settings.name is None else settings.name
+    version = fingerprint(scorer, settings) if settings.version is None else settings.version
+    name = f"{base}_{version}" if version else base
+    if not pattern.fullmatch(name):
+        allowed = "letters, digits and _" + ("" if pattern is IDENTIFIER else ", . and -")
+        raise InputError(f"{name!r} is not a name for a model here: use {allowed}, a letter first")
+    return name
+
+
+def fingerprint(scorer: Scorer, settings: Settings) -> str:
+    """Return eight letters that change whenever a score could."""
+    content: list[Any] = [scorer.names, None if scorer.fill is None else scorer.fill.tolist(), settings.shift]
+    if isinstance(scorer, Linear):
+        content += [scorer.weights.tolist(), scorer.offset, settings.normalizers]
+    elif isinstance(scorer, Stumps):
+        content += [scorer.thresholds]
+    return hashlib.sha256(json.dumps([*content, sorted(settings.expressions.items())]).encode()).hexdigest()[:8]
+
+
+def check_names(names: Sequence[str], target: str, bad: str = "") -> None:
+    """Refuse a feature name that the target cannot hold: empty, blank at an end, unprintable, or with a bad character.
+
+    >>> check_names(["bm25", "a,b"], "solr", bad=",=")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: feature 'a,b' has ',' in its name, which solr cannot hold: rename it with --features
+    """
+    for name in names:
+        culprit = next((c for c in name if c in bad or not c.isprintable()), None)
+        if not name or name != name.strip():
+            raise InputError(f"feature {name!r} is blank or has blanks at its ends: rename it with --features")
+        if culprit is not None:
+            raise InputError(
+                f"feature {name!r} has {culprit!r} in its name, which {target} cannot hold: rename it with --features"
+            )
+
+
+def single_precision_notes(linear: Linear) -> list[str]:
+    """Refuse weights that overflow float32 and say which ones vanish in it."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = linear.weights.astype(np.float32)
+    if not np.isfinite(single).all():
+        name = linear.names[int(np.flatnonzero(~np.isfinite(single))[0])]
+        raise InputError(
+            f"the weight of {name!r} does not fit into float32, in which the engine computes: divide all weights by "
+            "one number, no ranking changes"
+        )
+    tiny = float(np.finfo(np.float32).tiny)
+    lost = [linear.names[j] for j in np.flatnonzero((linear.weights != 0) & (np.abs(single) < tiny))]
+    return [f"weights that float32 all but loses: {listing(lost)}; run verify-export"] if lost else []
+
+
+def listing(names: Sequence[str], most: int = 5) -> str:
+    """Return names in one line, the first few of many."""
+    return ", ".join(names[:most]) + ("" if len(names) <= most else f" and {len(names) - most} more")
+
+
+def to_json(value: Any) -> bytes:
+    """Return pretty JSON, the same bytes for the same value."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

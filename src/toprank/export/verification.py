@@ -1,0 +1,216 @@
+"""Does the exported file rank as the model does? Both score the same documents, the file as its engine would."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from ..data.dataset import QueryDataset
+from ..data.validation import check_count, group_rows
+from ..errors import InputError
+from .folding import fold
+from .replicas import Replica
+from .scorers import Scorer, dense_blocks, with_gaps
+from .writing import read
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How an exported file's scores and rankings stand to the model's; `agrees` allows for rounding, nothing else."""
+
+    target: str
+    rule: str
+    """The engine's precision and missing-value rule."""
+    n_queries: int
+    n_docs: int
+    shift: float
+    """Constant between the two scores; it changes no ranking."""
+    largest_difference: float
+    """Largest difference of two scores beside the shift."""
+    allowed: float
+    """What rounding alone can do to the score of some document, at most."""
+    tau: float
+    """Kendall's tau-b, mean over the queries with two documents or more."""
+    worst_tau: float
+    top: int
+    overlap: float
+    """Share of the model's first `top` documents among the engine's, mean over the queries."""
+    worst_overlap: float
+    worst_query: str | None
+    """A query with the worst overlap, where it is not 1."""
+    misplaced: int
+    """Documents that stand below one which scores less, by more than rounding explains."""
+    not_numbers: int
+    """Documents to which the engine gives no number."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the rankings are the same but for rounding."""
+        return self.misplaced == 0 and self.not_numbers == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values for JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "notes": list(self.notes), "agrees": self.agrees}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.target} ({self.rule}): {self.n_docs:,} documents of {self.n_queries:,} queries",
+            f"largest score difference  {self.largest_difference:.2g} (rounding allows {self.allowed:.2g})"
+            + (f", beside a shift of {self.shift:+.6g} that changes no ranking" if self.shift else ""),
+            f"Kendall's tau             {self.tau:.6f} mean, {self.worst_tau:.6f} worst",
+            f"top {self.top} overlap".ljust(26)
+            + f"{self.overlap:.6f} mean, {self.worst_overlap:.6f} worst"
+            + ("" if self.worst_query is None else f" (query {self.worst_query})"),
+            *self.notes,
+        ]
+        if self.agrees:
+            lines.append("the rankings agree: no document is out of place by more than rounding explains")
+        else:
+            lost = f", {self.not_numbers} have no score" if self.not_numbers else ""
+            lines.append(f"THE RANKINGS DISAGREE: {self.misplaced} documents are out of place beyond rounding{lost}")
+        return "\n".join(lines)
+
+
+def verify(
+    model: Any,
+    path: str | os.PathLike[str],
+    data: Any,
+    *,
+    qid: ArrayLike | None = None,
+    to: str | None = None,
+    top: int = 10,
+    features: Sequence[str] | None = None,
+) -> Verification:
+    """Score `data` with the model in float64 and with the file as its engine would, and compare.
+
+    `model` is what `fold` takes, `path` an exported file, `data` a data set, or rows with `qid` (NaN is a missing
+    value, for which model and engine each follow their own rule). ONNX files run in onnxruntime.
+
+    >>> import tempfile, toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)
+    >>> ranker = tr.ListNet().fit_queries(data)
+    >>> file = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> _ = tr.export.write(ranker, file, "solr")
+    >>> check = tr.export.verify(ranker, file, data)
+    >>> check.target, check.agrees, check.overlap
+    ('solr', True, 1.0)
+    """
+    check_count(top=top)
+    scorer = fold(model, features)
+    target, replica = read(path, to)
+    if isinstance(data, QueryDataset):
+        X, ptr, query_ids = data.X, data.ptr, data.query_ids
+    else:
+        X = with_gaps(data)
+        ptr, query_ids, order = group_rows(qid, X.shape[0])
+        X = X if order is None else X[order]
+    ours = scorer.predict(X)
+    columns, notes = _matched(scorer, replica)
+    theirs, bound = _run(replica, X, columns)
+    return _compare(target, replica.rule, ours, theirs, bound, ptr, query_ids, top, notes)
+
+
+def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
+    """Return the model's column behind each feature of the file."""
+    everything = np.arange(len(scorer.names))
+    if replica.names is None:
+        if replica.n_features > len(everything):
+            raise InputError(f"the file has {replica.n_features} features, but the model has {len(everything)}")
+        return everything[: replica.n_features], ()
+    place = {name: j for j, name in enumerate(scorer.names)}
+    unknown = [name for name in replica.names if name not in place]
+    if not unknown:
+        return np.array([place[name] for name in replica.names], dtype=np.int64), ()
+    if len(unknown) == replica.n_features == len(everything):
+        return everything, ("features are matched by position: the file has other names than the model",)
+    raise InputError(
+        f"the file asks for the feature {unknown[0]!r}, which the model does not have: name the features as in the "
+        "export (--features)"
+    )
+
+
+def _run(replica: Replica, X: Matrix, columns: Ints) -> tuple[Floats, Floats]:
+    scores, bound = np.empty(X.shape[0]), np.empty(X.shape[0])
+    for rows, block in dense_blocks(X):
+        chosen = np.ascontiguousarray(block[:, columns])
+        scores[rows], bound[rows] = replica.score_rows(chosen), replica.rounding(chosen)
+    return scores, bound
+
+
+def _compare(
+    target: str,
+    rule: str,
+    ours: Floats,
+    theirs: Floats,
+    bound: Floats,
+    ptr: Ints,
+    query_ids: AnyArray,
+    top: int,
+    notes: tuple[str, ...],
+) -> Verification:
+    numbers = np.isfinite(theirs)
+    difference = np.where(numbers, theirs, np.nan) - ours
+    shift = float(np.median(difference[numbers])) if numbers.any() else 0.0
+    allowed = float(bound.max(initial=0.0))
+    shift = 0.0 if abs(shift) <= allowed else shift
+    largest = float(np.abs(difference[numbers] - shift).max(initial=0.0))
+    taus, overlaps, misplaced = [], [], 0
+    for a, b in pairwise(ptr):
+        s, e = ours[a:b], np.where(numbers[a:b], theirs[a:b], -np.inf)
+        mine, other = np.argsort(-s, kind="stable"), np.argsort(-e, kind="stable")
+        first = min(top, b - a)
+        overlaps.append(len(np.intersect1d(mine[:first], other[:first])) / first if first else 1.0)
+        taus.append(kendall_tau(s, e) if b - a > 1 else np.nan)
+        misplaced += _misplaced(s[other], bound[a:b][other])
+    worst = int(np.argmin(overlaps)) if overlaps else 0
+    known = np.array(taus)[~np.isnan(taus)]
+    return Verification(
+        target=target,
+        rule=rule,
+        n_queries=len(query_ids),
+        n_docs=len(ours),
+        shift=shift,
+        largest_difference=largest,
+        allowed=allowed,
+        tau=float(known.mean()) if len(known) else 1.0,
+        worst_tau=float(known.min(initial=1.0)),
+        top=top,
+        overlap=float(np.mean(overlaps)) if overlaps else 1.0,
+        worst_overlap=float(min(overlaps, default=1.0)),
+        worst_query=str(query_ids[worst]) if min(overlaps, default=1.0) < 1 else None,
+        misplaced=misplaced,
+        not_numbers=int((~numbers).sum()),
+        notes=notes,
+    )
+
+
+def _misplaced(scores: Floats, bound: Floats) -> int:
+    """Count the documents, in the engine's order, that stand below one whose true score is less beyond both bounds."""
+    if not len(scores):
+        return 0
+    lowest_above = np.minimum.accumulate(scores + bound)
+    return int((scores - bound > lowest_above).sum())
+
+
+def kendall_tau(first: Floats, second: Floats) -> float:
+    """τ_b = (concordant − discordant) / √((pairs − tied in first)(pairs − tied in second)); 1 where both are all tied.
+
+    >>> kendall_tau(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]))
+    0.333...
+    """
+    from scipy.stats import kendalltau
+
+    flat = (first == first[0]).all(), (second == second[0]).all()
+    if any(flat):
+        return 1.0 if all(flat) else 0.0
+    if len(first) == 2:  # scipy divides by n − 2 for a p-value that nobody asked for
+        return 1.0 if (first[0] > first[1]) == (second[0] > second[1]) else -1.0
+    return round(float(kendalltau(first, second, method="asymptotic").statistic), 12)

@@ -1,0 +1,182 @@
+"""Writing a model for an engine, and reading it back as the engine would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from .._files import replacing
+from .._suggest import did_you_mean
+from .._typing import ArrayLike
+from ..errors import InputError
+from .elasticsearch import LtrPlugin
+from .folding import fold
+from .onnx_graph import Onnx
+from .own_json import OwnJson
+from .ranklib import RankLib
+from .replicas import Replica
+from .solr import Solr
+from .targets import Artifact, Settings, Target
+from .vespa import Vespa
+
+_TARGETS: tuple[Target, ...] = (
+    LtrPlugin("elasticsearch", "Elasticsearch"),
+    LtrPlugin("opensearch", "OpenSearch"),
+    Solr(),
+    Vespa(),
+    Onnx(),
+    RankLib(),
+    OwnJson(),
+)
+
+TARGETS = tuple(target.name for target in _TARGETS)
+"""Names of the engines and formats."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A model written for an engine: the files, and what to know about them. `str` is for reading."""
+
+    target: str
+    name: str
+    files: tuple[Path, ...]
+    missing: str
+    notes: tuple[str, ...]
+    rescore: Mapping[str, Any] | None
+    """A search request that uses the model, where the engine takes one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the export as plain values for JSON."""
+        return {
+            "target": self.target,
+            "name": self.name,
+            "files": [str(file) for file in self.files],
+            "missing": self.missing,
+            "notes": list(self.notes),
+            "rescore": None if self.rescore is None else dict(self.rescore),
+        }
+
+    def __str__(self) -> str:
+        wrote = f"wrote {' and '.join(map(str, self.files))}: " if self.files else ""
+        lines = [f"{wrote}{self.target} model {self.name}", *(f"- {note}" for note in self.notes)]
+        if self.rescore is not None:
+            lines += ["- in a search:", json.dumps(self.rescore, indent=2)]
+        return "\n".join(lines)
+
+
+def target_of(name: str) -> Target:
+    """Return the target of a name."""
+    for target in _TARGETS:
+        if target.name == name:
+            return target
+    raise InputError(f"unknown target {name!r}{did_you_mean(name, TARGETS)}; there are {', '.join(TARGETS)}")
+
+
+def render(
+    model: Any, to: str, *, features: Sequence[str] | None = None, settings: Settings | None = None
+) -> tuple[Export, Artifact]:
+    """Return what `write` would write, without writing it."""
+    target, scorer = target_of(to), fold(model, features)
+    artifact = target.write(scorer, settings or Settings())
+    return Export(target.name, artifact.name, (), scorer.missing, artifact.notes, artifact.rescore), artifact
+
+
+def write(
+    model: Any,
+    path: str | os.PathLike[str],
+    to: str,
+    *,
+    features: Sequence[str] | None = None,
+    name: str | None = None,
+    version: str | None = None,
+    store: str | None = None,
+    shift: float = 0.0,
+    normalizers: bool = False,
+    expressions: Mapping[str, str] | None = None,
+    phase: Literal["first", "second"] = "first",
+) -> Export:
+    """Write a model for an engine; every file appears whole or not at all.
+
+    `model` is what `fold` takes. `to` is elasticsearch, opensearch, solr, vespa, onnx, ranklib or json. `features`
+    renames the features; `name` and `version` make the model's name; `store` is the feature set or store; `shift` is
+    added to every score (`shift_for` finds one); `normalizers` writes a pipeline's scalers as the engine's normalisers;
+    `expressions` and `phase` are for Vespa.
+
+    >>> import tempfile, toprank as tr
+    >>> ranker = tr.ListNet().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    >>> file = Path(tempfile.mkdtemp(), "model.json")
+    >>> export = tr.export.write(ranker, file, "elasticsearch", features=["bm25", "age"], version="1")
+    >>> export.name, export.missing
+    ('listnet_1', 'missing values are refused')
+    >>> tuple(json.loads(file.read_text())["model"]["model"]["definition"])
+    ('bm25', 'age')
+    """
+    settings = Settings(name, version, store, shift, normalizers, dict(expressions or {}), phase)
+    return save(*render(model, to, features=features, settings=settings), path)
+
+
+def save(export: Export, artifact: Artifact, path: str | os.PathLike[str]) -> Export:
+    """Write what was rendered, the files beside the main one too."""
+    main = Path(path)
+    files = {main: artifact.content} | {beside(main, suffix): text for suffix, text in artifact.beside.items()}
+    with ExitStack() as stack:
+        drafts = {stack.enter_context(replacing(file)): content for file, content in files.items()}
+        for draft, content in drafts.items():
+            draft.write_bytes(content)
+    return replace(export, files=tuple(files))
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file that goes with another: model.json → model.features.json."""
+    return path.with_name(path.stem + suffix)
+
+
+def read(path: str | os.PathLike[str], to: str | None = None) -> tuple[str, Replica]:
+    """Return the target of an exported file (seen from the file where `to` is None) and the file as it runs there."""
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+    if to is not None:
+        target = target_of(to)
+    else:
+        found = [target for target in _TARGETS if target.recognizes(content)]
+        if not found:
+            raise InputError(f"{file} is not a file of {', '.join(TARGETS)}: say which with --to")
+        target = found[0]
+    companions = {suffix: beside(file, suffix) for suffix in target.beside}
+    texts = {suffix: other.read_bytes() for suffix, other in companions.items() if other.is_file()}
+    return target.name if to else target.family or target.name, target.decode(content, str(file), texts)
+
+
+def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> float:
+    """Return what to add so that no document of `data` scores below 0, with a tenth of the range of scores to spare.
+
+    Documents that were not seen can score lower still. A scorer's own constant counts; 0 where nothing is needed.
+
+    >>> from toprank.export import Linear
+    >>> shift_for(Linear(("age",), np.array([-2.0])), np.array([[0.0], [10.0]]))
+    22.0
+    """
+    scores = fold(model, features).predict(data)
+    low, high = float(scores.min(initial=0.0)), float(scores.max(initial=0.0))
+    return 0.0 if low >= 0 else round_up(-low + 0.1 * (high - low))
+
+
+def round_up(value: ArrayLike) -> float:
+    """Return the next number with two significant digits.
+
+    >>> round_up(21.3), round_up(0.0123)
+    (22.0, 0.013)
+    """
+    number = float(np.asarray(value))
+    step = 10.0 ** (np.floor(np.log10(number)) - 1)
+    return float(f"{np.ceil(number / step * (1 - 1e-12)) * step:.12g}")

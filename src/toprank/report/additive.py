@@ -1,0 +1,113 @@
+"""Why a document scores what it scores: f(x) = Σ_j f_j(x_j) taken apart by feature, where the model is such a sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Matrix
+from ..contests.base import Contest, Entrant
+from ..data.dataset import QueryDataset
+from ..data.validation import is_sparse
+from ..rankers.models import LinearModel, Model, StumpModel
+
+
+def contributions(model: Model, X: Matrix) -> Floats | None:
+    """f_j(x_j) per document and feature: w_j x_j of a linear model, the steps on feature j of a sum of stumps.
+
+    None for a model that is no sum over features.
+
+    >>> contributions(LinearModel(np.array([1.0, 2.0])), np.array([[3.0, 4.0]])).tolist()
+    [[3.0, 8.0]]
+    >>> stumps = StumpModel(2, np.array([0, 1]), np.array([0.5, 2.0]), np.array([1.0, -3.0]))
+    >>> contributions(stumps, np.array([[1.0, 1.0], [0.5, 3.0]])).tolist()
+    [[1.0, 0.0], [0.0, -3.0]]
+    """
+    rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    if isinstance(model, LinearModel):
+        return rows * model.coef
+    if isinstance(model, StumpModel):
+        parts = np.zeros(rows.shape)
+        for feature, threshold, weight in zip(model.feature, model.threshold, model.weight, strict=True):
+            parts[:, feature] += weight * (rows[:, feature] > threshold)
+        return parts
+    return None
+
+
+class Explainer:
+    """Takes one entrant's scores of a query apart, with the model of the query's fold.
+
+    An entrant that learned nothing may still be one feature, up or down: that is a linear model too.
+    """
+
+    def __init__(self, contest: Contest, entrant: Entrant) -> None:
+        self._data, self._scores = contest.data, entrant.scores
+        folds, self._fold = np.unique(contest.fold, return_inverse=True)
+        models: list[Model | None] = [ranker.model_ for ranker in entrant.rankers]
+        if not models:
+            models = [_one_feature(contest.data, entrant.scores, self._fold == f) for f in range(len(folds))]
+        self._models = models * len(folds) if len(models) == 1 else models
+        if len(self._models) != len(folds):
+            self._models = [None] * len(folds)
+
+    def parts(self, q: int) -> Floats | None:
+        """Return document × feature contributions of query q, or None where they do not add up to the scores.
+
+        They do not where the ranker saw other features than the contest's data hold (scaled ones, say).
+        """
+        model = self._models[self._fold[q]]
+        if model is None or model.n_features != self._data.n_features:
+            return None
+        rows = slice(int(self._data.ptr[q]), int(self._data.ptr[q + 1]))
+        parts = contributions(model, self._data.X[rows])
+        if parts is None:
+            return None
+        slack = 1e-6 * np.abs(parts).sum(axis=1).max(initial=0)
+        return parts if np.allclose(parts.sum(axis=1), self._scores[rows], rtol=1e-6, atol=slack) else None
+
+
+def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> LinearModel | None:
+    """Return the feature, or its opposite, that gives these queries' documents their scores; None where none does."""
+    rows = np.flatnonzero(np.repeat(queries, data.lengths))
+    few = rows[:100]
+    sample: Any = data.X[few]
+    dense = sample.toarray() if data.is_sparse else sample
+    if len(few) < 2 or np.ptp(scores[few]) == 0:
+        return None
+    for sign in (1.0, -1.0):
+        for j in np.flatnonzero((sign * dense == scores[few][:, None]).all(axis=0)):
+            model = LinearModel(sign * np.eye(1, data.n_features, int(j))[0])
+            if np.array_equal(model.scores(data.X[rows]), scores[rows]):
+                return model
+    return None
+
+
+def correlation_parts(parts: Floats, scores: Floats, grades: Floats) -> Floats | None:
+    """r_j = cov(f_j, y) / (σ_s σ_y): Σ_j r_j is the correlation of scores with grades; None where either is constant.
+
+    >>> correlation_parts(np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([1.0, 3.0]), np.array([0.0, 2.0])).tolist()
+    [1.0, 0.0]
+    """
+    spread = scores.std() * grades.std()
+    if not spread > 1e-12 * np.abs(scores).max(initial=0):
+        return None
+    centred = grades - grades.mean()
+    result: Floats = centred @ (parts - parts.mean(axis=0)) / len(grades) / spread
+    return result
+
+
+def spread_within_queries(data: QueryDataset, most_queries: int = 200) -> Floats:
+    """σ_j = √ mean over documents of (x_j − its query's mean)²; of at most so many queries, evenly spaced.
+
+    >>> data = QueryDataset.from_arrays([[1.0], [3.0], [9.0]], [0, 1, 0], qid=[1, 1, 2])
+    >>> spread_within_queries(data).round(4).tolist()
+    [0.8165]
+    """
+    total, n_docs = np.zeros(data.n_features), 0
+    for q in np.unique(np.linspace(0, data.n_queries - 1, min(data.n_queries, most_queries)).round().astype(int)):
+        one = data[int(q)]
+        rows = np.asarray(one.X.toarray() if one.is_sparse else one.X, dtype=np.float64)
+        total += ((rows - rows.mean(axis=0)) ** 2).sum(axis=0) if len(rows) else 0.0
+        n_docs += len(rows)
+    return np.sqrt(total / max(1, n_docs))

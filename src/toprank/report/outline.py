@@ -1,0 +1,113 @@
+"""What a page leads with: who is best, who the baseline is, and how any two of them compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .._html import clip
+from .._typing import Floats, Ints
+from ..comparison import Difference
+from ..contests.base import Contest
+from ..data import validation
+from ..errors import InputError
+from ..measures.presets import relevant_above
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A contest seen from its first measure; systems are numbered as the entrants are."""
+
+    contest: Contest
+    baseline: int
+    """Whom the others are held against."""
+
+    @classmethod
+    def of(cls, contest: Contest, baseline: str | None = None) -> Outline:
+        """Choose the baseline: the one named, else the comparison's, else the first that learned nothing."""
+        names = [entrant.name for entrant in contest.entrants]
+        if sorted(names) != sorted(contest.comparison.systems):
+            raise InputError(
+                f"the entrants are {', '.join(names)} and the comparison is of {', '.join(contest.comparison.systems)}:"
+                " compare the entrants' reports"
+            )
+        chosen = contest.comparison.baseline if baseline is None else baseline
+        if chosen is not None:
+            validation.check_choice(tuple(names), baseline=chosen)
+            return cls(contest, names.index(chosen))
+        untaught = [i for i, entrant in enumerate(contest.entrants) if not entrant.rankers]
+        return cls(contest, untaught[0] if untaught else 0)
+
+    @property
+    def names(self) -> list[str]:
+        """The entrants' names."""
+        return [entrant.name for entrant in self.contest.entrants]
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The names, short enough for a table."""
+        return [clip(name, 48) for name in self.names]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures; the first decides who is best: the contest's own, where it names one."""
+        main = self.contest.main
+        return (main, *(measure for measure in self.contest.comparison.measures if measure != main))
+
+    def means(self, measure: str) -> Floats:
+        """Return each system's mean."""
+        by_name = self.contest.comparison.means[measure]
+        return np.array([by_name[name] for name in self.names])
+
+    def standing(self, measure: str) -> list[int]:
+        """Return the systems from best to worst; equals keep their order."""
+        return [int(i) for i in np.argsort(-self.means(measure), kind="stable")]
+
+    @property
+    def best(self) -> int:
+        """The winner on the first measure."""
+        return self.standing(self.measures[0])[0]
+
+    @property
+    def challenger(self) -> int:
+        """Whom the page first shows against the baseline: the best of the others."""
+        return next(i for i in self.standing(self.measures[0]) if i != self.baseline)
+
+    def difference(self, measure: str, a: int, b: int) -> Difference | None:
+        """Return the comparison a − b whichever way round it was made; None where it was not."""
+        return self._differences.get((measure, self.names[a], self.names[b]))
+
+    @cached_property
+    def _differences(self) -> dict[tuple[str, str, str], Difference]:
+        found = {}
+        for d in self.contest.comparison.differences:
+            low, high = d.interval
+            found[d.measure, d.a, d.b] = d
+            found[d.measure, d.b, d.a] = replace(
+                d, a=d.b, b=d.a, difference=-d.difference, interval=(-high, -low), wins=d.losses, losses=d.wins
+            )
+        return found
+
+    def values(self, measure: str) -> Floats:
+        """Return the values of a measure, system × query."""
+        return np.stack([entrant.report.per_query[measure] for entrant in self.contest.entrants])
+
+    @cached_property
+    def relevant_above(self) -> float:
+        """The grade above which a document counts as relevant under the contest's conventions."""
+        report = self.contest.entrants[0].report
+        return float(min(relevant_above(measure.convention) for measure in report.measures))
+
+    @cached_property
+    def n_relevant(self) -> Ints:
+        """Relevant documents of each query."""
+        hits = np.concatenate(([0], np.cumsum(self.contest.data.y > self.relevant_above)))
+        ptr = self.contest.data.ptr
+        return (hits[ptr[1:]] - hits[ptr[:-1]]).astype(np.int64)
+
+    def feature(self, index: int) -> str:
+        """Return a feature's name, counted from 1 where it has none."""
+        names = self.contest.data.feature_names
+        return f"feature {index + 1}" if names is None else clip(names[index], 60)

@@ -1,0 +1,283 @@
+"""The parts of the page that need no script: every function returns HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from .._html import bound_bar, clip, element
+from .._statistics import EXACT
+from .._tables import Table
+from ..certificates.base import Certificate
+from ..comparison import Difference
+from . import svg
+from .outline import Outline
+
+MEASURED = ("valid", "train")
+"""Curves of a measure: they share one frame and, over all entrants, one scale."""
+
+
+def headline(outline: Outline) -> str:
+    """Return who wins, by how much, and whether that is real."""
+    measure = outline.measures[0]
+    best, second = outline.standing(measure)[:2]
+    mean = outline.means(measure)
+    name = _name(outline, best)
+    rivals = [
+        i
+        for i in range(len(mean))
+        if i != best and (found := outline.difference(measure, best, i)) is not None and not found.real
+    ]
+    gap = outline.difference(measure, best, second)
+    if gap is None:
+        lead = f"{name} has the highest mean"
+        text = f"{_code(measure)} {mean[best]:.4f}; it was not tested against {_name(outline, second)}, the next."
+    elif not rivals:
+        lead = f"{name} wins"
+        text = f"{_code(measure)} {mean[best]:.4f}, {_gap(gap)} over {_name(outline, second)}, the next best: "
+        text += "a real difference."
+    else:
+        lead = "No clear winner"
+        close = ", ".join(_name(outline, i) for i in rivals[:4])
+        more = f" and {len(rivals) - 4} more" if len(rivals) > 4 else ""
+        text = (
+            f"{name} has the highest mean {_code(measure)}, {mean[best]:.4f}, but no real difference to {close}{more}."
+        )
+        if second in rivals:
+            text += f" Over {_name(outline, second)}, the next: {_gap(gap)}."
+    return element("p", lead, class_="lead") + element("p", text) + _against_baseline(outline, measure, best)
+
+
+def _against_baseline(outline: Outline, measure: str, best: int) -> str:
+    base = outline.baseline
+    if best == base:
+        return element("p", f"{_name(outline, base)} is the baseline: nothing beats it.")
+    found = outline.difference(measure, best, base)
+    if found is None:
+        return element("p", f"It was not tested against the baseline, {_name(outline, base)}.")
+    mean = outline.means(measure)[base]
+    share = f" ({found.difference / mean:+.1%})".replace("-", "−") if mean > 0 else ""
+    verdict = "a real difference" if found.real else "no real difference"
+    return element("p", f"Against the baseline, {_name(outline, base)} at {mean:.4f}: {_gap(found)}{share}, {verdict}.")
+
+
+def _gap(found: Difference) -> str:
+    low, high = found.interval
+    p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
+    return f"<b>{_signed(found.difference)}</b> [{_signed(low)}, {_signed(high)}], {p}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def measures(outline: Outline) -> str:
+    """Return one table per measure: a dot with its interval for every system, best first."""
+    return "".join(_measure(outline, i, measure) for i, measure in enumerate(outline.measures))
+
+
+def _measure(outline: Outline, index: int, measure: str) -> str:
+    comparison = outline.contest.comparison
+    ends = [comparison.interval(name, measure) for name in outline.names]
+    means = outline.means(measure)
+    low, high = svg.extent([*ends, means.tolist()])
+    span = high - low or 1.0
+
+    def place(value: float) -> str:
+        return f"{100 * (value - low) / span:.1f}%" if math.isfinite(value) else "0"
+
+    rows = []
+    for i in outline.standing(measure):
+        a, b = ends[i]
+        line = element("i", style=f"left:{place(a)};right:calc(100% - {place(b)})")
+        dot = element("b", style=f"left:{place(means[i])}")
+        rows.append(
+            element("th", _name(outline, i), scope="row")
+            + element("td", element("div", line, dot), class_="range", aria_hidden="true")
+            + element("td", f"{means[i]:.4f}", class_="n")
+            + element("td", f"[{a:.4f}, {b:.4f}]", class_="n quiet")
+            + element("td", _versus(outline, measure, i), class_="n")
+        )
+    axis = element("span", f"{low:.3f}") + element("span", f"{high:.3f}")
+    level = f"{1 - comparison.alpha:.0%} interval"
+    head = (
+        element("th", "system", scope="col")
+        + element("th", element("div", axis, class_="axis"), class_="range", aria_hidden="true")
+        + element("th", "mean", scope="col", class_="n")
+        + element("th", level, scope="col", class_="n quiet")
+        + element("th", "to the baseline", scope="col", class_="n")
+    )
+    body = "\n".join(element("tr", row) for row in rows)
+    table = element("thead", element("tr", head)) + element("tbody", body)
+    caption = element("caption", _code(measure))
+    return element("div", element("table", caption, table, class_="measure"), class_="scroll", data_measure=index)
+
+
+def _versus(outline: Outline, measure: str, system: int) -> str:
+    if system == outline.baseline:
+        return "baseline"
+    found = outline.difference(measure, system, outline.baseline)
+    if found is None:
+        return "not tested"
+    mark = ("▲" if found.difference > 0 else "▼") if found.real else "≈"
+    words = "really better" if mark == "▲" else "really worse" if mark == "▼" else "no real difference"
+    sign = element("span", mark, class_={"▲": "up", "▼": "down"}.get(mark, "quiet"), title=words)
+    return f"{_signed(found.difference)} {sign}{element('span', words, class_='aside')}"
+
+
+def tested(outline: Outline) -> str:
+    """Return how differences were tested, and the differences to the baseline for readers without scripts."""
+    comparison = outline.contest.comparison
+    _, table = comparison.tables()
+    words = f"{table.title}. {' '.join(table.notes)}"
+    family, smallest = len(comparison.differences), 1 / (comparison.n_resamples + 1)
+    if comparison.test == "permutation" and comparison.n_queries > EXACT and family * smallest > comparison.alpha:
+        words += (
+            f" With {comparison.n_resamples:,} flips no p can be below {smallest:.2g}, and {family:,} times that is "
+            f"above {comparison.alpha:g}: hardly any difference can show here, however large. More flips, fewer "
+            "systems or fewer measures would tell."
+        )
+    chosen = [
+        (row, d)
+        for row, d in zip(table.rows, comparison.differences, strict=True)
+        if d.measure == outline.measures[0] and outline.names[outline.baseline] in (d.a, d.b)
+    ]
+    short = Table(table.columns, [row for row, _ in chosen], bold={(r, 7) for r, (_, d) in enumerate(chosen) if d.real})
+    return element("p", escape(words), class_="note") + element(
+        "noscript", element("div", short.html(), class_="scroll")
+    )
+
+
+def learning(outline: Outline) -> str:
+    """Return small pictures of how each entrant learned; nothing where no entrant has a curve."""
+    measured, others = [], []
+    entrants = [(i, e.curves) for i, e in enumerate(outline.contest.entrants)]
+    limits = svg.extent([c[name] for _, c in entrants for name in MEASURED if name in c])
+    for i, found in entrants:
+        pair = {name: found[name] for name in MEASURED if name in found and len(found[name])}
+        if pair:
+            measured.append(_curve(outline, i, pair, limits))
+        for name, values in found.items():
+            if name not in MEASURED and len(values):
+                others.append(_curve(outline, i, {name: values}, None))
+    parts = []
+    if measured:
+        key = '<span class="key valid"></span> validation queries <span class="key train"></span> training queries'
+        scale = f"all from {limits[0]:.3f} to {limits[1]:.3f}"
+        parts.append(element("p", f"{key}; {scale}", class_="note") + element("div", *measured, class_="grid"))
+    if others:
+        many = f"{len(others)} curve{'s' if len(others) > 1 else ''}"
+        title = element("summary", f"What was optimised: {many}, each on its own scale")
+        parts.append(element("details", title, element("div", *others, class_="grid"), open=not measured))
+    return "".join(parts)
+
+
+def _curve(outline: Outline, i: int, series: Mapping[str, Sequence[float]], limits: tuple[float, float] | None) -> str:
+    ends = "; ".join(f"{clip(name, 24)} {v[0]:.4g} → {v[-1]:.4g}" for name, v in series.items())
+    steps = max(len(values) for values in series.values())
+    text = f"{ends} in {steps} step{'s' if steps > 1 else ''}"
+    named = {name if name in MEASURED else "other": values for name, values in series.items()}
+    picture = svg.curves(named, f"{outline.labels[i]}: {text}", limits)
+    return element("figure", element("figcaption", _name(outline, i)), picture, element("p", escape(text)))
+
+
+def certificates(outline: Outline) -> str:
+    """Return each certificate as a sentence, a bar of bound against observed, and its assumptions."""
+    parts = []
+    for i, entrant in enumerate(outline.contest.entrants):
+        # A booster has one per round: the first two and the last are drawn, those between can be unfolded.
+        found = entrant.certificates
+        drawn = (*found[:2], *found[2:][-1:])
+        between = [element("li", escape(str(certificate))) for certificate in found[2:-1]]
+        more = (
+            element("details", element("summary", f"{len(between)} more"), element("ul", *between)) if between else ""
+        )
+        parts += [element("h3", _name(outline, i)), *map(_certificate, drawn), more] if found else []
+    return "".join(parts)
+
+
+def _certificate(certificate: Certificate) -> str:
+    words = {True: ("✓", "verified"), False: ("✗", "violated"), None: ("○", "taken on trust")}
+    assumed = []
+    for assumption in certificate.assumptions:
+        mark, state = words[assumption.verified]
+        label = element("span", f"{mark} {state}", class_=f"state {state.split()[0]}")
+        assumed.append(element("li", label, " ", escape(assumption.text)))
+    sign = "≤" if certificate.sense == "<=" else "≥"
+    share = (
+        f", {certificate.observed / certificate.value:.1%} of the bound"
+        if sign == "≤" and not certificate.vacuous and certificate.value > 0 and certificate.observed >= 0
+        else ""
+    )
+    numbers = f"observed {certificate.observed:.6g} {sign} bound {certificate.value:.6g}{share}"
+    if not certificate.holds():
+        numbers = f"observed {certificate.observed:.6g}, bound {certificate.value:.6g}"
+    sentence = escape(f"{certificate.statement} ({certificate.reference}): {numbers}. ")
+    verdict = element("b", escape(certificate.verdict[0].upper() + certificate.verdict[1:]) + ".")
+    bar = bound_bar(certificate.observed, certificate.value)
+    return element(
+        "div", element("p", sentence, verdict), bar, element("ul", *assumed, class_="assumed"), class_="certificate"
+    )
+
+
+def settings(outline: Outline) -> str:
+    """Return the chosen hyper-parameters, the search for them, training time and tied queries of every entrant."""
+    heads = {"system": "", "chosen settings": "", "training": "n", "tied queries": "n"}
+    searched = any(entrant.planned for entrant in outline.contest.entrants)
+    if searched:
+        heads |= {"validation": "n", "settings tried": "n", "search": "n"}
+    rows = []
+    for i in outline.standing(outline.measures[0]):
+        entrant = outline.contest.entrants[i]
+        chosen = _params(entrant.params) if entrant.rankers else "learns nothing"
+        cells = [f"{entrant.seconds:.2f} s" if entrant.rankers else "–", f"{entrant.report.counts['tied_queries']:,}"]
+        if searched:
+            tried = (
+                [f"{entrant.tried} of {entrant.planned}", f"{entrant.searched:.1f} s"] if entrant.planned else ["–"] * 2
+            )
+            cells += [f"{sum(entrant.valid) / len(entrant.valid):.4f}" if entrant.valid else "–", *tried]
+        numbers = "".join(element("td", cell, class_="n") for cell in cells)
+        rows.append(element("th", _name(outline, i), scope="row") + element("td", chosen, class_="wrap") + numbers)
+    head = "".join(element("th", name, scope="col", class_=kind or None) for name, kind in heads.items())
+    body = element("tbody", "\n".join(element("tr", row) for row in rows))
+    return element("div", element("table", element("thead", element("tr", head)), body), class_="scroll")
+
+
+def _params(params: Sequence[Mapping[str, Any]]) -> str:
+    texts = [", ".join(f"{k}={v!r}" for k, v in one.items()) or "defaults" for one in params]
+    if not texts:
+        return "defaults"
+    if len(set(texts)) == 1:
+        return escape(clip(texts[0], 300)) + (f" (in all {len(texts)} folds)" if len(texts) > 1 else "")
+    return "<br>".join(escape(clip(f"fold {i + 1}: {text}", 300)) for i, text in enumerate(texts))
+
+
+def facts(outline: Outline) -> str:
+    """Return the data, the conventions and the notes."""
+    report = outline.contest.entrants[0].report
+    counts = report.counts
+    said = [
+        f"Convention <b>{escape(report.convention)}</b>; measures {', '.join(_code(str(m)) for m in report.measures)}.",
+        f"A document is relevant above grade {outline.relevant_above:g}.",
+        f"{counts['queries']:,} queries, {counts['blank_queries']:,} without relevant documents, "
+        f"{counts['short_queries']:,} shorter than the largest cut-off"
+        + ("" if report.query_weight is None else "; means are weighted by query")
+        + ".",
+        *map(escape, outline.contest.notes),
+    ]
+    rows = [
+        element("th", escape(name), scope="row") + element("td", escape(f"{value} {note}"))
+        for name, value, note in outline.contest.data.info().rows()
+    ]
+    table = element("table", element("tbody", *(element("tr", row) for row in rows)))
+    return element("div", table, class_="scroll") + element("ul", *(element("li", one) for one in said))
+
+
+def _name(outline: Outline, system: int) -> str:
+    return escape(outline.labels[system])
+
+
+def _code(text: str) -> str:
+    return element("span", escape(text), class_="measure-name")

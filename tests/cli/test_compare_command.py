@@ -1,0 +1,200 @@
+"""`toprank compare` as a stranger meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import toprank as tr
+
+from . import calling
+
+
+def call(capsys, *args):
+    return calling.call(capsys, "compare", *args)
+
+
+def fail(capsys, *args):
+    return calling.fail(capsys, "compare", *args)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    home = tmp_path_factory.mktemp("compare")
+    data = tr.datasets.make_graded(n_queries=60, n_docs=(4, 9), n_features=5, random_state=0)
+    for name, part in (("train", data[:30]), ("vali", data[30:40]), ("test", data[40:])):
+        tr.write_letor(part, home / f"{name}.txt")
+    for number, cut in enumerate((10, 20), 1):
+        fold = home / "folds" / f"Fold{number}"
+        fold.mkdir(parents=True)
+        for name, part in (("train", data[cut : cut + 20]), ("vali", data[40:]), ("test", data[:10])):
+            tr.write_letor(part, fold / f"{name}.txt")
+    return home
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "toprank" / "compare"
+
+
+def test_two_files(capsys, folder, cache):
+    code, out, err = call(capsys, folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM,AdaRank")
+    assert (code, err) == (0, "")
+    assert "test.txt: means over 20 test queries, convention standard" in out
+    assert "8 of the 30 training queries were held out" in out
+    for name in ("RankSVM", "AdaRank", "best feature", "order as given"):
+        assert name in out
+    assert list(cache.iterdir()) == []  # a run that is done leaves nothing behind
+
+
+def test_the_command_is_the_function(capsys, folder):
+    args = ("--valid", folder / "vali.txt", "--rankers", "RankSVM", "--rankers", "AdaRank", "--measure", "map")
+    more = ("--measures", "mrr,p@3", "--convention", "letor3", "--seed", 4, "--test", "t", "--json")
+    code, out, _ = call(capsys, folder / "train.txt", folder / "test.txt", *args, *more, "--baseline", "best feature")
+    assert code == 0
+    told = json.loads(out)
+    train, valid, test = (tr.read_letor(folder / f"{name}.txt") for name in ("train", "vali", "test"))
+    by_hand = tr.contest(
+        train,
+        test,
+        valid,
+        ["RankSVM", "AdaRank"],
+        "map",
+        ["mrr", "p@3"],
+        convention="letor3",
+        random_state=4,
+        comparison="t",
+        baseline="best feature",
+    ).to_dict()
+    for entrant, expected in zip(told["entrants"], by_hand["entrants"], strict=True):
+        for key in ("name", "mean", "params", "valid", "tried", "certificates"):
+            assert entrant[key] == json.loads(json.dumps(expected[key]))
+    assert told["comparison"] == json.loads(json.dumps(by_hand["comparison"]))
+    assert told["measure"] == "map"
+
+
+def test_folds_models_and_state(capsys, folder, tmp_path):
+    args = ("--folds", folder / "folds", "--rankers", "RankSVM,LightGBM", "--budget", 0)
+    code, out, err = call(capsys, *args, "-o", tmp_path / "models", "--state", tmp_path / "state")
+    assert code == 0
+    assert "means over 20 test queries of 2 folds" in out
+    assert "LightGBM was not saved" in err
+    assert sorted(p.name for p in (tmp_path / "models").iterdir()) == ["RankSVM-fold1.json", "RankSVM-fold2.json"]
+    model = tr.load(tmp_path / "models" / "RankSVM-fold1.json")
+    assert model.predict(tr.read_fold(folder / "folds", 1).test).shape == (
+        tr.read_fold(folder / "folds", 1).test.n_docs,
+    )
+    assert len(list((tmp_path / "state").iterdir())) == 4  # a folder that was named is kept
+    again = call(capsys, *args, "--state", tmp_path / "state")[1]
+    assert again == out.partition("\n\nwrote ")[0] + "\n"
+
+
+def test_html(capsys, folder, tmp_path):
+    page = tmp_path / "report.html"
+    code, out, _ = call(
+        capsys, folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM", "--budget", 0, "--html", page
+    )
+    assert code == 0
+    assert f"wrote {page}" in out
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "RankSVM" in text
+    assert "order as given" in text
+
+
+def test_tables_with_empty_cells(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("train", "test"):
+        rows = [f"{q},{rng.integers(0, 3)},{rng.random():.3f},{rng.random():.3f}" for q in range(12) for _ in range(5)]
+        rows[3] = rows[3].rsplit(",", 1)[0] + ","
+        (tmp_path / f"{name}.csv").write_text("\n".join(["topic,grade,bm25,age", *rows]) + "\n")
+    files = (tmp_path / "train.csv", tmp_path / "test.csv", "--label", "grade", "--qid", "topic")
+    assert "column 'age' is empty in row 3" in fail(capsys, *files)
+    code, out, _ = call(capsys, *files, "--missing", "zero", "--rankers", "RankSVM", "--budget", 0, "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert any("12 query ids of the test part occur" in note for note in told["notes"])
+    feature = next(e for e in told["entrants"] if e["name"] == "best feature")
+    assert feature["params"][0]["feature"] in ("bm25", "age")
+
+
+def test_a_text_file_that_does_not_mention_the_last_feature(capsys, folder, tmp_path):
+    test = tr.read_letor(folder / "test.txt")
+    tr.write_letor(test.with_X(test.X[:, :4]), tmp_path / "narrow.txt")
+    args = ("--rankers", "RankSVM", "--budget", 0)
+    code, _, err = call(capsys, folder / "train.txt", tmp_path / "narrow.txt", *args)
+    assert code == 0
+    assert "narrow.txt mentions 4 of 5 features; the others count as 0" in err
+    assert "test.txt has 5 features" in fail(capsys, tmp_path / "narrow.txt", folder / "test.txt", *args)
+
+
+def test_left_out_on_standard_error(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)  # as where it is not installed
+    code, out, err = call(
+        capsys, folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM,LightGBM", "--budget", 0
+    )
+    assert code == 0
+    reason = "LightGBM was left out: LightGBM needs lightgbm: pip install 'toprank[trees]'."
+    assert err == f"toprank: note: {reason}\n"
+    assert reason in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "compare needs TRAIN and TEST, or --folds DIR"),
+        (("{train}",), "compare needs TRAIN and TEST"),
+        (("{train}", "{home}/none.txt"), "none.txt: No such file or directory"),
+        (("{train}", "{test}", "--valid", "{home}/none.txt"), "none.txt: No such file"),
+        (("{train}", "{test}", "--folds", "{home}/folds"), "--folds brings its own parts"),
+        (("--folds", "{home}"), "holds no folder Fold1"),
+        (("{train}", "{test}", "--rankers", "ListNte"), "did you mean 'ListNet'?"),
+        (("{train}", "{test}", "--measure", "ndgc"), "unknown measure 'ndgc' (did you mean 'ndcg'?)"),
+        (("{train}", "{test}", "--measures", "mpa"), "unknown measure 'mpa'"),
+        (("{train}", "{test}", "--convention", "letor5"), "letor5"),
+        (("{train}", "{test}", "--baseline", "BM25"), "baseline must be one of"),
+        (("{train}", "{test}", "--budget", "-1"), "budget must be a number not below 0"),
+        (("{train}", "{test}", "--html", "{home}"), "is a folder: name a file to write"),
+        (("{train}", "{test}", "--html", "{home}/none/report.html"), "cannot write"),
+        (("{train}", "{test}", "-o", "{train}"), "is a file: name a folder for the models"),
+        (("{train}", "{test}", "--state", "{train}", "--budget", "0"), "train.txt"),
+        (("{train}", "{test}", "--test", "sign"), "'sign' is not one of"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, folder, args, message):
+    places = {"home": folder, "train": folder / "train.txt", "test": folder / "test.txt"}
+    assert message in fail(capsys, *(arg.format(**places) for arg in args))
+
+
+def test_control_c_and_going_on(folder, tmp_path, cache):
+    """In a process of its own: a signal in mid-search, one line that says how to go on, and the same bits after it."""
+    rankers = ["ListNet", "RankBoost", "OnlineListNet", "SlamPerceptron"]
+    command = [sys.executable, "-m", "toprank", "compare", str(folder / "train.txt"), str(folder / "test.txt")]
+    command += ["--rankers", ",".join(rankers), "--json"]
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    patience = time.monotonic() + 300
+    while not list(cache.glob("*/[!.]*.json")) and process.poll() is None and time.monotonic() < patience:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    if process.returncode == 0:
+        pytest.skip("the search was over before the signal came")
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("toprank: interrupted; ")
+    assert "give the same command again to go on" in err
+    assert err.count("\n") == 1
+    again = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    whole = tr.contest(tr.read_letor(folder / "train.txt"), tr.read_letor(folder / "test.txt"), rankers=rankers)
+    resumed, uninterrupted = (
+        [{k: v for k, v in e.items() if "seconds" not in k} for e in told["entrants"]]
+        for told in (json.loads(again.stdout), json.loads(json.dumps(whole.to_dict())))
+    )
+    assert resumed == uninterrupted
+    assert list(cache.iterdir()) == []

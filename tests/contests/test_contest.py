@@ -1,0 +1,409 @@
+"""A contest: nothing is chosen on the test queries; the same seed gives the same bits, interrupted or not."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import toprank as tr
+from toprank.contests import holding, search
+from toprank.data.splits import Fold
+
+QUICK = ["RankSVM", "AdaRank", "OnlineListNet"]
+
+
+def made(n_queries=36, seed=0, **options):
+    return tr.datasets.make_graded(n_queries=n_queries, n_docs=(4, 9), n_features=4, random_state=seed, **options)
+
+
+def relabelled(data, seed=5):
+    return replace(data, y=np.random.default_rng(seed).permutation(data.y))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    data = made()
+    return data[:18], data[18:24], data[24:]
+
+
+@pytest.fixture(scope="module")
+def result(parts):
+    train, valid, test = parts
+    return tr.contest(train, test, valid, QUICK, measures=["map", "mrr"])
+
+
+def outcome(contest):
+    """Everything of a contest that does not depend on the clock."""
+    return [
+        (e.name, e.scores.tobytes(), e.params, e.valid, e.tried, e.planned, e.curves, e.certificates)
+        for e in contest.entrants
+    ] + [contest.comparison, contest.notes]
+
+
+class TestChoosing:
+    def test_the_chosen_setting_is_the_best_on_validation(self, parts, result):
+        train, valid, test = parts
+        reached = {}
+        for C in (1.0, *(10.0**p for p in range(-4, 3))):
+            ranker = tr.RankSVM("ndcg@10", C=C).fit_queries(train)
+            reached[C] = tr.evaluate(ranker, valid, ["ndcg@10"]).mean["ndcg@10"]
+        entrant = result.entrant("RankSVM")
+        assert entrant.valid[0] == pytest.approx(max(reached.values()), abs=1e-6)
+        assert (entrant.tried, entrant.planned) == (8, 8)
+        np.testing.assert_array_equal(entrant.scores, entrant.rankers[0].predict(test))
+
+    def test_the_test_queries_take_no_part(self, parts, result):
+        train, valid, test = parts
+        other = tr.contest(train, relabelled(test), valid, QUICK, measures=["map", "mrr"])
+        for entrant in result.entrants:
+            again = other.entrant(entrant.name)
+            np.testing.assert_array_equal(again.scores, entrant.scores)
+            assert (again.params, again.valid, again.tried) == (entrant.params, entrant.valid, entrant.tried)
+
+    def test_the_validation_queries_do(self, parts, result):
+        train, valid, test = parts
+        other = tr.contest(train, test, relabelled(valid), QUICK)
+        assert [e.valid for e in other.entrants] != [e.valid for e in result.entrants]
+
+    def test_same_seed_same_bits(self, parts, result):
+        train, valid, test = parts
+        assert outcome(tr.contest(train, test, valid, QUICK, measures=["map", "mrr"])) == outcome(result)
+
+    def test_no_budget_tries_the_defaults_alone(self, parts):
+        train, valid, test = parts
+        contest = tr.contest(train, test, valid, QUICK, budget=0)
+        assert [contest.entrant(name).tried for name in QUICK] == [1, 1, 1]
+        assert contest.entrant("RankSVM").params == ({"C": 1.0},)
+        assert any("budget of 0 s" in note and "RankSVM 1 of 8" in note for note in contest.notes)
+
+    def test_a_budget_stops_by_the_seconds_of_learning(self, parts, monkeypatch):
+        clock = iter(range(10_000))
+        monkeypatch.setattr(search.time, "perf_counter", lambda: float(next(clock)))  # every setting takes a second
+        train, valid, test = parts
+        contest = tr.contest(train, test, valid, QUICK, budget=4)
+        assert [contest.entrant(name).tried for name in QUICK] == [8, 1, 1]  # three defaults, then one path
+        folds = [Fold(train, valid, test)] * 2
+        # A fold may spend what the folds before it left, shared equally: 7/2 allows a path, then 7 − 4 = 3 does not.
+        assert tr.contest(folds, rankers=QUICK, budget=8).entrant("RankSVM").tried == 8 + 8
+        assert tr.contest(folds, rankers=QUICK, budget=7).entrant("RankSVM").tried == 8 + 1
+        assert tr.contest(folds, rankers=QUICK, budget=6).entrant("RankSVM").tried == 1 + 1
+
+    def test_rankers_of_your_own_are_taken_as_they_are(self, parts):
+        train, valid, test = parts
+        mine = {"weak": tr.RankSVM(C=1e-6), "strong": tr.RankSVM(C=1e3), "searched": "RankSVM"}
+        contest = tr.contest(train, test, valid, mine)
+        assert contest.entrant("weak").params == ({"C": 1e-6},)
+        assert (contest.entrant("weak").tried, contest.entrant("searched").tried) == (1, 8)
+        twice = tr.contest(train, test, valid, [tr.RankSVM(C=0.1), tr.RankSVM(C=10.0)])
+        assert {"RankSVM", "RankSVM 2"} < {e.name for e in twice.entrants}
+
+    def test_without_validation_queries_some_are_held_out(self, parts):
+        train, _, test = parts
+        contest = tr.contest(train, test, rankers=["RankSVM"], random_state=3)
+        learned, chosen = tr.query_train_test_split(train, test_size=0.25, random_state=3)
+        by_hand = tr.contest(learned, test, chosen, rankers=["RankSVM"], random_state=3)
+        np.testing.assert_array_equal(contest.entrant("RankSVM").scores, by_hand.entrant("RankSVM").scores)
+        assert any("5 of the 18 training queries were held out" in note for note in contest.notes)
+        assert not any("held out" in note for note in by_hand.notes)
+
+
+class TestJudging:
+    def test_reports_are_those_of_evaluate(self, parts, result):
+        test = parts[2]
+        assert [e.report.mean["ndcg@10"] for e in result.entrants] == sorted(
+            (e.report.mean["ndcg@10"] for e in result.entrants), reverse=True
+        )
+        for entrant in result.entrants:
+            by_hand = tr.evaluate(entrant.scores, test, ["ndcg@10", "map", "mrr"])
+            for name in by_hand.per_query:
+                np.testing.assert_array_equal(entrant.report.per_query[name], by_hand.per_query[name])
+        assert result.best is result.entrants[0]
+        assert result.comparison == tr.compare({e.name: e.report for e in result.entrants})
+
+    def test_the_best_feature_is_chosen_on_the_training_part(self, parts, result):
+        train, _, test = parts
+        column, sign = max(
+            ((c, s) for c in range(4) for s in (1, -1)),
+            key=lambda one: tr.evaluate(one[1] * train.X[:, one[0]], train, ["ndcg@10"]).mean["ndcg@10"],
+        )
+        np.testing.assert_array_equal(result.entrant("best feature").scores, sign * test.X[:, column])
+
+    def test_folds_are_judged_together(self):
+        data = made(45)
+        folds = [Fold(data[9:33], data[33:], data[:9]), Fold(data[:24], data[33:], data[24:33])]
+        contest = tr.contest(iter(folds), rankers=["RankSVM"], measures=["map"], convention="letor3")
+        assert (contest.n_folds, contest.fold.tolist()) == (2, [0] * 9 + [1] * 9)
+        assert contest.data.query_ids.tolist() == [*data[:9].query_ids.tolist(), *data[24:33].query_ids.tolist()]
+        entrant = contest.entrant("RankSVM")
+        values = []
+        for fold, ranker in zip(folds, entrant.rankers, strict=True):
+            again = tr.RankSVM(tr.measure("ndcg@10", convention="letor3"), C=ranker.C_).fit_queries(fold.train)
+            np.testing.assert_allclose(ranker.coef_, again.coef_, rtol=1e-2, atol=1e-3)  # along a path: within tol
+            values.append(tr.evaluate(ranker, fold.test, ["map"], convention="letor3").per_query["map"])
+        np.testing.assert_array_equal(entrant.report.per_query["map"], np.concatenate(values))
+        told = contest.to_dict()["entrants"][[e.name for e in contest.entrants].index("RankSVM")]
+        assert told["fold_means"]["map"] == [pytest.approx(v.mean()) for v in values]
+
+    def test_a_baseline_narrows_the_family(self, parts):
+        train, valid, test = parts
+        contest = tr.contest(train, test, valid, ["RankSVM", "AdaRank"], budget=0, baseline="best feature")
+        assert {d.b for d in contest.comparison.differences} == {"best feature"}
+        assert "− best feature" in str(contest)
+        with pytest.raises(tr.InputError, match="baseline must be one of"):
+            tr.contest(train, test, valid, ["RankSVM"], baseline="AdaRank")
+
+    def test_curves_and_certificates(self, result):
+        assert len(result.entrant("AdaRank").curves["valid"]) == len(result.entrant("AdaRank").curves["train"])
+        assert set(result.entrant("OnlineListNet").curves) == {"train", "valid"}
+        assert len(result.entrant("OnlineListNet").curves["valid"]) == 30
+        assert "valid" not in result.entrant("RankSVM").curves  # it was chosen along a path of C
+        assert all(c.holds() for c in result.entrant("AdaRank").certificates)
+        assert result.entrant("AdaRank").certificates
+
+
+class TestShowing:
+    def test_text(self, result):
+        text = str(result)
+        assert "means over 12 test queries, convention standard" in text
+        assert text.index(result.best.name) < text.index("order as given")
+        assert "8 of 8" in text
+        assert "the test queries took no part in any choice" in text
+        assert "RankSVM" in repr(result)
+        assert "<table" in result._repr_html_()
+        assert "| map |" in result.to_markdown()
+
+    def test_rich(self, result):
+        from rich.console import Console
+
+        console = Console(width=200, file=io.StringIO())
+        console.print(result)
+        assert "What was chosen" in console.file.getvalue()
+
+    def test_json(self, result):
+        told = json.loads(json.dumps(result.to_dict(per_query=True)))
+        assert told["best"] == result.best.name
+        assert [e["name"] for e in told["entrants"]] == [e.name for e in result.entrants]
+        assert len(told["entrants"][0]["per_query"]["map"]) == 12
+        assert told["comparison"]["test"] == "permutation"
+        assert "per_query" not in result.to_dict()["entrants"][0]
+
+    def test_unknown_name(self, result):
+        with pytest.raises(KeyError, match=r"no 'RankSMV' in this contest \(did you mean 'RankSVM'\?\)"):
+            result.entrant("RankSMV")
+
+
+class TestResuming:
+    """State is kept setting by setting: whenever the interruption comes, the run that goes on ends at the same bits."""
+
+    RANKERS = ("RankSVM", "AdaRank")
+
+    def hold(self, parts, state=None):
+        train, valid, test = parts
+        folds = [Fold(train, valid, test), Fold(train[3:], valid, test[:6])]
+        return tr.contest(folds, rankers=self.RANKERS, state=state)
+
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        """Counts fits, and interrupts the one whose number is set."""
+        made, real = {"done": 0, "stop": None}, search.fit
+
+        def fit(*args):
+            if made["done"] == made["stop"]:
+                made["stop"] = None
+                raise KeyboardInterrupt
+            made["done"] += 1
+            return real(*args)
+
+        monkeypatch.setattr(search, "fit", fit)
+        return made
+
+    def test_at_every_point(self, parts, calls, tmp_path):
+        whole = outcome(self.hold(parts))
+        total = calls["done"]
+        assert total >= 10  # two folds, two and three settings
+        for stop in range(total + 1):
+            folder = tmp_path / str(stop)
+            calls.update(done=0, stop=stop)
+            if stop < total:
+                with pytest.raises(KeyboardInterrupt):
+                    self.hold(parts, folder)
+                calls.update(done=0)
+            assert outcome(self.hold(parts, folder)) == whole
+        calls.update(done=0)
+        assert outcome(self.hold(parts, folder)) == whole
+        assert calls["done"] == 4  # nothing is tried again: only the winners are fitted once more
+
+    def test_in_the_middle_of_writing(self, parts, tmp_path, monkeypatch):
+        import toprank._files as files
+
+        whole, real, left = outcome(self.hold(parts)), files.os.replace, [3]
+
+        def broken(*args):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            real(*args)
+
+        monkeypatch.setattr(files.os, "replace", broken)
+        with pytest.raises(KeyboardInterrupt):
+            self.hold(parts, tmp_path)
+        assert len(list(tmp_path.iterdir())) == 2
+        assert outcome(self.hold(parts, tmp_path)) == whole
+
+    def test_damaged_pieces_are_done_again(self, parts, tmp_path):
+        whole = outcome(self.hold(parts, tmp_path))
+        for number, piece in enumerate(sorted(tmp_path.iterdir())):
+            piece.write_bytes([b"", b"{", b"\xff\xfe", b"[1]"][number % 4])
+        assert outcome(self.hold(parts, tmp_path)) == whole
+
+    def test_other_data_other_measure_other_version_are_never_mixed_in(self, parts, calls, tmp_path, monkeypatch):
+        train, valid, test = parts
+        tr.contest(train, test, valid, self.RANKERS, state=tmp_path)
+
+        def fits(*args, **options):
+            calls.update(done=0)
+            tr.contest(*args, rankers=self.RANKERS, state=tmp_path, **options)
+            return calls["done"]
+
+        assert fits(train, test, valid) == 2
+        assert fits(train, relabelled(test), valid) == 2  # the test part decides nothing
+        assert fits(relabelled(train), test, valid) == 5
+        assert fits(train, test, relabelled(valid)) == 5
+        assert fits(train, test, valid, measure="map") == 5
+        assert fits(train, test, valid, measure="map", convention="letor4") == 5
+        monkeypatch.setattr(search, "__version__", "0.0.0")
+        assert fits(train, test, valid) == 5
+
+    def test_stored_seconds_count_towards_the_budget(self, parts, tmp_path, monkeypatch):
+        clock = iter(range(10_000))
+        monkeypatch.setattr(search.time, "perf_counter", lambda: float(next(clock)))
+        train, valid, test = parts
+        first = tr.contest(train, test, valid, QUICK, budget=4, state=tmp_path)
+        monkeypatch.undo()
+        assert outcome(tr.contest(train, test, valid, QUICK, budget=4, state=tmp_path)) == outcome(first)
+
+    def test_a_ranker_that_does_not_repeat_is_told(self, parts, tmp_path, monkeypatch):
+        train, valid, test = parts
+        tr.contest(train, test, valid, ["RankSVM"], state=tmp_path)
+        monkeypatch.setattr(search.Search, "value", lambda self, ranker, valid: 0.123)
+        again = tr.contest(train, test, valid, ["RankSVM"], state=tmp_path)
+        assert any("RankSVM does not repeat bit by bit" in note for note in again.notes)
+
+
+class TestTrouble:
+    def test_one_that_cannot_learn_is_left_out(self, parts):
+        train, valid, test = parts
+        bad = tr.ListNet(alpha=-1.0)
+        contest = tr.contest(train, test, valid, {"bad": bad, "RankSVM": "RankSVM"})
+        assert "bad" not in [e.name for e in contest.entrants]
+        assert any(note.startswith("bad was left out: alpha must be") for note in contest.notes)
+        with pytest.raises(tr.InputError, match="nobody could learn from these data: bad: alpha must be"):
+            tr.contest(train, test, valid, {"bad": bad})
+        with pytest.raises(tr.InputError, match="the baseline bad was left out"):
+            tr.contest(train, test, valid, {"bad": bad, "RankSVM": "RankSVM"}, baseline="bad")
+
+    def test_a_setting_that_fails_costs_only_itself(self, parts, monkeypatch):
+        real = search.fit
+
+        def fit(template, train, valid):
+            if template.get_params(deep=False).get("rule") == "paper" or template.get_params()["both_directions"]:
+                raise tr.InputError("it overflows")
+            return real(template, train, valid)
+
+        monkeypatch.setattr(search, "fit", fit)
+        train, valid, test = parts
+        entrant = tr.contest(train, test, valid, ["AdaRank"]).entrant("AdaRank")
+        assert (entrant.tried, entrant.params[0]["rule"]) == (3, "improve")
+
+    def test_a_missing_extra_leaves_out_at_once(self, parts, monkeypatch):
+        tried = []
+
+        def fit(template, train, valid):
+            tried.append(template)
+            if type(template).__name__ == "SVMMap":
+                raise tr.errors.MissingExtraError("piqp", extra="svm", purpose="cutting planes")
+            return real(template, train, valid)
+
+        real = search.fit
+        monkeypatch.setattr(search, "_warm_up", lambda *args: None)
+        monkeypatch.setattr(search, "fit", fit)
+        train, valid, test = parts
+        contest = tr.contest(train, test, valid, ["SVMMap", "RankSVM"])
+        assert [type(t).__name__ for t in tried].count("SVMMap") == 1
+        assert any("SVMMap was left out: cutting planes needs piqp" in note for note in contest.notes)
+
+    def test_sparse_data_give_the_same(self, parts):
+        sparse = [replace(part, X=csr_array(part.X)) for part in parts]
+        ours, theirs = (tr.contest(t, e, v, QUICK, budget=0) for t, v, e in (parts, sparse))
+        for entrant in ours.entrants:
+            np.testing.assert_allclose(theirs.entrant(entrant.name).scores, entrant.scores, rtol=1e-6, atol=1e-9)
+
+    def test_blank_queries_and_a_single_test_query(self, parts):
+        train, valid, test = parts
+        blank = replace(test, y=np.where(np.repeat(np.arange(12), test.lengths) < 6, 0.0, test.y))
+        contest = tr.contest(train, blank, valid, ["RankSVM"], budget=0)
+        assert contest.best.report.counts["blank_queries"] >= 6
+        assert tr.contest(train, test[:1], valid, ["RankSVM"], budget=0).data.n_queries == 1
+
+    def test_three_hundred_grades(self):
+        data = made(30)
+        many = replace(data, y=np.random.default_rng(0).integers(0, 300, data.n_docs).astype(float))
+        contest = tr.contest(many[:20], many[20:], rankers=["RankSVM", "RankBoost", "LightGBM"], budget=0)
+        assert {"RankSVM", "RankBoost"} <= {e.name for e in contest.entrants}
+        assert any("LightGBM was left out: LightGBM takes whole grades" in note for note in contest.notes)
+
+    def test_query_weights_count(self, parts):
+        train, valid, test = parts
+        weighted = replace(test, query_weight=np.arange(1.0, 13.0))
+        contest = tr.contest(train, weighted, valid, ["RankSVM"], budget=0)
+        entrant = contest.entrant("RankSVM")
+        expected = np.average(entrant.report.per_query["map"], weights=np.arange(1.0, 13.0))
+        assert entrant.report.mean["map"] == pytest.approx(expected)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda a, v, t: (a, None, v), "needs test queries"),
+            (lambda a, v, t: (a[:1], t, None), "there is one training query"),
+            (lambda a, v, t: (a, t.with_X(t.X[:, :2]), v), "the test part has 2 features and the training part 4"),
+            (lambda a, v, t: (a, t, v.with_X(v.X[:, :2])), "the validation part has 2 features"),
+            (lambda a, v, t: (a, t[:0], v), "the test part holds no queries"),
+            (lambda a, v, t: (replace(a, y=np.ones(a.n_docs)), t, v), "no training query can teach"),
+            (lambda a, v, t: ([Fold(a, v, t)], t, None), "folds bring their own"),
+            (lambda a, v, t: ([], None, None), "there are no folds"),
+            (
+                lambda a, v, t: (a.with_X(a.X, list("abcd")), t.with_X(t.X, list("abdc")), None),
+                "feature 2 is 'd' in the test part and 'c' in the training part",
+            ),
+        ],
+    )
+    def test_parts_that_do_not_fit(self, parts, change, message):
+        train, valid, test = parts
+        with pytest.raises(tr.InputError, match=message):
+            tr.contest(*change(train, valid, test), rankers=["RankSVM"])
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"rankers": ["RankSMV"]}, "did you mean 'RankSVM'"),
+            ({"rankers": []}, "rankers is empty"),
+            ({"rankers": [3]}, "rankers must be names or rankers"),
+            ({"rankers": ["ListNet", "ListNet"]}, "two contestants are called 'ListNet'"),
+            ({"rankers": {"best feature": "ListNet"}}, "two contestants are called 'best feature'"),
+            ({"measure": "ndgc"}, "unknown measure"),
+            ({"budget": -1}, "budget must be"),
+            ({"comparison": "sign"}, "test must be one of"),
+        ],
+    )
+    def test_bad_options_are_told_before_any_work(self, parts, options, message, monkeypatch):
+        monkeypatch.setattr(holding, "_hold", lambda *args: pytest.fail("work was done"))
+        train, valid, test = parts
+        with pytest.raises(tr.InputError, match=message):
+            tr.contest(train, test, valid, **options)
+
+    def test_queries_that_are_in_both_parts_are_told(self, parts):
+        train, valid, _ = parts
+        assert any("18 query ids of the test part occur" in n for n in tr.contest(train, train, valid, QUICK).notes)
