@@ -4,7 +4,16 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Something the caller gave cannot be used; the message says what, where, and what to do."""
+    """Something the caller gave cannot be used; the message says what, where, and what to do.
+
+    It is one line of bounded length, though it may quote a file in which anything stands.
+
+    >>> str(InputError("no column 'a\\nb'\\n"))
+    "no column 'a b'"
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_shorten(" ".join(message.splitlines()), 1000))
 
 
 class ParseError(InputError):

@@ -7,21 +7,25 @@ import importlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._typing import AnyArray
 from ..errors import InputError, MissingExtraError, ParseError
-from ._text import open_bytes
+from ._piles import physical_memory
+from ._text import open_bytes, text_array
 
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
+
+_LEAST_CELL = 4
+"""Bytes of memory that a cell takes at least: float32."""
 
 _BLOCK_ROWS = 1 << 13
 """Rows that the plain CSV reader holds as Python text at a time."""
@@ -48,7 +52,7 @@ def open_columns(source: Any) -> tuple[dict[str, Column], dict[str, Any]]:
         if suffixes[-1:] in ([".parquet"], [".pq"]):
             table = _read_parquet(path)
             columns = _frame_columns(table)
-            stored = json.loads((table.schema.metadata or {}).get(METADATA, b"{}"))
+            stored = _notes((table.schema.metadata or {}).get(METADATA, b"{}"), str(path))
         elif ".csv" in suffixes or ".tsv" in suffixes:
             columns = _read_csv(path, "\t" if ".tsv" in suffixes else ",")
         else:
@@ -58,13 +62,32 @@ def open_columns(source: Any) -> tuple[dict[str, Column], dict[str, Any]]:
     return {column.name: column for column in columns}, stored
 
 
+def _notes(raw: bytes, file: str) -> dict[str, Any]:
+    """Return what `write_parquet` noted, checked: the file may come from anywhere."""
+    kinds = {"named": bool, "sparse": bool, "doc_id": str, "query_weight": str}
+    try:
+        notes = json.loads(raw)
+    except (ValueError, RecursionError):
+        notes = None
+    if not isinstance(notes, dict) or any(not isinstance(v, kinds.get(k, object)) for k, v in notes.items()):
+        raise ParseError(f"the note {METADATA.decode()!r} about its columns is damaged", file=file)
+    return notes
+
+
 def _read_parquet(path: Path) -> Any:
     pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
     if not path.exists():
         raise InputError(f"{path} cannot be read: No such file or directory")
     try:
+        if path.is_file():
+            about = pq.read_metadata(path)
+            # A few bytes can stand for any number of equal rows, so the size is known before it is there.
+            if about.num_rows * about.num_columns * _LEAST_CELL > physical_memory():
+                raise InputError(
+                    f"{path} holds {about.num_rows} rows of {about.num_columns} columns: more than fits in memory"
+                )
         return pq.read_table(path)  # a folder of Parquet files is one table
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError, MemoryError) as error:
         raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
 
@@ -74,37 +97,52 @@ def _read_csv(path: Path, delimiter: str) -> list[Column]:
         try:
             pa, pa_csv = require_pyarrow("reading CSV"), require_pyarrow("reading CSV", "pyarrow.csv")
         except MissingExtraError:
-            return _plain_csv(io.TextIOWrapper(file, encoding="utf-8", newline=""), delimiter, str(path))
+            return _plain_csv(file, delimiter, str(path))
         layout = pa_csv.ParseOptions(delimiter=delimiter)
         empty = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
         try:
             return _frame_columns(pa_csv.read_csv(file, parse_options=layout, convert_options=empty))
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise ParseError(f"not a readable CSV file: {error}", file=str(path)) from None
 
 
-def _plain_csv(lines: Iterable[str], delimiter: str, file: str) -> list[Column]:
+def _plain_csv(stream: BinaryIO, delimiter: str, file: str) -> list[Column]:
+    lines = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        return _plain_columns(reader, file)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ParseError(f"not a readable CSV file: {error}", file=file, line=reader.line_num + 1) from None
+    finally:
+        lines.detach()  # the caller closes it
+
+
+def _plain_columns(reader: Any, file: str) -> list[Column]:
     names = next(reader, None)
     if not names:
         raise ParseError("not a readable CSV file: no header row", file=file)
     blocks: list[list[AnyArray]] = [[] for _ in names]
-    while rows := list(islice(reader, _BLOCK_ROWS)):
-        wrong = next((i for i, row in enumerate(rows) if len(row) != len(names)), None)
-        if wrong is not None:
-            line = reader.line_num - len(rows) + wrong + 1
-            raise ParseError(f"expected {len(names)} columns, got {len(rows[wrong])}", file=file, line=line)
-        for block, cells in zip(blocks, zip(*rows, strict=True), strict=True):
-            block.append(np.array(cells))
-    return [
-        _array_column(name, _typed(np.concatenate(block or [np.empty(0)])))
-        for name, block in zip(names, blocks, strict=True)
-    ]
+    filled = ((reader.line_num, row) for row in reader if row)  # a blank line is no row, as Arrow sees it
+    while rows := list(islice(filled, _BLOCK_ROWS)):
+        for line, row in rows:
+            if len(row) != len(names):
+                raise ParseError(f"expected {len(names)} columns, got {len(row)}", file=file, line=line)
+        for block, cells in zip(blocks, zip(*(row for _, row in rows), strict=True), strict=True):
+            block.append(text_array(list(cells)))
+    return [_array_column(name, _typed(_joined(block))) for name, block in zip(names, blocks, strict=True)]
+
+
+def _joined(blocks: list[AnyArray]) -> AnyArray:
+    """Put the blocks of a column together; if one is far wider than the others, as objects."""
+    wide = max((block.dtype.itemsize for block in blocks), default=0)
+    if wide * sum(map(len, blocks)) > 2 * sum(block.nbytes for block in blocks):
+        blocks = [block.astype(object) for block in blocks]
+    return np.concatenate(blocks or [np.empty(0)])
 
 
 def _typed(cells: AnyArray) -> AnyArray:
     """Return whole numbers, numbers (an empty cell is NaN) or text: the first that fits."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         return cells.astype(np.int64)
     with suppress(ValueError):
         return np.where(cells == "", "nan", cells).astype(np.float64)
@@ -114,9 +152,9 @@ def _typed(cells: AnyArray) -> AnyArray:
 def _array_column(name: str, values: AnyArray) -> Column:
     return Column(
         name=name,
-        kind="String" if values.dtype.kind == "U" else values.dtype.name,
+        kind="String" if values.dtype.kind in "UO" else values.dtype.name,
         numeric=values.dtype.kind in "if",
-        missing=lambda: np.isnan(values) if values.dtype.kind == "f" else values.astype(str) == "",
+        missing=lambda: np.isnan(values) if values.dtype.kind == "f" else np.asarray(values == "", dtype=bool),
         values=lambda: values,
     )
 
@@ -134,6 +172,8 @@ def _frame_columns(source: Any) -> list[Column]:
         raise InputError(
             f"cannot read a table from {type(source).__name__}: give a path or a pandas, polars or Arrow table"
         ) from None
+    except UnicodeDecodeError:
+        raise InputError("column names must be UTF-8 text") from None
     except DuplicateError as error:
         raise InputError(f"column names must differ: {' '.join(str(error).split())}") from None
 

@@ -12,7 +12,7 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from . import _rows_kernels as kernels
 from ._letor_chunk import Chunk, Rules
-from ._letor_store import DENSE_FROM, Tally, check_dense, cumulated, gathered
+from ._letor_store import DENSE_FROM, Tally, check_dense, check_ids, cumulated, gathered
 from .mapped import write_header
 
 _BLOCK = 1 << 18
@@ -96,6 +96,7 @@ class DiskRows:
         dense = tally.density >= DENSE_FROM if dense is None else dense
         if dense:
             check_dense(tally)
+        check_ids(tally)
         np.save(folder / "ptr.npy", ptr)
         np.save(folder / "query_ids.npy", query_ids)
         rows, entries = tally.rows, self._piles["values"].size

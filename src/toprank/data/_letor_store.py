@@ -13,6 +13,7 @@ from . import _rows_kernels as kernels
 from . import validation
 from ._letor_chunk import Chunk, Rules
 from ._piles import MemoryPile
+from ._text import text_array
 
 DENSE_FROM = 0.25
 """X is dense if the file writes at least this part of its cells. Below, CSR is smaller and faster."""
@@ -110,7 +111,7 @@ class Tally:
             return validation.group_rows(None, self.rows)
         heads, starts = self._ids.take(), self._starts.take()
         if self._names:
-            heads = np.array([self._names.get(run, str(head)) for run, head in enumerate(heads.tolist())])
+            heads = text_array([self._names.get(run, str(head)) for run, head in enumerate(heads.tolist())])
         first = np.concatenate(([True], heads[1:] != heads[:-1]))  # a query may go on in the next chunk
         return validation.group_runs(heads[first], starts[first], self.rows)
 
@@ -271,4 +272,14 @@ def check_dense(tally: Tally) -> None:
         raise InputError(
             f"{tally.rules.name}: {tally.rows} rows of {tally.width} features hold {tally.written} values: as a dense "
             f"array they would take {size / 1e9:.1f} GB, pass dense=False"
+        )
+
+
+def check_ids(tally: Tally) -> None:
+    """Refuse document ids that would fill a mapped array, in which all are as wide as the longest, with nothing."""
+    size = 4 * tally.rows * tally.longest_id
+    if size > max(_SMALL, 512 * tally.id_text.size):
+        raise InputError(
+            f"{tally.rules.name}: a document id of {tally.longest_id} letters among {tally.rows} rows would take "
+            f"{size / 1e9:.1f} GB in a folder: shorten it, or use read_letor"
         )

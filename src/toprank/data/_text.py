@@ -15,7 +15,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import numpy as np
+
 from .._files import replacing
+from .._typing import AnyArray
 from ..errors import InputError
 
 TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
@@ -23,6 +26,20 @@ TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
 _FORMAT = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 _STEP, _PIECE = 1 << 13, 1 << 17
+
+
+def text_array(words: list[str]) -> AnyArray:
+    """Return words as an array of text, or of objects where a few very long ones would make all of them wide.
+
+    >>> text_array(["a", "bc"]).dtype, text_array(["a"] * 99 + ["b" * 5000]).dtype
+    (dtype('<U2'), dtype('O'))
+    """
+    lengths = [len(word) for word in words]
+    if max(lengths, default=0) <= 32 + 4 * sum(lengths) / max(1, len(words)):
+        return np.array(words, dtype=str)
+    result = np.empty(len(words), dtype=object)
+    result[:] = words
+    return result
 
 
 def name_of(path: TextSource) -> str:

@@ -170,6 +170,7 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
 
     X: Any = data.X
     names, name_ends = _encode(_whole(data.query_ids), "query id", "#")
+    name_lengths = np.diff(name_ends, prepend=0)
     ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
     query = np.repeat(np.arange(data.n_queries), data.lengths)
     row_values = X.nnz / max(1, data.n_docs) if data.is_sparse else data.n_features
@@ -181,12 +182,7 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
             if data.doc_ids is not None:
                 ids, id_ends = _encode(data.doc_ids[rows], "document id", "")
             # No number takes more than 24 bytes, no index more than 10, the words of a line 16.
-            room = (
-                40 * (len(values) + 1)
-                + 80 * len(ends)
-                + len(ids)
-                + len(ends) * int(np.diff(name_ends, prepend=0).max())
-            )
+            room = 40 * (len(values) + 1) + 80 * len(ends) + len(ids) + int(name_lengths[query[rows]].sum())
             out = np.empty(room, dtype=np.uint8)
             last_column = data.n_features - 1 if data.is_sparse and start == 0 else -1
             block = (values, columns, ends, last_column, query[rows], names, name_ends, ids, id_ends)

@@ -15,7 +15,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import validation
 from ._columns import METADATA, Column, open_columns, require_pyarrow
-from ._text import create_bytes
+from ._text import create_bytes, text_array
 from .dataset import QueryDataset
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
@@ -154,7 +154,7 @@ def _number(column: Column) -> AnyArray:
 
 def _text(values: AnyArray) -> AnyArray:
     """Return ids of text as numpy text, whatever the table keeps them in."""
-    return values.astype(str) if values.dtype == object else values
+    return text_array([str(value) for value in values.tolist()]) if values.dtype == object else values
 
 
 def _grouped(values: AnyArray, order: Ints | None) -> AnyArray:

@@ -17,7 +17,7 @@ import numpy as np
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..errors import InputError, ParseError
 from . import validation
-from ._text import TextSource, create_bytes, name_of, open_bytes
+from ._text import TextSource, create_bytes, name_of, open_bytes, text_array
 from .dataset import QueryDataset
 
 _RUN = "query Q0 document rank score tag"
@@ -205,6 +205,13 @@ def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
         file.writelines(line.encode() for line in lines)
 
 
+_NUMBER: dict[type, type] = {np.float64: float, np.int64: int}
+_ODD = re.compile(rb"[\0_]")
+"""What numpy or Python forgive in a number, and TREC files do not mean."""
+
+_WIDEST = 64
+"""Letters of a number up to which a column is converted as one array; every cell of that is as wide as the widest."""
+
 _BLANK = np.zeros(256, dtype=bool)
 _BLANK[list(b" \t\n\r\v\f")] = True
 
@@ -252,9 +259,13 @@ class _Words:
     def numbers(self, column: int, dtype: type, what: str) -> AnyArray:
         """Return a column of numbers."""
         words = self.columns[column]
-        with suppress(ValueError):
-            return np.array(words, dtype=bytes).astype(dtype)
-        raise self.cell_error(next(i for i, word in enumerate(words) if not _reads_as(word, dtype)), column, what)
+        if max(map(len, words), default=0) <= _WIDEST and not _ODD.search(b"".join(words)):
+            with suppress(ValueError, OverflowError):
+                return np.array(words, dtype=bytes).astype(dtype)
+        wrong = next((i for i, word in enumerate(words) if not _reads_as(word, dtype)), None)
+        if wrong is not None:
+            raise self.cell_error(wrong, column, what)
+        return np.array([_NUMBER[dtype](word) for word in words], dtype=dtype)
 
     def ids(self) -> tuple[AnyArray, AnyArray]:
         """Return query and document ids; a document may stand only once under a query."""
@@ -267,7 +278,7 @@ class _Words:
     def _decoded(self, column: int) -> AnyArray:
         words = self.columns[column]
         with suppress(UnicodeDecodeError):
-            return np.array([word.decode() for word in words], dtype=str)
+            return text_array([word.decode() for word in words])
         row = next(i for i, word in enumerate(words) if word.decode(errors="replace").encode() != word)
         raise self.cell_error(row, column, "ids are UTF-8 text")
 
@@ -284,7 +295,7 @@ def repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
 
 
 def _reads_as(word: bytes, dtype: type) -> bool:
-    with suppress(ValueError):
-        np.array([word]).astype(dtype)
-        return True
+    with suppress(ValueError, OverflowError):
+        np.array(_NUMBER[dtype](word), dtype=dtype)
+        return not _ODD.search(word)
     return False

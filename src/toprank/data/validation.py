@@ -276,28 +276,28 @@ def check_positive(**values: float) -> None:
     toprank.errors.InputError: eta must be a number above 0, got -1
     """
     for name, value in values.items():
-        if not _is_number(value) or not 0 < value < np.inf:
+        if not _is_real(value) or not 0 < value < np.inf:
             raise InputError(f"{name} must be a number above 0, got {value!r}")
 
 
 def check_not_negative(**values: float) -> None:
     """Refuse a hyper-parameter that is not a finite number ≥ 0, by its name."""
     for name, value in values.items():
-        if not _is_number(value) or not 0 <= value < np.inf:
+        if not _is_real(value) or not 0 <= value < np.inf:
             raise InputError(f"{name} must be a number not below 0, got {value!r}")
 
 
 def check_finite(**values: float) -> None:
     """Refuse a hyper-parameter that is not a finite number, by its name."""
     for name, value in values.items():
-        if not _is_number(value) or not -np.inf < value < np.inf:
+        if not _is_real(value) or not -np.inf < value < np.inf:
             raise InputError(f"{name} must be a finite number, got {value!r}")
 
 
 def check_fraction(**values: float) -> None:
     """Refuse a hyper-parameter that is not a number between 0 and 1, both excluded, by its name."""
     for name, value in values.items():
-        if not _is_number(value) or not 0 < value < 1:
+        if not _is_real(value) or not 0 < value < 1:
             raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
@@ -325,6 +325,11 @@ def _sums_up(values: AnyArray) -> bool:
     """Say whether the sum is finite, and with it every term: one pass without a temporary."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
+
+
+def _is_real(value: object) -> bool:
+    """Say whether this is a number itself, and not a text that could be read as one."""
+    return not isinstance(value, (str, bytes)) and _is_number(value)
 
 
 def _is_number(value: object) -> bool:

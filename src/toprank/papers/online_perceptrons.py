@@ -119,8 +119,8 @@ def fig1(*, quick: bool = False, random_state: int = 0) -> Exhibit:
         },
         table=Table(columns, rows, digits=6),
         notes=(
-            "The perceptrons make their last mistake and then none. ListNet's minimiser ranks some lists wrong for ever, "
-            "so in the long run its average is lower.",
+            "The perceptrons make their last mistake and then none. ListNet's minimiser ranks some lists wrong for "
+            "ever, so in the long run its average is lower.",
             "How long the run must be depends on the margin. In 200 passes over 1,000 lists ListNet ended below both "
             "perceptrons for 8, 6, 4 and 4 of 8 seeds at margins 0.02, 0.05, 0.1 and 0.2, and below Algorithm 2 for 8, "
             "8, 6 and 4; the perceptrons stopped in the first half of all 32 runs. At wider margins, and in one pass "

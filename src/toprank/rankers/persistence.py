@@ -88,6 +88,8 @@ def load(path: str | os.PathLike[str]) -> Ranker:
         return _restore(content)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{file} is not a toprank model: it is nested too deeply") from None
 
 
 def _restore(content: ModelFile) -> Ranker:
@@ -96,12 +98,14 @@ def _restore(content: ModelFile) -> Ranker:
     kind = getattr(rankers, content.ranker, None) if content.ranker in rankers.__all__ else None
     if kind is None:
         raise InputError(f"unknown ranker {content.ranker!r}; known: {', '.join(rankers.__all__)}")
-    params = {key: decode(value, f"$.params.{key}") for key, value in content.params.items()}
+    params = {key: _parameter(decode(value, f"$.params.{key}"), key) for key, value in content.params.items()}
     try:
         ranker: Ranker = kind(**params)
     except TypeError as error:
         raise InputError(f"the parameters do not fit {content.ranker}: {error}") from None
     model = decode(content.model, "$.model")
+    if content.n_features < 1 or content.n_queries < 0:
+        raise InputError("$.n_features must be at least 1, and $.n_queries not below 0")
     if not isinstance(model, models.Model) or model.n_features != content.n_features:
         raise InputError(f"$.model does not score {content.n_features} features")
     names = content.feature_names
@@ -115,7 +119,17 @@ def _restore(content: ModelFile) -> Ranker:
         ranker.feature_names_in_ = np.array(names, dtype=object)
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
+    ranker._check_state()
     return ranker
+
+
+def _parameter(value: Any, key: str) -> Any:
+    """Refuse what no hyper-parameter is; what it may be is checked where it is used, as for one given by hand."""
+    if isinstance(value, (np.ndarray, dict, models.Model)):
+        raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
+    if key == "random_state" and value is not None and not (isinstance(value, int) and value >= 0):
+        raise InputError(f"$.params.{key} must be a whole number not below 0, or null, got {value!r}")
+    return value
 
 
 def encode(value: Any, name: str) -> Any:
@@ -162,7 +176,9 @@ def decode(value: Any, place: str) -> Any:
             raise InputError(f"{place} names the unknown value {value['$value']!r}")
         try:
             return kind(**{key: decode(item, f"{place}.{key}") for key, item in fields.items()})
-        except (TypeError, AttributeError) as error:
+        except InputError:
+            raise
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise InputError(f"{place} is not a {kind.__name__}: {error}") from None
     return {key: decode(item, f"{place}.{key}") for key, item in value.items()}
 
@@ -175,8 +191,12 @@ def _decode_array(value: dict[str, Any], place: str) -> np.ndarray[Any, Any]:
     if value["$array"] not in ("float64", "float32", "int64", "int32", "uint64", "uint32", "uint8", "bool"):
         raise InputError(f"{place} has the unknown array type {value['$array']!r}")
     try:
-        return np.array(decode(data, place), dtype=value["$array"]).reshape(shape)
-    except (TypeError, ValueError, OverflowError) as error:
+        items = decode(data, place)
+        if not all(isinstance(item, (int, float)) for item in items):
+            raise TypeError("it holds something else than numbers")
+        with np.errstate(over="raise"):
+            return np.array(items, dtype=value["$array"]).reshape(shape)
+    except (TypeError, ValueError, OverflowError, FloatingPointError) as error:
         raise InputError(f"{place} is not an array of {value['$array']}: {error}") from None
 
 
