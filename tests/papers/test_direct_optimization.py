@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 import toprank as tr
+from toprank.papers import _direct_choices as designs
 from toprank.papers import _direct_folds as folds
 from toprank.papers import direct_optimization as paper
 
@@ -32,8 +34,10 @@ def pieces(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_grids(monkeypatch):
-    monkeypatch.setattr(folds, "GRIDS", {"SVMmap": (1.0, 100.0), "PermuRank": (1.0, 10.0), "RankSVM": (0.01, 1.0)})
-    monkeypatch.setattr(folds, "ROUNDS", {"PermuRank": 3, "RankBoost": 50, "perceptron": 2})
+    for module in (folds, designs):
+        grids = {"SVMmap": (1.0, 100.0), "PermuRank": (1.0, 10.0), "RankSVM": (0.01, 1.0)}
+        monkeypatch.setattr(module, "GRIDS", grids)
+        monkeypatch.setattr(module, "ROUNDS", {"PermuRank": 3, "RankBoost": 50, "perceptron": 2})
 
 
 def test_table_2_leaves_absent_collections_out_and_says_so(home, pieces):
@@ -62,15 +66,23 @@ def test_finished_pieces_are_not_computed_again(home, pieces, monkeypatch):
 
 
 def test_absent_collections_have_an_exhibit_that_says_so(home, pieces):
-    for make in (paper.fig9, paper.fig10):
+    for make in (paper.fig9, paper.fig10, paper.fig12, paper.fig13):
         exhibit = make(data=home, checkpoint=pieces)
         assert "not among the data" in exhibit.notes[0]
         assert exhibit.table is None
+    assert "never published" in paper.fig12(data=home).notes[1]
+
+
+def test_folds_of_ones_own_take_the_place_of_collections_that_were_never_published(home, tmp_path):
+    (tmp_path / "wsj").symlink_to(home / "ohsumed-letor2")
+    exhibit = paper.fig12(data=tmp_path)
+    assert [row[0] for row in exhibit.table.rows] == list(folds.METHODS)
+    assert "2 folds" in exhibit.notes[0]
 
 
 def test_every_exhibit_can_be_saved(home, pieces, tmp_path):
     for name, make in paper.FIGURES.items():
-        if name in ("comparison", "switch", "fig3", "fig4"):
+        if name in ("comparison", "switch", "fig3", "fig4", "choices"):
             continue
         takes = make.__kwdefaults__ or {}
         given = {key: value for key, value in (("data", home), ("checkpoint", pieces)) if key in takes}
@@ -90,6 +102,31 @@ def test_the_switch_from_type_one_to_type_two_is_shown(home, pieces):
     found = paper.switch(data=home, checkpoint=pieces)
     assert len(found.table.rows) == 3
     assert any("PermuRank − PermuRank from AdaRank" in note for note in found.notes)
+
+
+def test_designs_are_compared_with_every_default_among_them(home, pieces):
+    found = paper.choices(data=home, checkpoint=pieces)
+    assert set(found.data["chosen"]) == set(designs.FAMILIES)
+    for method, variants in found.data["found"].items():
+        assert designs.DEFAULTS[method] in variants
+        assert all(len(sets["ohsumed-letor2"]) == 2 for sets in variants.values())
+    assert sum("Left out" in note for note in found.notes) == 2
+
+
+def test_designs_do_not_depend_on_the_test_parts(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(designs, "FAMILIES", {"RankBoost": designs.FAMILIES["RankBoost"]})
+    shutil.copytree(home / "ohsumed-letor2", tmp_path / "ohsumed-letor2")
+    for fold in (1, 2):
+        place = tmp_path / "ohsumed-letor2" / f"Fold{fold}"
+        shutil.copy(place / "trainingset.txt", place / "testset.txt")
+    assert paper.choices(data=tmp_path).data == paper.choices(data=home).data
+
+
+def test_a_lucky_option_is_worth_less_on_queries_that_did_not_pick_it():
+    options = np.random.default_rng(0).random((300, 40))  # nothing to learn: every option is worth one half
+    own, other = designs.picked(options)
+    assert own == options.mean(axis=1).max() > 0.6
+    assert other == pytest.approx(0.5, abs=0.03)
 
 
 def test_error_rates_are_those_of_the_pairs(home, pieces):

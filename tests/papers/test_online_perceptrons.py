@@ -16,14 +16,15 @@ def fig1():
     return paper.fig1(quick=True)
 
 
-def test_fig1_the_perceptrons_stop_making_mistakes_and_listnet_stays_behind(fig1):
-    """On the setting that the figure picked to show it; the second half of the claim fails on most other settings."""
-    rounds = fig1.data["rounds"]
+@pytest.mark.parametrize("random_state", [0, 1, 2])
+def test_fig1_the_perceptrons_stop_making_mistakes_and_listnet_is_lower_at_the_end(random_state, fig1):
+    exhibit = fig1 if random_state == 0 else paper.fig1(quick=True, random_state=random_state)
+    rounds = exhibit.data["rounds"]
     for name in (TWO, THREE):
-        assert fig1.data["last_mistake"][name] < rounds / 2
-        assert fig1.data["at_T"][name] > fig1.data["at_T"][LISTNET]
-        assert fig1.data["at_T"][name] == pytest.approx(1, abs=1e-3)
-    assert fig1.data["last_mistake"][LISTNET] > rounds / 2
+        assert exhibit.data["last_mistake"][name] < rounds / 2
+        assert exhibit.data["at_T"][name] > exhibit.data["at_T"][LISTNET]
+        assert exhibit.data["at_T"][name] == pytest.approx(1, abs=1e-3)
+    assert exhibit.data["last_mistake"][LISTNET] > rounds / 2
 
 
 def test_fig1_losses_stay_below_their_bounds(fig1):

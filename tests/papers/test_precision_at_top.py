@@ -32,7 +32,7 @@ def folder(tmp_path):
 def test_the_counterexample_is_saved_by_the_command(tmp_path):
     ((exhibit, files),) = reproduce.reproduce("precision-at-top", "counterexample", out=tmp_path)
     assert sorted(file.suffix for file in files) == [".json", ".md", ".png"]
-    stored = json.loads((tmp_path / "counterexample.json").read_text())["data"]
+    stored = json.loads((tmp_path / "precision-at-top" / "counterexample.json").read_text())["data"]
     X, wrong, right = (np.array(stored[name]) for name in ("X", "struct", "right"))
     assert (X @ wrong)[3] > (X @ wrong)[:3].max()
     assert (X @ right)[:3].min() - (X @ right)[3] >= 1

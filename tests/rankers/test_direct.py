@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import toprank as tr
+from toprank.data import blocks
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +92,14 @@ class TestEveryDirectLearner:
         thin = ranker.fit_queries(data.with_X(sparse.csr_array(X))).predict(sparse.csr_array(X))
         np.testing.assert_allclose(thin, dense, rtol=1e-3, atol=1e-5)
 
+    def test_threads_learn_the_same_bits(self, ranker, data, monkeypatch):
+        monkeypatch.setattr(blocks.split, "__defaults__", (128,))  # many blocks
+        monkeypatch.setattr("toprank.solvers.adarank.PIECE_DOCS", 50)
+        monkeypatch.setattr("toprank.solvers.adarank.TABLE_VALUES", 300)
+        with ThreadPoolExecutor(3) as pool:
+            threads = ranker.fit_queries(data, executor=pool).predict(data)
+        assert ranker.fit_queries(data).predict(data).tobytes() == threads.tobytes()
+
     def test_a_saved_model_scores_the_same(self, ranker, data, tmp_path):
         fitted = ranker.fit_queries(data)
         fitted.save(tmp_path / "model.json")
@@ -117,7 +128,7 @@ def test_a_list_of_constants_is_chosen_by_validation(ranker, data, valid):
 
 @pytest.mark.parametrize("kind", [tr.AdaRank, tr.RankBoost, tr.PermuRank])
 def test_the_best_round_on_the_validation_part_is_kept(kind, data, valid):
-    given = {"every": 1} if kind is tr.RankBoost else {}
+    given = {tr.RankBoost: {"every": 1}, tr.PermuRank: {"average": False}}.get(kind, {})
     ranker = kind("ndcg@5", rounds=15, **given).fit_queries(data, valid)
     curve = ranker.trace_["valid_rounds" if kind is tr.PermuRank else "valid"]
     assert tr.measure("ndcg@5").mean(ranker.predict(valid), valid.y, valid.ptr) == pytest.approx(curve.max())
@@ -135,7 +146,7 @@ def test_patience_ends_the_fit(kind, data, valid):
 
 def test_a_reversed_feature_helps_only_when_it_may(data):
     X = -np.abs(data.y[:, None] + 0.1 * np.random.default_rng(0).normal(size=(data.n_docs, 1)))
-    upward = tr.AdaRank("map", rounds=3).fit(X, data.y, qid=data.qid)
+    upward = tr.AdaRank("map", rounds=3, both_directions=False).fit(X, data.y, qid=data.qid)
     both = tr.AdaRank("map", rounds=3, both_directions=True).fit(X, data.y, qid=data.qid)
     assert both.coef_[0] < 0 < upward.coef_[0]
     assert both.score(X, data.y, qid=data.qid) > 0.9 > upward.score(X, data.y, qid=data.qid)
@@ -149,6 +160,13 @@ def test_the_papers_rule_repeats_a_feature_where_the_practical_one_does_not(data
     assert len(plain.candidates_) == 30
     assert practical.trace_["measure"][-1] >= plain.trace_["measure"].max() - 0.01
     assert len(set(practical.candidates_)) >= len(set(plain.candidates_))
+
+
+def test_permurank_averages_its_rounds(data):
+    one = [tr.PermuRank("ndcg@5", rounds=t, average=False).fit_queries(data).coef_ for t in (1, 2, 3)]
+    mean = tr.PermuRank("ndcg@5", rounds=3).fit_queries(data)
+    np.testing.assert_allclose(mean.coef_, np.mean(one, axis=0), rtol=1e-9)
+    assert mean.solution_.message == "mean of 3 rounds"
 
 
 def test_permurank_can_start_where_adarank_ended(data, valid):

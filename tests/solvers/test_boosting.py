@@ -14,7 +14,8 @@ from tests.oracles import boosting as oracle
 from tests.oracles import direct
 from toprank.data import blocks
 from toprank.rankers.models import StumpModel
-from toprank.solvers.boosting import AdaRankRounds, RankBoostRounds, SortedColumns, measure_table, replay
+from toprank.solvers.adarank import AdaRankRounds, _Ensemble, measure_table, replay
+from toprank.solvers.boosting import RankBoostRounds, SortedColumns
 
 
 def small(seed, n_queries=5, n_docs=6, n_features=4, zeros=0.3):
@@ -59,6 +60,51 @@ def test_the_paper_rule_is_the_figure(seed):
         assert alpha == pytest.approx(weight, rel=1e-9)
         if k != mine:
             break
+
+
+MEASURES = [
+    "map",
+    "map:mslr",
+    "map:trec_eval",
+    "map:sklearn",
+    "map:lightgbm",
+    "ndcg",
+    "ndcg@1",
+    "ndcg@3",
+    "ndcg@10:letor4",
+]
+MEASURES += [
+    "ndcg@4:sklearn",
+    "ndcg@4:trec_eval",
+    "ndcg@40",
+    "mrr",
+    "p@2",
+    "recall@3",
+    "err@5",
+    "rbp",
+    "auc",
+    "meanndcg",
+]
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
+    """Step after step, long lists and short ones, tied scores: the same bits, whatever short cut was taken."""
+    rng, measure = np.random.default_rng(1), tr.measure(name)
+    lengths = np.array([1, 2, 5, 9, 30, 90, 200, 700])
+    X = rng.integers(0, 40, (lengths.sum(), 6)).astype(dtype) / 8
+    y = rng.integers(0, 3, len(X)) * (rng.random(len(X)) < 0.4)
+    data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(8), lengths))
+    ensemble = _Ensemble(measure, data, data.informative / data.informative.sum(), None)
+    scores = np.zeros(data.n_docs)
+    for k, weight in zip((0, 1, 2, 8, 3, 0), (1.0, 0.5, 4.0, 0.25, 0.125, 2.0), strict=True):
+        ensemble.try_step((k + 1) % 6, 3.0)  # a step that is not taken leaves nothing behind
+        found = ensemble.try_step(k, weight)
+        ensemble.take_step()
+        scores = scores + weight * (1.0 if k < 6 else -1.0) * X[:, k % 6].astype(np.float64)
+        expected = np.nan_to_num(measure.per_query(scores, data.y, data.ptr))
+        assert found.tobytes() == np.where(data.informative, expected, 0.0).tobytes()
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
@@ -134,7 +180,8 @@ def test_a_column_of_one_value_has_no_threshold():
 
 @pytest.mark.parametrize("rule", ["paper", "improve"])
 def test_threads_give_the_same_bits(rule, monkeypatch):
-    monkeypatch.setattr("toprank.solvers.boosting.TABLE_VALUES", 40)
+    monkeypatch.setattr("toprank.solvers.adarank.TABLE_VALUES", 40)
+    monkeypatch.setattr("toprank.solvers.adarank.PIECE_DOCS", 20)
     data, measure = small(5, n_queries=20), tr.measure("ndcg@5")
     assert len(blocks.split(data, 40)) > 3
     importance = np.full(20, 0.05)

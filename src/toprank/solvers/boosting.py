@@ -1,4 +1,4 @@
-"""Boosting over features: AdaRank's measure table and RankBoost's presorted columns."""
+"""RankBoost over presorted columns: thresholds of single features as weak rankers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,42 +14,6 @@ from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import blocks
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
-from ..measures.base import Measure
-
-Rule = Literal["paper", "improve"]
-Watch: TypeAlias = Callable[[int, int, float], bool]
-"""Called after each round with its number, the candidate (or the stump's column) and its weight; True stops."""
-
-SMALLEST_SHARE = 1 / 64
-"""How far the rule "improve" halves its steps before it gives up."""
-
-TABLE_VALUES = 1 << 21
-"""Feature values in a block of the measure table: large enough that a call costs little beside the work."""
-
-
-def measure_table(
-    measure: Measure, data: QueryDataset, executor: Executor | None = None, *, both: bool = False
-) -> Floats:
-    """E(q, k): the measure of every query ranked by feature k alone; with `both`, the reversed features follow.
-
-    >>> import toprank as tr
-    >>> data = tr.QueryDataset.from_arrays([[1.0, 0.0], [0.0, 1.0]], [1, 0])
-    >>> measure_table(tr.measure("map"), data).tolist()
-    [[1.0, 0.5]]
-    """
-    parts = blocks.map_reduce(partial(_rows, measure, both), blocks.split(data, TABLE_VALUES), executor)
-    return np.concatenate(parts)
-
-
-def _rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
-    signs = (1.0, -1.0) if both else (1.0,)
-    table = np.empty((block.n_queries, block.n_features * len(signs)))
-    column = columns_of(block.X)
-    for k in range(block.n_features):
-        values = column(k)
-        for n, sign in enumerate(signs):
-            table[:, n * block.n_features + k] = values_of(measure, sign * values, block)
-    return [table]
 
 
 def columns_of(X: Matrix) -> Callable[[int], Floats]:
@@ -75,127 +39,6 @@ class Rounds:
     candidates: Ints
     weights: Floats
     trace: dict[str, Floats] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AdaRankRounds:
-    """Fig. 6: h_t = argmax_k Σ_q P_t(q) E(q, k), α_t = ½ ln(Σ P(1+E)/Σ P(1−E)), P_{t+1} ∝ exp(−E(f_t)).
-
-    `rule="paper"` is the figure. `rule="improve"` takes the best candidate whose addition raises the mean of E(f): one
-    that does not is set aside until another has been taken; when none is left, all steps are halved from then on, and
-    the run ends when even the smallest step (1/64) of none helps. A round then costs as many evaluations as it tries.
-    """
-
-    measure: Measure
-    rounds: int
-    rule: Rule
-    watch: Watch | None = None
-
-    def run(self, data: QueryDataset, table: Floats, importance: Floats, executor: Executor | None = None) -> Rounds:
-        """Boost on `data` with its measure table; `importance` weighs the queries and sums to 1."""
-        pieces = _pieces(data)
-        chosen: list[int] = []
-        weights: list[float] = []
-        phis: list[float] = []
-        deltas: list[float] = []
-        reached: list[float] = []
-        columns: dict[int, Floats] = {}
-        scores = np.zeros(data.n_docs)
-        P, mean, aside = importance, -np.inf, np.zeros(table.shape[1], dtype=bool)
-        current = np.zeros(data.n_queries)
-        share = 1.0
-        while len(chosen) < self.rounds:
-            if aside.all():
-                share /= 2
-                aside[:] = False
-                if share < SMALLEST_SHARE:
-                    break
-            performance = P @ table
-            performance[aside] = -np.inf
-            k = int(np.argmax(performance))
-            weight = share * step_size(float(performance[k]))
-            if k not in columns:
-                columns[k] = candidate_column(data.X, k)
-            trial = scores + weight * columns[k]
-            # As long as one feature is all there is, f ranks as that feature does, and the table knows how well.
-            single = all(other == k for other in chosen)
-            values = table[:, k] if single else _evaluate(self.measure, trial, pieces, executor)
-            mean_trial = float(importance @ values)
-            if self.rule == "improve" and not mean_trial > mean:
-                aside[k] = True
-                continue
-            deltas.append(float((values - current - weight * table[:, k])[importance > 0].min()))
-            scores, mean, current = trial, mean_trial, values
-            aside[:] = False
-            chosen.append(k)
-            weights.append(weight)
-            phis.append(float(performance[k]))
-            reached.append(mean)
-            P = importance * np.exp(-current)
-            P /= P.sum()
-            stop = self.watch is not None and self.watch(len(chosen), k, weight)
-            if stop or mean >= 1.0 or phis[-1] >= 1.0:
-                break
-        trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
-        return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
-
-
-def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
-    """Return the rounds with φ, δ and the mean measure of each as they come out on `data`."""
-    scores, current = np.zeros(data.n_docs), np.zeros(data.n_queries)
-    P = importance
-    found: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
-    for k, weight in zip(rounds.candidates, rounds.weights, strict=True):
-        column = candidate_column(data.X, int(k))
-        alone = values_of(measure, column, data)
-        scores = scores + weight * column
-        values = values_of(measure, scores, data)
-        found["phi"].append(float(P @ alone))
-        found["delta"].append(float((values - current - weight * alone)[importance > 0].min()))
-        found["measure"].append(float(importance @ values))
-        current = values
-        P = importance * np.exp(-current)
-        P = P / P.sum()
-    return Rounds(rounds.candidates, rounds.weights, {name: np.array(values) for name, values in found.items()})
-
-
-def values_of(measure: Measure, scores: Floats, data: QueryDataset) -> Floats:
-    """Return the measure of each query, 0 where it is undefined (such queries carry no weight)."""
-    return np.nan_to_num(measure.per_query(scores, data.y, data.ptr))
-
-
-def step_size(phi: float) -> float:
-    """α = ½ ln((1 + φ)/(1 − φ)), held finite for a perfect weak ranker and at 0 or above for a useless one."""
-    return float(0.5 * np.log((1.0 + phi) / max(1.0 - phi, 1e-12)))
-
-
-def candidate_column(X: Matrix, k: int) -> Floats:
-    """Column k of X as float64; candidates from the number of features on are the columns reversed."""
-    d = X.shape[1]
-    column = X[:, [k % d]].toarray().ravel() if is_sparse(X) else X[:, k % d]
-    return np.asarray(column, dtype=np.float64) * (1.0 if k < d else -1.0)
-
-
-_Piece: TypeAlias = tuple[int, int, Floats, Ints]
-
-
-def _pieces(data: QueryDataset) -> list[_Piece]:
-    """Runs of queries without their features: (first row, last row, grades, ptr)."""
-    found, row = [], 0
-    for block in blocks.split(data, TABLE_VALUES):
-        found.append((row, row + block.n_docs, block.y, block.ptr))
-        row += block.n_docs
-    return found
-
-
-def _evaluate(measure: Measure, scores: Floats, pieces: list[_Piece], executor: Executor | None) -> Floats:
-    work = [(scores[a:b], y, ptr) for a, b, y, ptr in pieces]
-    return np.concatenate(blocks.map_reduce(partial(_values, measure), work, executor))
-
-
-def _values(measure: Measure, piece: tuple[Floats, Floats, Ints]) -> list[Floats]:
-    scores, y, ptr = piece
-    return [np.nan_to_num(measure.per_query(scores, y, ptr))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,27 +66,49 @@ def place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot,
 
 
 @kernel
-def place_by_rows(n_pos, n_neg, pos, neg_sum, table, scale, price, slot, best, back):
-    """The same by dynamic programming over (relevant i, irrelevant documents above it): any discount, O(P·N)."""
+def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, slot, best, back, above):
+    """The same by dynamic programming over (relevant i, irrelevant documents above it): any discount, O(rows·N).
+
+    Relevant documents from `rows` on stand beyond the cut-off wherever they are placed: only F counts for them, and
+    each has its own best number of irrelevant ones above it, or as many as the one before.
+    """
     for a in range(n_neg + 1):
         best[a] = 0.0
-    for i in range(1, n_pos + 1):
+    for i in range(1, rows + 1):
         lead, from_a = -math.inf, 0
         for a in range(n_neg + 1):
             if best[a] > lead:
                 lead, from_a = best[a], a
             best[a] = lead - table[i + a] * scale - price * (a * pos[i - 1] - neg_sum[a])
             back[i - 1, a] = from_a
-    a = 0
-    for trial in range(n_neg + 1):
-        if best[trial] > best[a]:
-            a = trial
+    # Beyond the rows: above[i] = #{j: s⁻_j > s⁺_i}, which never falls, and what that earns.
+    earned, j = 0.0, 0
+    for i in range(rows, n_pos):
+        while j < n_neg and neg[j] > pos[i]:
+            j += 1
+        above[i] = j
+        earned += neg_sum[j] - j * pos[i]
+    chosen, top = 0, -math.inf
+    pushed, pushed_sum, i = 0, 0.0, rows  # those with fewer than a above them by themselves
+    for a in range(n_neg + 1):
+        while i < n_pos and above[i] < a:
+            earned -= neg_sum[above[i]] - above[i] * pos[i]
+            pushed += 1
+            pushed_sum += pos[i]
+            i += 1
+        value = best[a] + price * (earned + pushed * neg_sum[a] - a * pushed_sum)
+        if value > top:
+            chosen, top = a, value
+    for i in range(rows, n_pos):
+        above[i] = max(above[i], chosen)
+    for i in range(rows, 0, -1):
+        above[i - 1] = chosen
+        chosen = back[i - 1, chosen]
     j = n_neg
     for i in range(n_pos, 0, -1):
-        while j > a:  # these stay below relevant i
+        while j > above[i - 1]:  # these stay below relevant i
             slot[j - 1] = i + 1
             j -= 1
-        a = back[i - 1, a]
     while j > 0:
         slot[j - 1] = 1
         j -= 1
@@ -108,7 +130,7 @@ def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_
         elif r <= k and r < len(discounts):
             table[r] = discounts[r]
     stack = np.empty((128, 4), dtype=np.int64)
-    slot = np.empty(longest, dtype=np.int64)
+    slot, above = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     best, back = np.empty(longest + 1), np.empty((1, 1), dtype=np.int32)
     pos_sum, neg_sum = np.zeros(longest + 1), np.zeros(longest + 1)
     for q in range(len(ptr) - 1):
@@ -146,9 +168,10 @@ def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_
         if gain == PRECISION or monotone:
             place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot, stack)
         else:
-            if back.shape[0] < n_pos or back.shape[1] < n_neg + 1:
-                back = np.empty((max(n_pos, back.shape[0]), max(n_neg + 1, back.shape[1])), dtype=np.int32)
-            place_by_rows(n_pos, n_neg, pos, neg_sum, table, scale, price, slot, best, back)
+            rows = min(n_pos, k)
+            if back.shape[0] < rows or back.shape[1] < n_neg + 1:
+                back = np.empty((max(rows, back.shape[0]), max(n_neg + 1, back.shape[1])), dtype=np.int32)
+            place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, slot, best, back, above)
         reached, drop, j = 0.0, 0.0, 0
         for i in range(1, n_pos + 1):
             while j < n_neg and slot[j] <= i:

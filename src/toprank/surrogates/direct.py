@@ -253,8 +253,8 @@ class StructuralHinge(Surrogate):
 
     E is AP, or NDCG with 0/1 gains; a document is relevant from grade `threshold` on (None: as the measure says, above
     0 for NDCG). The most violated ranking keeps relevant and irrelevant documents in score order and is found exactly:
-    in O(n log n) for AP and for discounts whose steps shrink, in O(relevant · irrelevant) for others (a cut-off,
-    LETOR's discount).
+    in O(n log n) for AP and for discounts whose steps shrink, in O(n log n + k n) with a cut-off k, and in O(relevant ·
+    irrelevant) for LETOR's discount without one.
 
     >>> value, grad = StructuralHinge().value_and_grad([0.0, 0.0], [1, 0], [0, 2])
     >>> value, grad.tolist()
