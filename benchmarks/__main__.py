@@ -2,7 +2,8 @@
 
     python -m benchmarks [reader evaluation start …] [--json bench.json]
 
-Absolute figures move with the machine; the ratios are what counts.
+Absolute figures move with the machine; the ratios are what counts: how many times better ours is than the named peer,
+and how many passes over X (`X @ w`, one BLAS thread) a job takes.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import json
 import os
 import pkgutil
 import platform
+import sys
 from pathlib import Path
 
 from toprank._tables import Table
 
-FIELDS = ("job", "ours", "peer", "ratio", "unit", "note")
+from . import Row
+
+FIELDS = ("job", "ours", "peer", "ratio", "passes over X", "note")
 
 
 def modules() -> list[str]:
@@ -30,8 +34,19 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
 
 
-def show(rows: list[dict[str, object]]) -> str:
-    return Table(FIELDS, [[row.get(field) for field in FIELDS] for row in rows], digits=3).plain()
+def show(rows: list[Row]) -> str:
+    return Table(FIELDS, [_cells(**row) for row in rows]).plain()
+
+
+def _cells(job, ours, unit, peer, theirs, ratio, passes, note) -> tuple[object, ...]:
+    def number(value: float | None, digits: str) -> str:
+        return "" if value is None else format(value, digits)
+
+    def amount(value: float) -> str:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+    beside = "" if peer is None else f"{peer}: {amount(theirs)}"
+    return job, f"{amount(ours)} {unit}", beside, number(ratio, ".1f"), number(passes, ",.2f"), note
 
 
 def main() -> None:
@@ -42,10 +57,11 @@ def main() -> None:
     unknown = set(args.names) - set(modules())
     if unknown:
         parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}")
-    results: dict[str, list[dict[str, object]]] = {}
+    results: dict[str, list[Row]] = {}
     for name in args.names or modules():
+        print(f"{name} …", file=sys.stderr, flush=True)
         results[name] = importlib.import_module(f"benchmarks.{name}").run()
-        print(f"\n{name}\n{show(results[name])}", flush=True)
+    print(show([row for rows in results.values() for row in rows]))
     if args.json:
         machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
         Path(args.json).write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")

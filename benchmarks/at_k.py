@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import Row, row
+
 ROWS, FEATURES, BATCH = 581_012, 54, 500
 
 PEAK = """
@@ -61,7 +63,7 @@ def covertype() -> tuple[np.ndarray, np.ndarray]:
     return rng.random((ROWS, FEATURES), dtype=np.float32), (rng.random(ROWS) < 0.36).astype(np.float64)
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     from scipy.sparse import csr_array
     from sklearn.linear_model import SGDClassifier
     from threadpoolctl import threadpool_limits
@@ -84,7 +86,7 @@ def run() -> list[dict[str, object]]:
         steps = Steps(rule, 0, 0.25, decay=0.5 * gradient, normalize=gradient, radius=100.0 if gradient else np.inf)
         return best(lambda: sweep(batches, order, steps, State.zero(X.shape[1])))
 
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     rules = {
         "Perceptron@k-avg": Rule.PERCEPTRON_AVG,
         "Perceptron@k-max": Rule.PERCEPTRON_MAX,
@@ -94,26 +96,25 @@ def run() -> list[dict[str, object]]:
     }
     took = {name: epoch(dense, rule) for name, rule in rules.items()}
     for name, seconds in took.items():
-        rows.append(_row(f"{name} epoch", seconds, product, seconds / product, "P = X @ w, one BLAS thread; goal ≤ 2"))
+        rows.append(
+            row(f"{name} epoch, {len(X):,} × {X.shape[1]}", seconds, passes=seconds / product, note="goal ≤ 2 passes")
+        )
     seconds = epoch(sparse, Rule.AVG)
-    rows.append(_row("SGD@k-avg epoch, CSR", seconds, csr_product, seconds / csr_product, "peer: scipy's CSR X @ w"))
+    note = "passes are scipy's CSR X @ w"
+    rows.append(row("SGD@k-avg epoch, CSR", seconds, passes=seconds / csr_product, note=note))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one epoch does not converge, and says so
         peer = best(lambda: SGDClassifier(max_iter=1, tol=None, random_state=0).fit(X, y), repeats=2)
-    note = "peer: scikit-learn's SGDClassifier, one epoch; goal ≥ 10"
-    rows.append(_row("Perceptron@k-avg epoch", took["Perceptron@k-avg"], peer, peer / took["Perceptron@k-avg"], note))
-    rows.append(_row("SGD@k-avg epoch", took["SGD@k-avg"], peer, peer / took["SGD@k-avg"], note))
+    for name in ("Perceptron@k-avg", "SGD@k-avg"):
+        job, sgd = f"{name} epoch", "scikit-learn's SGDClassifier, one epoch"
+        rows.append(row(job, took[name], peer=sgd, theirs=peer, note="goal ≥ 10"))
     fit = best(lambda: tr.PerceptronAtK(epochs=1, random_state=0).fit(X, y), repeats=3)
-    rows.append(_row("fit(X, y), one epoch, checks and all", fit, product, fit / product, "P = X @ w"))
+    rows.append(row("PerceptronAtK.fit(X, y), one epoch, checks and all", fit, passes=fit / product))
     if sys.platform == "linux":
         small, large = (_peak(n) for n in (ROWS // 4, ROWS))
-        note = "peer: ours on a quarter of the rows"
-        rows.append({**_row("memory of an epoch beside X", large, small, large / max(small, 1), note), "unit": "kB"})
+        note = f"on a quarter of the rows {small} kB"
+        rows.append(row("memory of an epoch beside X", large, "kB", note=note))
     return rows
-
-
-def _row(job: str, ours: float, peer: float, ratio: float, note: str) -> dict[str, object]:
-    return {"job": job, "ours": ours, "peer": peer, "ratio": ratio, "unit": "s", "note": note}
 
 
 def _peak(rows: int) -> int:

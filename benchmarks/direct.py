@@ -15,6 +15,8 @@ import numpy as np
 
 import toprank as tr
 
+from . import Row, one_pass, row
+
 
 def data_of(n_queries: int = 500, n_docs: int = 100, n_features: int = 46, dtype: Any = np.float64) -> tr.QueryDataset:
     rng = np.random.default_rng(0)
@@ -34,20 +36,9 @@ def best_of(job: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     return min(times), result
 
 
-def row(job: str, ours: float, note: str, peer: float | None = None, unit: str = "s") -> dict[str, Any]:
-    return {
-        "job": job,
-        "ours": ours,
-        "peer": peer,
-        "ratio": None if peer is None else peer / ours,
-        "unit": unit,
-        "note": note,
-    }
-
-
-def ranksvm_rows(data: tr.QueryDataset) -> list[dict[str, Any]]:
+def ranksvm_rows(data: tr.QueryDataset) -> list[Row]:
     """Fit to a gap of 1e-3 of the value, and LinearSVC on explicit pairs of a part that it can hold."""
-    rows = []
+    rows, product = [], one_pass(data.X)
     for loss, C in (("squared_hinge", 1e-4), ("hinge", 1e-4)):
         seconds, fitted = best_of(
             lambda loss=loss, C=C: tr.RankSVM(C=C, loss=loss, normalize=False, tol=1e-3).fit_queries(data)
@@ -57,7 +48,8 @@ def ranksvm_rows(data: tr.QueryDataset) -> list[dict[str, Any]]:
             row(
                 f"RankSVM {loss}, ½‖w‖² + C Σ pairs, C={C:g}",
                 seconds,
-                f"{solution.n_iter} steps, gap {solution.gap / solution.value:.1e} of the value",
+                passes=seconds / product,
+                note=f"{solution.n_iter} steps, gap {solution.gap / solution.value:.1e} of the value",
             )
         )
     from sklearn.svm import LinearSVC
@@ -83,13 +75,13 @@ def ranksvm_rows(data: tr.QueryDataset) -> list[dict[str, Any]]:
     )
     note = f"{len(pairs):,} pairs of 40 queries; objective ours {primal(fitted.coef_):.6g}, "
     note += f"LinearSVC (primal) {primal(svm.coef_[0]):.6g}; building the pairs is not timed"
-    rows.append(row("RankSVM squared_hinge against LinearSVC on explicit pairs", seconds, note, peer))
+    rows.append(row("RankSVM, squared hinge", seconds, peer="LinearSVC on explicit pairs", theirs=peer, note=note))
     return rows
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     data = data_of()
-    rows = []
+    rows, product = [], one_pass(data.X)
     with ThreadPoolExecutor(2) as pool:
         for rule in ("paper", "improve"):
             for label, executor in (("1 thread", None), ("2 threads", pool)):
@@ -101,7 +93,8 @@ def run() -> list[dict[str, Any]]:
                     row(
                         f"AdaRank, rule {rule}, ndcg@10, {label}",
                         seconds,
-                        f"{rounds} rounds, {1e3 * seconds / rounds:.2f} ms a round, NDCG@10 {reached:.4f}",
+                        passes=seconds / product,
+                        note=f"{rounds} rounds, {1e3 * seconds / rounds:.2f} ms a round, NDCG@10 {reached:.4f}",
                     )
                 )
         for thresholds in (None, 256, 10):
@@ -111,18 +104,21 @@ def run() -> list[dict[str, Any]]:
                 row(
                     f"RankBoost, {thresholds or 'all'} thresholds, 100 rounds",
                     seconds,
-                    f"{1e3 * (again - seconds) / 100:.2f} ms a round after the sort",
+                    passes=seconds / product,
+                    note=f"{1e3 * (again - seconds) / 100:.2f} ms a round after the sort",
                 )
             )
     rows += ranksvm_rows(data)
     seconds, fitted = best_of(lambda: tr.SVMMap(C=100, tol=1e-3).fit_queries(data), 2)
-    rows.append(row("SVMMap, C=100", seconds, f"{fitted.n_iter_} cutting planes, gap {fitted.solution_.gap:.1e}"))
+    note = f"{fitted.n_iter_} cutting planes, gap {fitted.solution_.gap:.1e}"
+    rows.append(row("SVMMap, C=100", seconds, passes=seconds / product, note=note))
     seconds, fitted = best_of(lambda: tr.PermuRank(C=1000, rounds=20).fit_queries(data), 1)
     rows.append(
         row(
             "PermuRank, C=1000, up to 20 rounds",
             seconds,
-            f"{fitted.n_iter_} rounds, {seconds / fitted.n_iter_:.3f} s a round",
+            passes=seconds / product,
+            note=f"{fitted.n_iter_} rounds, {seconds / fitted.n_iter_:.3f} s a round",
         )
     )
     rng = np.random.default_rng(0)
@@ -130,15 +126,15 @@ def run() -> list[dict[str, Any]]:
     for name in ("map", "ndcg", "ndcg@10"):
         surrogate = tr.surrogates.StructuralHinge(name)
         seconds, _ = best_of(lambda u=surrogate: u.per_query(s, y, np.array([0, 5000])), 20)
-        rows.append(
-            row(f"most violated ranking, {name}, 5,000 documents", 1e3 * seconds, "half of them relevant", unit="ms")
-        )
+        job = f"most violated ranking, {name}, 5,000 documents"
+        rows.append(row(job, 1e3 * seconds, "ms", note="half of them relevant"))
     return rows + large_rows()
 
 
-def large_rows() -> list[dict[str, Any]]:
+def large_rows() -> list[Row]:
     """AdaRank on as many documents as a fold of MSLR-WEB10K has."""
     wide, rows = data_of(5995, 118, 136, np.float32), []
+    product = one_pass(wide.X)
     with ThreadPoolExecutor(2) as pool:
         for rule, name in (("paper", "ndcg@10"), ("improve", "ndcg@10"), ("improve", "map")):
             for label, executor in (("1 thread", None), ("2 threads", pool)):
@@ -147,16 +143,6 @@ def large_rows() -> list[dict[str, Any]]:
                 fitted = tr.AdaRank(name, rounds=100, rule=rule).fit_queries(wide, executor=executor)
                 seconds, rounds = time.perf_counter() - began, len(fitted.alphas_)
                 note = f"{rounds} rounds, {name} {fitted.trace_['measure'][-1]:.4f}"
-                rows.append(row(f"AdaRank, rule {rule}, {name}, {wide.n_docs:,} × 136, {label}", seconds, note))
+                job = f"AdaRank, rule {rule}, {name}, {wide.n_docs:,} × 136, {label}"
+                rows.append(row(job, seconds, passes=seconds / product, note=note))
     return rows
-
-
-if __name__ == "__main__":
-    from toprank._tables import Table
-
-    found = run()
-    cells = [
-        (r["job"], f"{r['ours']:.4g} {r['unit']}", r["peer"] and f"{r['peer']:.4g} {r['unit']}", r["ratio"], r["note"])
-        for r in found
-    ]
-    print(Table(("job", "ours", "peer", "peer / ours", "note"), cells, digits=1))

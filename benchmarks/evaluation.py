@@ -15,6 +15,8 @@ import numpy as np
 
 import toprank as tr
 
+from . import Row, row
+
 QUERIES, DOCS, REPEATS = 6000, 118, 15
 FOUR = ("ndcg@10", "map", "p@10", "mrr")
 
@@ -28,10 +30,6 @@ def best(job: Callable[[], object], repeats: int = REPEATS) -> float:
         job()
         took.append(time.perf_counter() - start)
     return QUERIES / min(took)
-
-
-def row(job: str, ours: float, peer: float, note: str) -> dict[str, object]:
-    return {"job": job, "ours": ours, "peer": peer, "ratio": ours / peer, "unit": "queries/s", "note": note}
 
 
 def make() -> tuple[tr.QueryDataset, np.ndarray]:
@@ -55,7 +53,7 @@ def check(report: tr.Report, theirs: dict[str, float]) -> None:
     np.testing.assert_allclose([report.mean[name] for name in theirs], list(theirs.values()), rtol=0, atol=1e-9)
 
 
-def all_four(data: tr.QueryDataset, scores: np.ndarray) -> list[dict[str, object]]:
+def all_four(data: tr.QueryDataset, scores: np.ndarray) -> list[Row]:
     import pytrec_eval
     from ranx import Qrels, Run
     from ranx import evaluate as ranx_evaluate
@@ -69,7 +67,7 @@ def all_four(data: tr.QueryDataset, scores: np.ndarray) -> list[dict[str, object
     theirs = {ours: float(np.mean([found[q][name] for q in qrels])) for ours, name in names.items()}
     check(tr.evaluate(scores, data, FOUR, convention="trec_eval"), theirs)
     ours = best(lambda: tr.evaluate(scores, data, FOUR, convention="trec_eval"))
-    rows = [row(job, ours, best(lambda: trec.evaluate(run), 5), "pytrec_eval, 1 thread")]
+    rows = [row(job, ours, "queries/s", peer="pytrec_eval, 1 thread", theirs=best(lambda: trec.evaluate(run), 5))]
 
     metrics = ["ndcg@10", "map", "precision@10", "mrr"]
     objects = Qrels(qrels), Run(run)
@@ -83,13 +81,23 @@ def all_four(data: tr.QueryDataset, scores: np.ndarray) -> list[dict[str, object
         ours = best(lambda: tr.evaluate(scores, data, FOUR, convention="ranx"))
         threads = os.cpu_count() or 1
         documented = best(lambda: ranx_evaluate(*objects, metrics), 3)
-        rows.append(row(job, ours, documented, f"ranx, Qrels and Run as documented, {threads} threads"))
+        rows.append(
+            row(job, ours, "queries/s", peer=f"ranx, Qrels and Run as documented, {threads} threads", theirs=documented)
+        )
         internal = best(lambda: ranx_evaluate(*lists, metrics), 5)
-        rows.append(row(job, ours, internal, f"ranx, its internal hashed and sorted lists, {threads} threads"))
+        rows.append(
+            row(
+                job,
+                ours,
+                "queries/s",
+                peer=f"ranx, its internal hashed and sorted lists, {threads} threads",
+                theirs=internal,
+            )
+        )
     return rows
 
 
-def ndcg_alone(data: tr.QueryDataset, scores: np.ndarray) -> list[dict[str, object]]:
+def ndcg_alone(data: tr.QueryDataset, scores: np.ndarray) -> list[Row]:
     import lightgbm
     import xgboost
 
@@ -108,12 +116,12 @@ def ndcg_alone(data: tr.QueryDataset, scores: np.ndarray) -> list[dict[str, obje
     )
     ours = best(lambda: measure.per_query(scores, data.y, data.ptr))
     return [
-        row("NDCG@10", ours, best(booster.eval_train), "LightGBM, 2 threads"),
-        row("NDCG@10", ours, best(lambda: model.eval(matrix)), "XGBoost, 2 threads"),
+        row("NDCG@10", ours, "queries/s", peer="LightGBM, 2 threads", theirs=best(booster.eval_train)),
+        row("NDCG@10", ours, "queries/s", peer="XGBoost, 2 threads", theirs=best(lambda: model.eval(matrix))),
     ]
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     data, scores = make()
     return ndcg_alone(data, scores) + all_four(data, scores)
 

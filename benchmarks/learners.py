@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import Row, one_pass, row
+
 LISTS = 500
 
 
@@ -22,7 +24,7 @@ def timed(job: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     from lightgbm import LGBMRanker
     from threadpoolctl import threadpool_limits
 
@@ -33,25 +35,14 @@ def run() -> list[dict[str, object]]:
         n_queries=LISTS, n_docs=(58, 178), n_features=136, dtype=np.float32, noise=1.0, random_state=0
     )
     X, y = data.X, data.y
-    w = np.ones(X.shape[1], dtype=X.dtype)
-    rows: list[dict[str, object]] = []
+    product, rows = one_pass(X), []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a learner that stops at its limit of iterations says so
-        product = min(timed(lambda: X @ w) for _ in range(20))
         trees = timed(lambda: LGBMRanker(n_jobs=1, verbose=-1).fit(X, y, group=data.lengths))
         for name in rankers.__all__:
             kind = getattr(rankers, name)
             kind().fit_queries(data[:4])  # compiles, or loads what was compiled
             ours = timed(lambda kind=kind: kind().fit_queries(data))
-            rows.append(
-                {
-                    "job": f"{name}().fit, {LISTS} lists",
-                    "ours": ours,
-                    "unit": "s",
-                    "peer": "LightGBM lambdarank, 100 trees, 1 thread",
-                    "theirs": trees,
-                    "ratio": trees / ours,
-                    "passes": ours / product,
-                }
-            )
+            job, peer = f"{name}().fit, {LISTS} lists", "LightGBM lambdarank, 100 trees, 1 thread"
+            rows.append(row(job, ours, peer=peer, theirs=trees, passes=ours / product))
     return rows

@@ -17,11 +17,11 @@ import lightgbm as lgb
 import numpy as np
 
 import toprank as tr
+from benchmarks.letor_listwise import MEASURES, fold_means, paired
 from toprank._tables import Table
 from toprank.data.splits import Fold, read_folds
 from toprank.interop.curvature import boundaries
 
-MEASURES = ("map", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
 PARAMS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
@@ -67,8 +67,8 @@ def fit(objective: Any, fold: Fold) -> np.ndarray[Any, Any]:
     return np.asarray(booster.predict(fold.test.X))
 
 
-def table(folder: Path) -> Table:
-    """Test measures of each objective, mean of the folds."""
+def tables(folder: Path) -> str:
+    """Test measures of each objective, mean of the folds; paired tests against lambdarank, and against our ListNet."""
     listnet = tr.interop.lightgbm_objective(tr.surrogates.ListNet(truth="gains"))
     objectives = {
         "LightGBM lambdarank": "lambdarank",
@@ -81,17 +81,15 @@ def table(folder: Path) -> Table:
         "RankCosine": tr.interop.lightgbm_objective(tr.surrogates.RankCosine()),
         "PairwiseHinge": tr.interop.lightgbm_objective(tr.surrogates.PairwiseHinge()),
     }
-    rows = []
     folds = list(read_folds(folder, dtype=np.float64))
-    for name, objective in objectives.items():
-        values = []
-        for fold in folds:
-            mean = tr.evaluate(fit(objective, fold), fold.test, MEASURES, convention="letor4").mean
-            values.append([mean[measure] for measure in MEASURES])
-        rows.append((name, *np.mean(values, axis=0)))
+    scores = {name: [fit(objective, fold) for fold in folds] for name, objective in objectives.items()}
+    rows = [(name, *fold_means(of_folds, folds, "letor4")) for name, of_folds in scores.items()]
     title = f"MQ2008, convention letor4, mean of {len(folds)} folds, rounds by validation NDCG@10"
-    return Table(("objective", *MEASURES), rows, title=title)
+    table = Table(("objective", *MEASURES), rows, title=title).plain()
+    against = paired(scores, folds, "letor4", "LightGBM lambdarank")
+    _, among_ours = paired(scores, folds, "letor4", "ListNet (gains)").tables()
+    return f"{table}\n\n{against}\n\n{among_ours.plain()}"
 
 
 if __name__ == "__main__":
-    print(table(Path(os.environ["TOPRANK_DATA"]) / "mq2008-letor4"))
+    print(tables(Path(os.environ["TOPRANK_DATA"]) / "mq2008-letor4"))

@@ -18,6 +18,8 @@ import numpy as np
 import toprank as tr
 from toprank.objective import Objective
 
+from . import Row, row
+
 DOCS, FEATURES = 707_505, 136
 
 
@@ -67,10 +69,10 @@ def torch_listnet(data: tr.QueryDataset, w: Any) -> Any:
     return weights.grad
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     from threadpoolctl import threadpool_limits
 
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     data = make()
     w = np.random.default_rng(1).standard_normal(FEATURES) * 0.05
     w32 = w.astype(np.float32)
@@ -87,10 +89,8 @@ def run() -> list[dict[str, object]]:
             product = best(lambda: data.X @ w32)
             ours = best(lambda objective=objective: objective.value_and_grad(w))
             name = f"{type(loss).__name__} {loss.transform}" + (" sampled" if "sampled" in str(loss) else "")
-            note = f"P = {1e3 * product:.1f} ms: X @ w, one BLAS thread"
-            rows.append(
-                {"job": name, "ours": ours, "peer": product, "ratio": ours / product, "unit": "s; ours/P", "note": note}
-            )
+            job = f"{name}: value and gradient, {DOCS:,} × {FEATURES}"
+            rows.append(row(job, ours, passes=ours / product, note="goal ≤ 2 passes"))
         objective = Objective(data, tr.surrogates.ListNet())
         ours = best(lambda: objective.value_and_grad(w))
         peers: dict[str, Callable[[], Any]] = {"numpy reduceat, float32": lambda: numpy_listnet(data, w32)}
@@ -103,16 +103,7 @@ def run() -> list[dict[str, object]]:
             pass
         for name, call in peers.items():
             peer = best(call, 3)
-            rows.append(
-                {
-                    "job": "ListNet gradient",
-                    "ours": ours,
-                    "peer": peer,
-                    "ratio": peer / ours,
-                    "unit": "s; peer/ours",
-                    "note": name,
-                }
-            )
+            rows.append(row("ListNet: value and gradient", ours, peer=name, theirs=peer))
     return rows
 
 

@@ -20,6 +20,8 @@ import numpy as np
 
 import toprank as tr
 
+from . import Row, row
+
 ROWS, FEATURES = 150_000, 136
 
 # MSLR-WEB describes each document by 25 groups of features, each for five streams (body, anchor, title, url, all),
@@ -112,12 +114,12 @@ def peak_ratio(small: Path, large: Path) -> float:
     return float(done.stdout)
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         return measure(Path(folder))
 
 
-def measure(folder: Path) -> list[dict[str, object]]:
+def measure(folder: Path) -> list[Row]:
     data = make()
     file, small = folder / "mslr.txt", folder / "small.txt"
     wrote = best(lambda: tr.write_letor(data, file), 3)
@@ -130,36 +132,19 @@ def measure(folder: Path) -> list[dict[str, object]]:
         "scikit-learn": mega / best(lambda: read_sklearn(file), 1),
         "polars, words cut at the colon": mega / best(lambda: read_polars(file), 3),
     }
-    rows: list[dict[str, object]] = [
-        {
-            "job": f"read {mega:.0f} MB of LETOR text, {n} thread{'s' * (n > 1)}",
-            "ours": ours[n],
-            "peer": speed,
-            "ratio": ours[n] / speed,
-            "unit": "MB/s",
-            "note": f"peer: {name}",
-        }
+    rows: list[Row] = [
+        row(f"read {mega:.0f} MB of LETOR text, {n} thread{'s' * (n > 1)}", ours[n], "MB/s", peer=name, theirs=speed)
         for n in (2, 1)
         for name, speed in peers.items()
     ]
-    peer = mega / write_sklearn(data, folder / "sklearn.txt")
-    rows.append(
-        {
-            "job": "write LETOR text",
-            "ours": mega / wrote,
-            "peer": peer,
-            "ratio": mega / wrote / peer,
-            "unit": "MB/s",
-            "note": "peer: scikit-learn, a fifth of the rows",
-        }
-    )
+    theirs = mega / write_sklearn(data, folder / "sklearn.txt")
+    rows.append(row("write LETOR text", mega / wrote, "MB/s", peer="scikit-learn, a fifth of the rows", theirs=theirs))
     if Path("/proc/self/status").exists():
         packed = folder / "mslr.txt.gz"
         packed.write_bytes(gzip.compress(file.read_bytes(), 1))
         for source, name in ((file, "plain"), (packed, "gzip")):
-            ratio = peak_ratio(small, source)
-            job, note = f"peak memory of reading, {name}", "peak over the size of the arrays; 1.3 is the limit"
-            rows.append({"job": job, "ours": ratio, "peer": None, "ratio": None, "unit": "x arrays", "note": note})
+            note = "peak over the size of the arrays; 1.3 is the limit"
+            rows.append(row(f"peak memory of reading, {name}", peak_ratio(small, source), "x arrays", note=note))
     return rows
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+from . import Row, row
+
 CODE = {
     "bare python": "pass",
     "import toprank": "import toprank",
@@ -31,18 +33,11 @@ def seconds(code: str, repeats: int = 7) -> float:
     return best
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     took = {name: seconds(code) for name, code in CODE.items()}
     bare, peer = took["bare python"], took["import sklearn"]
     return [
-        {
-            "job": job,
-            "ours": took[job] - bare,
-            "peer": peer - bare,
-            "ratio": (peer - bare) / (took[job] - bare),
-            "unit": "s over bare python",
-            "note": "peer: import sklearn.metrics",
-        }
+        row(job, took[job] - bare, "s over bare python", peer="import sklearn.metrics", theirs=peer - bare)
         for job in ("import toprank", "first evaluation")
     ]
 

@@ -3,7 +3,7 @@
     TOPRANK_DATA=… python -m benchmarks.streams
 
 One pass: time-averaged NDCG@10 and AP of the three learners, the step chosen on the first fifth of the stream. Epochs:
-test NDCG@10 and MAP after k epochs (mean of five folds), last and averaged weights, the step and the number of epochs
+test NDCG@10 and MAP after k epochs (mean of five folds), last weights, averaged weights and the better of both, all
 chosen by the same measure on the validation part, beside batch ListNet chosen the same way.
 """
 
@@ -60,7 +60,7 @@ def epochs() -> Table:
                 found.setdefault(label, []).append(pair)
 
             for kind in (tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet):
-                for average in (False, True):
+                for average in (False, True, "auto"):
                     for k in EPOCHS:
                         kept = {}
                         for measure in ("ndcg@10", "map"):
@@ -71,7 +71,8 @@ def epochs() -> Table:
                                 for scale in (None, "running")
                             ]  # fmt: skip
                             kept[measure] = max(tried, key=lambda r, m=measure: reached(r, valid, m))
-                        keep((kind.__name__, f"{k} epochs, {'averaged' if average else 'last'}"), kept)
+                        how = {False: "last", True: "averaged"}.get(average, "auto")
+                        keep((kind.__name__, f"{k} epochs, {how}"), kept)
             batch = [
                 tr.ListNet(measure="map", alpha=alpha).fit_queries(train, valid=valid) for alpha in (1e-4, 1e-3, 1e-2)
             ]

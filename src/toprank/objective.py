@@ -18,6 +18,9 @@ from .surrogates.base import Curvature, Surrogate, TwiceDifferentiable, weighted
 
 _Part: TypeAlias = tuple[QueryDataset, Curvature]
 
+CALLED_VALUES = 1 << 20
+"""Feature values in a block where the loss is a C function: it is called list by list, whatever the block's size."""
+
 
 @dataclass(frozen=True, eq=False)
 class Objective:
@@ -57,7 +60,8 @@ class Objective:
 
     @cached_property
     def _blocks(self) -> list[QueryDataset]:
-        parts = blocks.split(replace(self.data, query_weight=self.weight))
+        values = blocks.BLOCK_VALUES if self.surrogate.list_function is None else CALLED_VALUES
+        parts = blocks.split(replace(self.data, query_weight=self.weight), values)
         # A weight of 1 everywhere is no weight: the same bits in less time.
         return [replace(part, query_weight=None) if np.all(part.query_weight == 1) else part for part in parts]
 
@@ -67,7 +71,7 @@ class Objective:
         return self.data.n_features
 
     def value_and_grad(self, w: Floats) -> tuple[float, Floats]:
-        """Return f(w) and a (sub)gradient: two passes over X, the second from the cache."""
+        """Return f(w) and a (sub)gradient: X w and Xᵀ g, the second from the cache."""
         total = self.total_weight
         loss, grad = blocks.map_reduce(
             partial(_loss_and_grad, self.surrogate, w), self._blocks, self.executor, combine=_join
@@ -89,9 +93,17 @@ class Objective:
 
 
 def _loss_and_grad(surrogate: Surrogate, w: Floats, block: QueryDataset) -> tuple[float, Floats]:
+    function = surrogate.list_function
+    if function is not None:
+        loss, grad, refused = linear.through(
+            block.X, w, block.y, block.ptr, block.query_weight, (function.address, function.codes, function.numbers)
+        )
+        if refused < 0:
+            return loss, grad
+    # Without such a function, or where it refuses a list: `per_query` says why.
     s = linear.scores(block.X, w)
-    loss, grad = weighted(*surrogate.per_query(s, block.y, block.ptr), block.ptr, block.query_weight)
-    return loss, linear.adjoint(block.X, grad, next_rows=True)
+    loss, slopes = weighted(*surrogate.per_query(s, block.y, block.ptr), block.ptr, block.query_weight)
+    return loss, linear.adjoint(block.X, slopes, next_rows=True)
 
 
 def _join(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[float, Floats]:

@@ -30,7 +30,7 @@ def test_defaults_come_first_and_no_setting_comes_twice(name):
 
 def test_online_rankers_choose_between_last_and_averaged_weights():
     for name in ("SlamPerceptron", "MinimaxPerceptron", "OnlineListNet"):
-        assert {ranker.average for ranker in spaces.candidate(name, NDCG).rankers} == {True, False}
+        assert {ranker.average for ranker in spaces.candidate(name, NDCG).rankers} == {"auto"}
 
 
 def test_a_ranker_is_trained_for_the_measure_where_it_can_be():

@@ -63,7 +63,7 @@ def test_restated_arithmetic_is_the_oracles(tmp_path_factory, to, weights, X, of
     scaler = {"center": np.array([1.0, -3.0, 0.0]), "scale": np.array([2.0, 0.1, 1.0])}
     model = linear(weights, offset=offset, fill=np.array(fill), **scaler)
     normalizers = scaled and to in ("elasticsearch", "opensearch", "solr")
-    if shift and not any(weights):
+    if shift and max(map(abs, weights)) < 1e-20:  # refused: no weight can carry it
         shift = 0.0
     tr.export.write(model, path, to, shift=shift, normalizers=normalizers)
     _, replica = tr.export.read(path)
@@ -432,3 +432,9 @@ def test_stumps_refuse_names_of_another_number():
     model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
     with pytest.raises(InputError):
         Stumps(("a", "a"), model)
+
+
+def test_weights_too_small_to_carry_a_shift_are_refused(tmp_path):
+    with pytest.raises(tr.InputError, match=r"too small to carry a shift of 7 .*: multiply them all"):
+        tr.export.write(linear([0.0, 1e-250, 0.0]), tmp_path / "es.json", "elasticsearch", shift=7.0)
+    assert not (tmp_path / "es.json").exists()

@@ -83,10 +83,11 @@ def test_ties_are_broken_as_in_the_pseudo_code(variant):
         np.testing.assert_allclose(ours.coef_, expected[-1], atol=0 if variant == "max" else 1e-9)
 
 
-def test_one_row_and_one_place_is_skipped_and_two_rows_are_a_pairwise_perceptron():
+def test_one_row_is_refused_and_two_rows_are_a_pairwise_perceptron():
     X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), [0, 1]
-    with pytest.raises(InputError, match="no batch holds both classes"):
-        tr.PerceptronAtK(k=1, batch_size=1, shuffle=None).fit(X, y)
+    for shuffle in (None, "rows", "batches"):
+        with pytest.raises(InputError, match="a batch of one row has one class"):
+            tr.PerceptronAtK(k=1, batch_size=1, shuffle=shuffle).fit(X, y)
     ranker = tr.PerceptronAtK(k=1, batch_size=2, shuffle=None, epochs=1, average=False).fit(X, y)
     assert ranker.coef_.tolist() == [-1.0, 1.0]
 

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toprank as tr
+from toprank import objective
 from toprank.objective import Objective
 from toprank.surrogates import Exponential, Linear, Sigmoid
 
@@ -41,7 +42,8 @@ def test_all_nine_learn_with_both_solvers(data, noise_level, kind, transform, so
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path):
+def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(objective, "CALLED_VALUES", 1 << 17)
     data = tr.datasets.make_graded(n_queries=300, n_docs=(60, 90), n_features=30, random_state=0)
     tr.save_queries(data, tmp_path / "data")
     mapped = tr.open_queries(tmp_path / "data")
@@ -162,3 +164,12 @@ def test_verbose_prints_a_line_per_iteration(data, capsys):
 def test_bad_parameters_are_named(data, change, message):
     with pytest.raises(tr.InputError, match=message):
         tr.ListMLE(**change).fit_queries(data)
+
+
+def test_iterations_of_all_samples_of_ties_are_counted():
+    data = tr.datasets.make_graded(n_queries=30, random_state=0)
+    ranker = tr.ListMLE(ties="sampled", max_iter=12, epochs=4, tol=1e-12).fit_queries(data)
+    assert ranker.n_iter_ == len(ranker.trace_["value"]) == 12
+    order = data.y + np.random.default_rng(0).permutation(data.n_docs) / data.n_docs
+    exact = tr.ListMLE(truth="order", max_iter=12, epochs=4, tol=1e-12).fit(data.X, order, qid=data.qid)
+    assert exact.n_iter_ == 12  # no ties to sample: one run, not four short ones

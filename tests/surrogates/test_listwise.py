@@ -49,7 +49,7 @@ def test_full_listnet_is_top_m(queries, transform):
             oracle.listnet(scores[a:b], y[a:b], TRANSFORMS[transform], b - a), rel=1e-10, abs=1e-10
         )
     # Walking through ordered beginnings and through sets of documents are two roads to the same sum.
-    from toprank.surrogates import _listwise_kernels as kernels
+    from toprank.surrogates import _permutation_kernels as kernels
 
     for a, b in pairwise(ptr):
         if b - a < 2:

@@ -8,14 +8,22 @@ conversion to float64 keeps the processor too busy to run ahead by itself.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .._jit import sum_kernel
+from .._jit import kernel, sum_kernel
+from .._list_function_kernels import call
 
 AHEAD = 12
 """Rows between the one that is read and the one that is asked for."""
+
+AT_ONCE = 1 << 15
+"""Bytes of X, or one list, that are scored, judged and added up before the next."""
+
+IN_CACHE = 1 << 20
+"""Bytes of X that are still in the cache when they are read for the second time."""
 
 
 @intrinsic
@@ -43,14 +51,15 @@ def prefetch(typing_context, X, i, j):
 
 
 @sum_kernel
-def dense_scores(X, w, out):
-    """out = X w."""
+def dense_scores(X, w, out, ahead, rows):
+    """out = X w; for each four rows, `rows` others are asked for, the first of them `ahead` of the first here."""
     n, d = X.shape
     whole = n - n % 4
     line = 64 // X.itemsize
     for i in range(0, whole, 4):
         a = b = c = e = 0.0
-        for row in range(i + AHEAD, i + AHEAD + 4):
+        first = ahead + i * rows // 4
+        for row in range(first, first + rows):
             for j in range(0, d, line):
                 prefetch(X, row, j)
         for j in range(d):
@@ -68,17 +77,17 @@ def dense_scores(X, w, out):
 
 
 @sum_kernel
-def dense_adjoint(X, g, out, ahead):
-    """out += Xᵀ g; the rows `ahead` of each are asked for on the way, none where it is 0."""
+def dense_adjoint(X, g, out, ahead, rows):
+    """out += Xᵀ g; rows are asked for as in `dense_scores`."""
     n, d = X.shape
     whole = n - n % 4
     line = 64 // X.itemsize
     for i in range(0, whole, 4):
         a, b, c, e = g[i], g[i + 1], g[i + 2], g[i + 3]
-        if ahead > 0:
-            for row in range(i + ahead, i + ahead + 4):
-                for j in range(0, d, line):
-                    prefetch(X, row, j)
+        first = ahead + i * rows // 4
+        for row in range(first, first + rows):
+            for j in range(0, d, line):
+                prefetch(X, row, j)
         for j in range(d):
             out[j] += (a * X[i, j] + b * X[i + 1, j]) + (c * X[i + 2, j] + e * X[i + 3, j])
     for i in range(whole, n):
@@ -88,13 +97,86 @@ def dense_adjoint(X, g, out, ahead):
 
 
 @sum_kernel
+def longest_of(ptr):
+    """Rows of the longest list."""
+    longest = 0
+    for q in range(len(ptr) - 1):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    return longest
+
+
+@sum_kernel
+def run_of_lists(ptr, first, rows, bounds):
+    """Put the boundaries of lists first, first + 1, … (at most `rows` rows, or one list) into `bounds`; count them."""
+    count = 0
+    bounds[0] = 0
+    while first + count + 1 < len(ptr):
+        length = ptr[first + count + 1] - ptr[first]
+        if count > 0 and (length > rows or count + 1 == len(bounds)):
+            break
+        count += 1
+        bounds[count] = length
+    return count
+
+
+@sum_kernel
+def weigh(bounds, count, weight, first, losses, g):
+    """Multiply losses and gradients of lists by their weights (none where `weight` is empty); return Σ losses."""
+    total = 0.0
+    for q in range(count):
+        if len(weight) > 0:
+            losses[q] *= weight[first + q]
+            for i in range(bounds[q], bounds[q + 1]):
+                g[i] *= weight[first + q]
+        total += losses[q]
+    return total
+
+
+@sum_kernel
+def dense_through(X, w, y, ptr, weight, address, codes, numbers, out):
+    """out += Xᵀ g, g the gradient of the lists' losses at X w: X comes from memory once; return (Σ losses, refused).
+
+    Memory is never idle: of the rows that come later, three in four are asked for while others are scored, and one in
+    four while they are added up. The lead is such that no row is needed before it was asked for.
+    """
+    longest = longest_of(ptr)
+    width = X.shape[1] * X.itemsize
+    rows = max(1, AT_ONCE // width)
+    lead = longest // 4 + AHEAD if longest * width <= IN_CACHE else 0
+    s, g = np.empty(max(rows, longest)), np.empty(max(rows, longest))
+    bounds, losses, none = np.empty(rows + 1, np.int64), np.empty(rows), np.empty(0)
+    first, total = 0, 0.0
+    while first < len(ptr) - 1:
+        count = run_of_lists(ptr, first, rows, bounds)
+        start, n = ptr[first], bounds[count]
+        run = X[start : start + n]
+        if lead > 0:
+            dense_scores(run, w, s, lead, 3)
+        else:
+            dense_scores(run, w, s, AHEAD, 4)
+        refused = call(address, s, y[start:], bounds[: count + 1], codes, numbers, losses, g, none)
+        if refused >= 0:
+            return total, first + refused
+        total += weigh(bounds, count, weight, first, losses, g)
+        dense_adjoint(run, g, out, lead + 3 * n // 4, 1 if lead > 0 else 0)
+        first += count
+    return total, -1
+
+
+@kernel
 def csr_scores(values, indices, indptr, w, out):
-    """out = X w for CSR X."""
+    """out = X w for CSR X, each row in two strands; an unsigned place is not asked whether it counts from the end."""
+    one, two = np.uint64(1), np.uint64(2)
     for i in range(len(indptr) - 1):
-        a = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            a += values[p] * w[indices[p]]
-        out[i] = a
+        p, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        a = b = 0.0
+        while p + one < end:
+            a += values[p] * w[np.uint32(indices[p])]
+            b += values[p + one] * w[np.uint32(indices[p + one])]
+            p += two
+        if p < end:
+            a += values[p] * w[np.uint32(indices[p])]
+        out[i] = a + b
 
 
 @sum_kernel
@@ -103,8 +185,28 @@ def csr_adjoint(values, indices, indptr, g, out):
     for i in range(len(indptr) - 1):
         a = g[i]
         if a != 0.0:
-            for p in range(indptr[i], indptr[i + 1]):
-                out[indices[p]] += a * values[p]
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                out[np.uint32(indices[p])] += a * values[p]
+
+
+@sum_kernel
+def csr_through(values, indices, indptr, w, y, ptr, weight, address, codes, numbers, out):
+    """`dense_through` for CSR X."""
+    longest = longest_of(ptr)
+    s, g = np.empty(longest), np.empty(longest)
+    bounds, losses, none = np.empty(2, np.int64), np.empty(1), np.empty(0)
+    total = 0.0
+    for q in range(len(ptr) - 1):
+        count = run_of_lists(ptr, q, 1, bounds)
+        start, n = ptr[q], bounds[1]
+        run = indptr[start : start + n + 1]
+        csr_scores(values, indices, run, w, s)
+        refused = call(address, s, y[start:], bounds, codes, numbers, losses, g, none)
+        if refused >= 0:
+            return total, q
+        total += weigh(bounds, count, weight, q, losses, g)
+        csr_adjoint(values, indices, run, g, out)
+    return total, -1
 
 
 @sum_kernel
@@ -113,7 +215,7 @@ def dense_scores_of(X, ptr, chosen, w, out):
     at = 0
     for q in chosen:
         rows = ptr[q + 1] - ptr[q]
-        dense_scores(X[ptr[q] : ptr[q + 1]], w, out[at : at + rows])
+        dense_scores(X[ptr[q] : ptr[q + 1]], w, out[at : at + rows], 0, 0)
         at += rows
 
 
@@ -123,7 +225,7 @@ def dense_adjoint_of(X, ptr, chosen, g, out):
     at = 0
     for q in chosen:
         rows = ptr[q + 1] - ptr[q]
-        dense_adjoint(X[ptr[q] : ptr[q + 1]], g[at : at + rows], out, 0)
+        dense_adjoint(X[ptr[q] : ptr[q + 1]], g[at : at + rows], out, 0, 0)
         at += rows
 
 

@@ -52,8 +52,8 @@ class TwoClasses:
             return cls("grades", 0, 1)
         if len(distinct) == 1:
             raise InputError(
-                f"y has one class only ({_scalar(distinct[0])!r}): both are needed, or classes=[negative, positive] in "
-                "partial_fit"
+                f"y has one class only ({_scalar(distinct[0])!r}): both are needed, or classes=[one, other] in "
+                "partial_fit (of which the larger is positive, unless pos_label names it)"
             )
         raise InputError(f"y has {len(distinct)} labels: name the positive one with pos_label")
 

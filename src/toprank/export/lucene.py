@@ -47,6 +47,11 @@ def normal_form(linear: Linear, settings: Settings) -> NormalForm:
         if linear.weights[pivot] == 0:
             raise InputError("all weights are 0: there is no feature that could carry the shift")
         center[pivot] -= (linear.offset + settings.shift - constant) / linear.weights[pivot]
+        if not abs(center[pivot]) < np.finfo(np.float32).max:
+            raise InputError(
+                f"the weights are too small to carry a shift of {settings.shift:g} (the largest is "
+                f"{linear.weights[pivot]:.3g}): multiply them all by a constant, which changes no ranking"
+            )
         notes.append(
             f"{settings.shift:+g} is added to every score through the normaliser of {linear.names[pivot]!r}: no "
             "ranking changes"

@@ -99,8 +99,14 @@ class LinearReplica(Replica):
         constant = abs(self.start) + abs(self.end or 0.0)
         size = reach @ np.abs(self.weights) + constant
         relative = SLACK * unit(self.values) + (self.n_features + SLACK) * unit(self.sums)
-        smallest = float(np.finfo(self.sums).smallest_subnormal)
-        return np.asarray(relative * size + smallest * (reach.sum(axis=1) + self.n_features), dtype=np.float64)
+        # What is too small for a precision is lost whole: at most its smallest number, for each operation.
+        lost = float(np.finfo(self.sums).smallest_subnormal) * (reach.sum(axis=1) + self.n_features)
+        gone = (
+            SLACK
+            * float(np.finfo(self.values).smallest_subnormal)
+            * float((np.abs(self.weights) * (1 + 1 / scale)).sum())
+        )
+        return np.asarray(relative * size + lost + gone, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

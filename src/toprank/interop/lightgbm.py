@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +10,11 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_count, check_positive
 from ..errors import MissingExtraError
 from ..measures.base import Measure
-from ..rankers.base import Ranker
-from ..rankers.models import Model
 from ..surrogates.base import Surrogate
-from ..surrogates.listwise import ListNet
 from .curvature import Curved, boundaries, per_query_weight
+from .trees import BoosterModel, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -54,10 +50,8 @@ def lightgbm_objective(surrogate: Surrogate, **options: Any) -> LightGBMObjectiv
 
 
 @dataclass(frozen=True, eq=False)
-class LightGBMModel(Model):
+class LightGBMModel(BoosterModel):
     """The sum of trees of a LightGBM booster."""
-
-    booster: Any
 
     @property
     def n_features(self) -> int:
@@ -69,7 +63,7 @@ class LightGBMModel(Model):
         return np.asarray(self.booster.predict(X), dtype=np.float64)
 
 
-class LightGBMRanker(Ranker):
+class LightGBMRanker(TreeRanker):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
     `params` go to LightGBM as they are (`num_leaves`, `min_data_in_leaf`, …). With a validation set in `fit_queries`,
@@ -83,46 +77,15 @@ class LightGBMRanker(Ranker):
     True
     """
 
-    def __init__(
-        self,
-        surrogate: Surrogate | None = None,
-        measure: str | Measure = "ndcg@10",
-        *,
-        rounds: int = 100,
-        eta: float = 0.1,
-        patience: int = 20,
-        params: dict[str, Any] | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.surrogate = surrogate
-        self.measure = measure
-        self.rounds = rounds
-        self.eta = eta
-        self.patience = patience
-        self.params = params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    model = LightGBMModel
 
-    @property
-    def booster_(self) -> Any:
-        """The LightGBM booster."""
-        if "model_" not in vars(self):
-            raise AttributeError("LightGBMRanker has no booster_: it is not fitted")
-        return self.model_.booster  # type: ignore[attr-defined]
-
-    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+    def _boost(
+        self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure
+    ) -> tuple[Any, Mapping[str, Any]]:
         try:
             import lightgbm as lgb
         except ImportError:
             raise MissingExtraError("lightgbm", extra="trees", purpose="LightGBMRanker") from None
-        from ..measures import measure as parse_measure
-
-        check_count(rounds=self.rounds, patience=self.patience)
-        check_positive(eta=self.eta)
-        parsed = parse_measure(self.measure)
         train = _dataset(lgb, data)
         history: dict[str, Any] = {}
         callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
@@ -139,12 +102,12 @@ class LightGBMRanker(Ranker):
             "metric": "None",
             "feature_pre_filter": False,
             **(self.params or {}),
-            "objective": lightgbm_objective(self.surrogate or ListNet(), random_state=self.random_state),
+            "objective": lightgbm_objective(surrogate, random_state=self.random_state),
         }
 
         def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
             ptr = boundaries(part.get_group())
-            return str(parsed), parsed.mean(scores, np.asarray(part.get_label(), dtype=np.float64), ptr), True
+            return str(measure), measure.mean(scores, np.asarray(part.get_label(), dtype=np.float64), ptr), True
 
         booster = lgb.train(
             params,
@@ -155,9 +118,10 @@ class LightGBMRanker(Ranker):
             feval=reached,
             callbacks=callbacks,
         )
-        self.model_ = LightGBMModel(booster)
-        self.trace_ = {"valid": np.array(next(iter(history["valid"].values())))} if valid is not None else {}
-        self.n_iter_ = booster.current_iteration()
+        return booster, history
+
+    def _rounds(self, booster: Any) -> int:
+        return int(booster.current_iteration())
 
 
 def _dataset(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:

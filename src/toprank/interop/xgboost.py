@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,11 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_count, check_positive
 from ..errors import MissingExtraError
 from ..measures.base import Measure
-from ..rankers.base import Ranker
-from ..rankers.models import Model
 from ..surrogates.base import Surrogate
-from ..surrogates.listwise import ListNet
 from .curvature import Curved, per_query_weight
+from .trees import BoosterModel, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -51,10 +48,8 @@ def _boundaries(matrix: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class XGBoostModel(Model):
+class XGBoostModel(BoosterModel):
     """The sum of trees of an XGBoost booster."""
-
-    booster: Any
 
     @property
     def n_features(self) -> int:
@@ -68,7 +63,7 @@ class XGBoostModel(Model):
         return np.asarray(self.booster.predict(xgb.DMatrix(X), output_margin=True), dtype=np.float64)
 
 
-class XGBoostRanker(Ranker):
+class XGBoostRanker(TreeRanker):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
     `params` go to XGBoost as they are (`max_depth`, `lambda`, …). With a validation set in `fit_queries`, boosting
@@ -82,46 +77,15 @@ class XGBoostRanker(Ranker):
     True
     """
 
-    def __init__(
-        self,
-        surrogate: Surrogate | None = None,
-        measure: str | Measure = "ndcg@10",
-        *,
-        rounds: int = 100,
-        eta: float = 0.1,
-        patience: int = 20,
-        params: dict[str, Any] | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.surrogate = surrogate
-        self.measure = measure
-        self.rounds = rounds
-        self.eta = eta
-        self.patience = patience
-        self.params = params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    model = XGBoostModel
 
-    @property
-    def booster_(self) -> Any:
-        """The XGBoost booster."""
-        if "model_" not in vars(self):
-            raise AttributeError("XGBoostRanker has no booster_: it is not fitted")
-        return self.model_.booster  # type: ignore[attr-defined]
-
-    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+    def _boost(
+        self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure
+    ) -> tuple[Any, Mapping[str, Any]]:
         try:
             import xgboost as xgb
         except ImportError:
             raise MissingExtraError("xgboost-cpu", extra="trees", purpose="XGBoostRanker") from None
-        from ..measures import measure as parse_measure
-
-        check_count(rounds=self.rounds, patience=self.patience)
-        check_positive(eta=self.eta)
-        parsed = parse_measure(self.measure)
         params = {
             "eta": self.eta,
             "seed": self.random_state,
@@ -135,14 +99,14 @@ class XGBoostRanker(Ranker):
 
         def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
             values = np.asarray(scores, dtype=np.float64)
-            return str(parsed), parsed.mean(values, np.asarray(part.get_label(), dtype=np.float64), _boundaries(part))
+            return str(measure), measure.mean(values, np.asarray(part.get_label(), dtype=np.float64), _boundaries(part))
 
         history: dict[str, Any] = {}
         booster = xgb.train(
             params,
             _matrix(xgb, data),
             num_boost_round=self.rounds,
-            obj=xgboost_objective(self.surrogate or ListNet(), random_state=self.random_state),
+            obj=xgboost_objective(surrogate, random_state=self.random_state),
             custom_metric=reached,
             maximize=True,
             evals=[] if valid is None else [(_matrix(xgb, valid), "valid")],
@@ -152,9 +116,10 @@ class XGBoostRanker(Ranker):
         )
         if valid is not None:
             booster = booster[: booster.best_iteration + 1]
-        self.model_ = XGBoostModel(booster)
-        self.trace_ = {"valid": np.array(next(iter(history["valid"].values())))} if valid is not None else {}
-        self.n_iter_ = booster.num_boosted_rounds()
+        return booster, history
+
+    def _rounds(self, booster: Any) -> int:
+        return int(booster.num_boosted_rounds())
 
 
 def _matrix(xgb: Any, data: QueryDataset) -> Any:

@@ -53,6 +53,15 @@ class _MiniBatchRanker(BipartiteRanker):
     n_skipped_: int
     n_updates_: int
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        sound = all(type(n) is int and n >= 0 for n in (self.n_batches_, self.n_skipped_, self.n_updates_))
+        for values in (self.weights_, self.drift_):
+            sound = sound and isinstance(values, np.ndarray) and values.dtype == np.float64
+            sound = sound and values.shape == (self.n_features_in_,) and bool(np.isfinite(values).all())
+        if not sound:
+            raise InputError(f"$.state is not that of a {type(self).__name__} on {self.n_features_in_} features")
+
     @abstractmethod
     def _steps(self) -> Steps:
         """Check the hyper-parameters and return what happens at a batch."""
@@ -140,6 +149,8 @@ class _MiniBatchRanker(BipartiteRanker):
 
 def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
     """Refuse batches that cannot teach; where rows stand sorted by class, deal them out once."""
+    if not batches.by_query and np.diff(batches.bounds).max(initial=0) < 2:
+        raise InputError("a batch of one row has one class and teaches nothing: batch_size must be at least 2")
     if shuffle == "batches" and not batches.by_query and batches.in_clumps():
         found = int(batches.teaching().sum())
         warnings.warn(

@@ -63,6 +63,12 @@ class BipartiteRanker(Ranker):
         self.labels_ = (coding.kind, coding.negative, coding.positive)
         self.n_seen_, self.n_positive_ = data.n_docs, int(data.y.sum())
 
+    def _check_state(self) -> None:
+        sound = isinstance(self.labels_, tuple) and len(self.labels_) == 3
+        sound = sound and str(self.labels_[0]) in ("pair", "rest", "grades")
+        if not sound or not all(type(n) is int and n >= 0 for n in (self.n_seen_, self.n_positive_)):
+            raise InputError(f"$.state is not that of a {type(self).__name__}")
+
     @property
     def coding(self) -> TwoClasses:
         """How labels are read."""

@@ -135,6 +135,8 @@ class ListwiseRanker(Ranker):
         loss = objective.surrogate
         rounds = self.epochs if isinstance(loss, Listwise) and loss.at_epoch(0) != loss.at_epoch(1) else 1
         solution: Solution | None = None
+        traces: list[dict[str, Any]] = []
+        count = 0
         for epoch in range(rounds):  # one, unless each epoch has its own sample of orders
             part = replace(objective, surrogate=loss.at_epoch(epoch)) if isinstance(loss, Listwise) else objective
             steps = -(-self.max_iter // rounds)
@@ -144,10 +146,13 @@ class ListwiseRanker(Ranker):
                 else BallLBFGS(self.radius_, max_iter=steps, tol=self.tol, watch=watch)
             )
             solution = solver.minimize(part, None if solution is None else solution.w)
+            traces.append(dict(solution.trace))
+            count += solution.n_iter
             if watch.stopped:
                 break
         assert solution is not None
-        return solution
+        trace = {name: np.concatenate([one[name] for one in traces]) for name in traces[0]}
+        return replace(solution, n_iter=count, trace=trace)
 
     def _check(self) -> None:
         check_not_negative(alpha=self.alpha)

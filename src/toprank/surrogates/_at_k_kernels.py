@@ -12,12 +12,17 @@ import math
 import numpy as np
 
 from .._jit import kernel, sum_kernel
+from ..data._linear_kernels import prefetch
 from .precision_at_k import Rule
 
 SMALL = 12
 """Up to this many, the largest are kept in a sorted strip; beyond it, they are selected around pivots."""
 COUNTED = 64
-"""Up to this many are sorted by counting."""
+"""Up to this many are sorted by counting, in a buffer of twice as many."""
+BUCKETS, CROWD = 128, 32
+"""How many buckets the largest are dealt into, and the most that one of them may hold."""
+SAMPLE = 16
+"""How many are looked at to guess where the k-th largest lies; of less than eight times as many, none."""
 
 
 @kernel
@@ -38,15 +43,18 @@ def fill(a, start, stop, value):
 def ascend(a, n, b):
     """Sort a[:n] upwards: short runs by counting, which has no branch to mispredict, long ones by merging."""
     if n <= COUNTED:
-        copy(a, n, b)
         for i in range(n):
-            x = b[i]
-            place = 0
-            for j in range(i):
-                place += b[j] <= x
-            for j in range(i + 1, n):
-                place += b[j] < x
-            a[place] = x
+            b[i] = a[i]
+            b[COUNTED + i] = 0.0
+            a[i] = -math.inf
+        for j in range(n):
+            x = b[j]
+            for i in range(n):  # b[COUNTED + i] counts what is below b[i]
+                b[COUNTED + i] += 1.0 if x < b[i] else 0.0
+        for i in range(n):
+            a[int(b[COUNTED + i])] = b[i]
+        for i in range(1, n):  # of equals one was placed, the places behind it are still empty
+            a[i] = max(a[i], a[i - 1])
         return
     source, target, width = a, b, 1
     while width < n:
@@ -65,26 +73,38 @@ def ascend(a, n, b):
 
 
 @kernel
-def guess(a, n, k):
-    """A pivot: the median of three, or of three larger ones of pairs where the k-th is far up."""
-    x, y, z = a[0], a[n >> 1], a[n - 1]
-    if n > 4 * k:
-        x, y, z = max(x, a[n >> 3]), max(y, a[3 * n >> 3]), max(z, a[5 * n >> 3])
-    return max(min(x, y), min(max(x, y), z))
+def narrow(a, n, k, b, c):
+    """Leave out of a[:n] what a sample shows to lie below its k largest; return how many are left."""
+    expected = k * SAMPLE / n
+    rank = int(expected + 2.0 * math.sqrt(expected) + 1.5)
+    if n < 8 * SAMPLE or 2 * rank > SAMPLE:
+        return n
+    for i in range(SAMPLE):
+        b[i] = a[i * (n // SAMPLE)]
+    ascend(b, SAMPLE, c)
+    pivot, count = b[SAMPLE - rank], 0
+    for i in range(n):
+        count += a[i] >= pivot
+    if count < k:
+        return n
+    kept = 0
+    for i in range(n):  # no branch depends on a comparison of two elements: nothing to mispredict
+        value = a[i]
+        a[kept] = value  # kept ≤ i: nothing unread is overwritten
+        kept += value >= pivot
+    return kept
 
 
 @kernel
-def kth_largest(a, n, k, b):
-    """Return the k-th largest of a[:n], 1 ≤ k ≤ n; both buffers are used up."""
-    if k <= SMALL:
-        strip_of_largest(a, n, k, b)
-        return a[0]
-    while True:  # no branch depends on a comparison of two elements: nothing to mispredict
-        pivot = guess(a, n, k)
+def select(a, n, k, b):
+    """Return the k-th largest of a[:n], 1 ≤ k ≤ n, around pivots (medians of three); both buffers are used up."""
+    while True:
+        x, y, z = a[0], a[n >> 1], a[n - 1]
+        pivot = max(min(x, y), min(max(x, y), z))
         more = less = 0
         for i in range(n):
             value = a[i]
-            a[more] = value  # more ≤ i: nothing unread is overwritten
+            a[more] = value
             b[less] = value
             more += value > pivot
             less += value < pivot
@@ -113,19 +133,79 @@ def strip_of_largest(a, n, k, b):
 
 
 @kernel
+def kth_largest(a, n, k, b, c):
+    """Return the k-th largest of a[:n], 1 ≤ k ≤ n; all buffers are used up."""
+    if k <= SMALL:
+        strip_of_largest(a, n, k, b)
+        return a[0]
+    return select(a, narrow(a, n, k, b, c), k, b)
+
+
+@kernel
+def top_by_buckets(a, n, k, b, c):
+    """Do what `sorted_top` does by way of buckets of equal width; False where they fill too unevenly, nothing done.
+
+    Nothing but the last touch, which moves an element past the others of its bucket, branches on what is compared.
+    """
+    low = high = a[0]
+    for i in range(n):
+        low = a[i] if a[i] < low else low
+        high = a[i] if a[i] > high else high
+    scale = (BUCKETS - 1) / (high - low)
+    if not scale < math.inf:
+        return False
+    fill(c, 0, BUCKETS, 0.0)
+    for i in range(n):
+        c[np.uint8((a[i] - low) * scale)] += 1.0
+    cut, kept, fullest = BUCKETS, 0, 0.0
+    while kept < k:
+        cut -= 1
+        kept += int(c[cut])
+        fullest = max(fullest, c[cut])
+    if fullest > CROWD:
+        return False
+    fill(c, 0, cut, float(n))  # what lies below the cut goes to one place behind all others
+    place = 0.0
+    for j in range(cut, BUCKETS):  # from how many to where
+        count = c[j]
+        c[j] = place
+        place += count
+    for i in range(n):
+        bucket = np.uint8((a[i] - low) * scale)
+        b[int(c[bucket])] = a[i]
+        c[bucket] += 1.0 if bucket >= cut else 0.0
+    for i in range(1, kept):
+        x, j = b[i], i
+        while j > 0 and b[j - 1] > x:
+            b[j] = b[j - 1]
+            j -= 1
+        b[j] = x
+    for i in range(k):
+        a[i] = b[kept - k + i]
+    return True
+
+
+@kernel
 def sorted_top(a, n, k, b, c):
     """Move the k largest of a[:n] to a[:k], ascending."""
     if k <= SMALL:
         strip_of_largest(a, n, k, b)
         return
-    copy(a, n, b)
-    cut = kth_largest(b, n, k, c)
-    above = 0
-    for i in range(n):
-        a[above] = a[i]
-        above += a[i] > cut
-    fill(a, above, k, cut)
-    ascend(a, k, b)
+    n = narrow(a, n, k, b, c)
+    if top_by_buckets(a, n, k, b, c):
+        return
+    if n > COUNTED:
+        copy(a, n, b)
+        cut = select(b, n, k, c)
+        above = 0
+        for i in range(n):
+            a[above] = a[i]
+            above += a[i] > cut
+        fill(a, above, k, cut)
+        n = k
+    ascend(a, n, b)
+    for i in range(k):
+        a[i] = a[n - k + i]
 
 
 @kernel
@@ -137,9 +217,13 @@ def list_k(n_pos, k, kappa):
 
 
 @kernel
-def by_class(s, y, a, b):
-    """Copy the positive scores to the front of a, the negative ones to that of b; return how many positives."""
+def by_class(s, y, pos, neg, a, b):
+    """pos and neg are the scores of one class, −∞ elsewhere; a and b the same without gaps; return n₊."""
     n_pos = n_neg = 0
+    for i in range(len(s)):
+        positive = y[i] > 0.0
+        pos[i] = s[i] if positive else -math.inf
+        neg[i] = -math.inf if positive else s[i]
     for i in range(len(s)):
         a[n_pos] = s[i]
         b[n_neg] = s[i]
@@ -167,35 +251,19 @@ def dot(a, b):
 
 
 @kernel
-def mark_top(s, y, positive, cut, wanted, value, other, g):
-    """On the rows of one class: g = value on the first `wanted` at or above the cut, `other` elsewhere."""
+def mark(values, cut, wanted, amount, last, n, g):
+    """Add the amount to g on the rows at or above the cut: of the ties at it, the first ones (or `last`) as wanted."""
     count = 0
-    for i in range(len(s)):
-        inside = (y[i] > 0.0) == positive
-        count += inside & (s[i] >= cut)
-        g[i] = (value if s[i] >= cut else other) if inside else g[i]
-    for i in range(len(s) - 1, -1, -1):
-        if count == wanted:
-            break
-        if s[i] == cut and (y[i] > 0.0) == positive:
-            g[i] = other
+    for i in range(n):
+        inside = values[i] >= cut
+        count += inside
+        g[i] += amount if inside else 0.0
+    i, step = (0, 1) if last else (n - 1, -1)
+    while count > wanted:
+        if values[i] == cut:
+            g[i] -= amount
             count -= 1
-
-
-@kernel
-def mark_lowest_positives(s, y, cut, wanted, value, g):
-    """On the positives: g = value on the last `wanted` at or below the cut, 0 elsewhere."""
-    count = 0
-    for i in range(len(s)):
-        inside = y[i] > 0.0
-        count += inside & (s[i] <= cut)
-        g[i] = (value if s[i] <= cut else 0.0) if inside else g[i]
-    for i in range(len(s)):
-        if count == wanted:
-            break
-        if s[i] == cut and y[i] > 0.0:
-            g[i] = 0.0
-            count -= 1
+        i += step
 
 
 @kernel
@@ -206,17 +274,8 @@ def candidate(s, y, k, bonus, work, g):
     for i in range(m):
         shifted[i] = s[i] + (bonus if y[i] <= 0.0 else 0.0)
         a[i] = shifted[i]
-    cut = kth_largest(a, m, k, work[2])
-    count = 0
-    for i in range(m):
-        count += shifted[i] >= cut
-        g[i] = 1.0 if shifted[i] >= cut else 0.0
-    for i in range(m - 1, -1, -1):
-        if count == k:
-            break
-        if shifted[i] == cut:
-            g[i] = 0.0
-            count -= 1
+        g[i] = 0.0
+    mark(shifted, kth_largest(a, m, k, work[2], work[3]), k, 1.0, False, m, g)
 
 
 @kernel
@@ -234,31 +293,28 @@ def struct(s, y, k, work, g):
 def ramp(s, y, k, work, g):
     """Σ top-k of (s_i + 1 − y_i) − Σ of the k best positives (Eq. 4); g = ŷ − ỹ."""
     candidate(s, y, k, 1.0, work, g)
-    a, best = work[0], work[1]
-    n_pos = by_class(s, y, a, best)
-    cut = kth_largest(a, n_pos, k, work[2])
-    fill(best, 0, len(s), 0.0)
-    mark_top(s, y, True, cut, k, 1.0, 0.0, best)
     errors = 0.0
     for i in range(len(s)):
         errors += g[i] if y[i] <= 0.0 else 0.0
-        g[i] -= best[i]
+    pos, a = work[0], work[1]
+    n_pos = by_class(s, y, pos, work[2], a, work[3])
+    mark(pos, kth_largest(a, n_pos, k, work[2], work[3]), k, -1.0, False, len(s), g)
     return errors + dot(g, s)
 
 
 @kernel
 def avg(s, y, k, work, g):
     """max_j j + Σ_{i≤j} s⁻_i − D_j Σ_{i>k−j} s⁺_i, D_j = j/(n₊ − k + j) (Eq. 7 with j = k − k'); g for that j."""
-    a, b = work[0], work[1]
-    n_pos = by_class(s, y, a, b)
-    n_neg = len(s) - n_pos
+    pos, neg, a, b = work[0], work[1], work[2], work[3]
+    n_pos = by_class(s, y, pos, neg, a, b)
+    n, n_neg = len(s), len(s) - n_pos
     most = min(k, n_neg)
-    fill(g, 0, len(s), 0.0)
+    fill(g, 0, n, 0.0)
     if most == 0:
         return 0.0
     rest = total(a, n_pos)
-    sorted_top(a, n_pos, k, work[2], work[3])  # a[j − 1] is s⁺ at place k − j + 1
-    sorted_top(b, n_neg, most, work[2], work[3])
+    sorted_top(a, n_pos, k, work[4], work[5])  # a[j − 1] is s⁺ at place k − j + 1
+    sorted_top(b, n_neg, most, work[4], work[5])
     rest -= total(a, k)
     best, swaps, negatives = 0.0, 0, 0.0
     for j in range(1, most + 1):
@@ -268,27 +324,29 @@ def avg(s, y, k, work, g):
         if value > best:
             best, swaps = value, j
     if swaps > 0:
-        mark_top(s, y, False, b[most - swaps], swaps, 1.0, 0.0, g)
-        share = -swaps / (n_pos - k + swaps)
-        cut = a[swaps] if swaps < k else math.inf
-        mark_top(s, y, True, cut, k - swaps, 0.0, share, g)
+        share = swaps / (n_pos - k + swaps)
+        for i in range(n):
+            g[i] = -share if y[i] > 0.0 else 0.0
+        if swaps < k:
+            mark(pos, a[swaps], k - swaps, share, False, n, g)
+        mark(neg, b[most - swaps], swaps, 1.0, False, n, g)
     return best
 
 
 @kernel
 def maximum(s, y, k, work, g):
     """Σ_{i≤k} max(0, 1 + s⁻_i − (i-th lowest positive)): Eq. 6, whose terms only fall; g over the terms above 0."""
-    a, b = work[0], work[1]
-    n_pos = by_class(s, y, a, b)
-    n_neg = len(s) - n_pos
+    low, neg, a, b = work[0], work[1], work[2], work[3]
+    n_pos = by_class(s, y, low, neg, a, b)
+    n, n_neg = len(s), len(s) - n_pos
     most = min(k, n_neg)
-    fill(g, 0, len(s), 0.0)
+    fill(g, 0, n, 0.0)
     if most == 0:
         return 0.0
     for i in range(n_pos):
         a[i] = -a[i]
-    sorted_top(a, n_pos, most, work[2], work[3])
-    sorted_top(b, n_neg, most, work[2], work[3])
+    sorted_top(a, n_pos, most, work[4], work[5])
+    sorted_top(b, n_neg, most, work[4], work[5])
     value, swaps = 0.0, 0
     while swaps < most:
         term = 1.0 + b[most - 1 - swaps] + a[most - 1 - swaps]
@@ -297,8 +355,10 @@ def maximum(s, y, k, work, g):
         value += term
         swaps += 1
     if swaps > 0:
-        mark_top(s, y, False, b[most - swaps], swaps, 1.0, 0.0, g)
-        mark_lowest_positives(s, y, -a[most - swaps], swaps, -1.0, g)
+        for i in range(n):
+            low[i] = -s[i] if y[i] > 0.0 else -math.inf
+        mark(low, a[most - swaps], swaps, -1.0, True, n, g)
+        mark(neg, b[most - swaps], swaps, 1.0, False, n, g)
     return value
 
 
@@ -306,34 +366,23 @@ def maximum(s, y, k, work, g):
 def perceptron(s, y, k, spread, work, g):
     """Δ = negatives in the top k; g = 1 on them, and −D on the missed positives or −1 on the Δ best of those."""
     candidate(s, y, k, 0.0, work, g)
-    a = work[0]
-    m, mistakes, missed = len(s), 0, 0
-    for i in range(m):
-        positive = y[i] > 0.0
-        chosen = g[i] > 0.0
+    missing, a = work[0], work[1]
+    n, mistakes, missed = len(s), 0, 0
+    for i in range(n):
+        positive, chosen = y[i] > 0.0, g[i] > 0.0
+        lost = positive & (not chosen)
         a[missed] = s[i]
-        missed += positive & (not chosen)
+        missed += lost
         mistakes += chosen & (not positive)
-        g[i] -= 1.0 if positive else 0.0  # 1 on false positives, −1 on missed positives
+        missing[i] = s[i] if lost else -math.inf
     if mistakes == 0:
-        fill(g, 0, m, 0.0)
-    elif spread:
-        share = mistakes / missed
-        for i in range(m):
-            g[i] *= share if g[i] < 0.0 else 1.0
-    elif mistakes < missed:
-        cut = kth_largest(a, missed, mistakes, work[1])
-        count = 0
-        for i in range(m):
-            below = g[i] < 0.0
-            count += below & (s[i] >= cut)
-            g[i] = 0.0 if below & (s[i] < cut) else g[i]
-        for i in range(m - 1, -1, -1):
-            if count == mistakes:
-                break
-            if g[i] < 0.0 and s[i] == cut:
-                g[i] = 0.0
-                count -= 1
+        fill(g, 0, n, 0.0)
+        return 0.0
+    share = mistakes / missed if spread else 0.0
+    for i in range(n):
+        g[i] = (0.0 if g[i] > 0.0 else -share) if y[i] > 0.0 else g[i]
+    if not spread:
+        mark(missing, kth_largest(a, missed, mistakes, work[2], work[3]), mistakes, -1.0, False, n, g)
     return float(mistakes)
 
 
@@ -357,7 +406,7 @@ def workspace(ptr):
     longest = 0
     for q in range(len(ptr) - 1):
         longest = max(longest, ptr[q + 1] - ptr[q])
-    return np.empty((4, longest + 1))
+    return np.empty((6, max(longest + 1, 2 * COUNTED)))
 
 
 @kernel
@@ -379,13 +428,20 @@ def losses_of_lists(rule, scores, y, ptr, k, kappa, losses, ks, grad):
 
 
 @sum_kernel
-def dense_scores(X, v, s):
-    """s = X v, four rows at a time, in the precision of X: nothing here but the order of a batch hangs on it."""
+def dense_scores(X, v, s, ahead):
+    """s = X v, four rows at a time, in the precision of X: nothing here but the order of a batch hangs on it.
+
+    Meanwhile three in four of the rows that far `ahead` (none where it is 0) are asked for.
+    """
     n, d = X.shape
-    zero = np.zeros(1, X.dtype)[0]
+    zero, line = np.zeros(1, X.dtype)[0], 64 // X.itemsize
     whole = n - n % 4
     for i in range(0, whole, 4):
         a = b = c = e = zero
+        if ahead != 0:
+            for row in range(ahead + 3 * (i >> 2), ahead + 3 * (i >> 2) + 3):
+                for j in range(0, d, line):
+                    prefetch(X, row, j)
         for j in range(d):
             weight = v[j]
             a += X[i, j] * weight
@@ -401,18 +457,26 @@ def dense_scores(X, v, s):
 
 
 @sum_kernel
-def dense_step(X, g, chosen, step):
-    """step = Xᵀ g over the rows where g is not 0, four at a time; return how many those are."""
+def dense_step(X, g, chosen, step, ahead):
+    """step = Xᵀ g over the rows where g is not 0, four at a time; return how many those are.
+
+    Meanwhile the last in four of the rows that far `ahead` (none where it is 0) are asked for.
+    """
     n, d = X.shape
-    count = 0
+    count, line = 0, 64 // X.itemsize
     for i in range(n):
         chosen[count] = i
         count += g[i] != 0.0
     fill(step, 0, d, 0.0)
     whole = count - count % 4
+    last = ahead + 3 * (n // 4)
     for i in range(0, whole, 4):
         p, q, r, v = chosen[i], chosen[i + 1], chosen[i + 2], chosen[i + 3]
         a, b, c, e = g[p], g[q], g[r], g[v]
+        if ahead != 0 and i < n // 4:
+            for row in range(last + i, last + i + 4):
+                for j in range(0, d, line):
+                    prefetch(X, row, j)
         for j in range(d):
             step[j] += (a * X[p, j] + b * X[q, j]) + (c * X[r, j] + e * X[v, j])
     for i in range(whole, count):
@@ -424,25 +488,12 @@ def dense_step(X, g, chosen, step):
 
 
 @kernel
-def dense_batch(X, y, k, rule, v, work, s, g, chosen, step):
-    """Loss of one batch at w, and Xᵀ of its subgradient in `step`; return (loss, rows in the step)."""
-    m = len(y)
-    dense_scores(X, v, s)
-    loss = loss_of_list(rule, s[:m], y, k, work, g[:m])
-    return loss, dense_step(X, g, chosen, step)
-
-
-@kernel
-def read_labels(y, rows, start, m, labels):
-    """Copy the labels of one batch; return how many are positive."""
+def read_batch(y, rows, start, m, ids, labels):
+    """Put down which rows one batch holds, and their labels; return how many are positive."""
     n_pos = 0
-    if len(rows) > 0:
-        for i in range(m):
-            labels[i] = y[rows[start + i]]
-    else:
-        for i in range(m):
-            labels[i] = y[start + i]
     for i in range(m):
+        ids[i] = rows[start + i] if len(rows) > 0 else start + i
+        labels[i] = y[ids[i]]
         n_pos += labels[i] > 0.0
     return n_pos
 
@@ -477,6 +528,17 @@ def shrink(w, drift, t, radius):
 
 
 @kernel
+def move(scale, t, radius, step, w, drift):
+    """w ← Π_radius[w − scale · step]; `drift` keeps Σ_τ w_τ = t w − drift."""
+    for j in range(len(w)):
+        change = scale * step[j]
+        w[j] -= change
+        drift[j] -= (t - 1) * change
+    if radius < math.inf:
+        shrink(w, drift, t, radius)
+
+
+@kernel
 def dense_epoch(X, y, rows, bounds, order, weights, rule, k, kappa, eta, decay, normalize, radius, w, drift, t, stats):
     """Work through the batches `order`: score, select, step, project; w and drift are changed, the new t returned.
 
@@ -484,13 +546,14 @@ def dense_epoch(X, y, rows, bounds, order, weights, rule, k, kappa, eta, decay, 
     """
     work = workspace(bounds)
     d, longest = X.shape[1], work.shape[1] - 1
-    s, g = np.empty(longest), np.empty(longest)
-    chosen, step = np.empty(longest + 1, np.int64), np.empty(d)
+    s, g, labels = np.empty(longest), np.empty(longest), np.empty(longest)
+    ids, chosen = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
+    step, v = np.empty(d), np.empty(d, X.dtype)
     block = np.empty((longest if len(rows) > 0 else 0, d), X.dtype)
-    labels, v = np.empty(longest), np.empty(d, X.dtype)
-    for c in order:
+    for place in range(len(order)):
+        c = order[place]
         start, m = bounds[c], bounds[c + 1] - bounds[c]
-        n_pos = read_labels(y, rows, start, m, labels)
+        n_pos = read_batch(y, rows, start, m, ids, labels)
         size = list_k(n_pos, k, kappa)
         if size == 0 or n_pos == m:
             stats[6] += 1.0
@@ -501,48 +564,64 @@ def dense_epoch(X, y, rows, bounds, order, weights, rule, k, kappa, eta, decay, 
         if len(rows) > 0:
             for i in range(m):
                 for j in range(d):
-                    block[i, j] = X[rows[start + i], j]
-            loss, count = dense_batch(block[:m], labels[:m], size, rule, v, work, s, g, chosen, step)
-        else:
-            loss, count = dense_batch(X[start : start + m], labels[:m], size, rule, v, work, s, g, chosen, step)
+                    block[i, j] = X[ids[i], j]
+        batch = block[:m] if len(rows) > 0 else X[start : start + m]
+        following = bounds[order[place + 1]] - start if place + 1 < len(order) and len(rows) == 0 else 0
+        dense_scores(batch, v, s, following)
+        loss = loss_of_list(rule, s[:m], labels[:m], size, work, g[:m])
+        count = dense_step(batch, g, chosen, step, following)
         note(stats, loss, size, count)
         if count > 0:
             scale = step_size(t, eta, decay, size, normalize, weights[c] if len(weights) > 0 else 1.0)
-            for j in range(d):
-                change = scale * step[j]
-                w[j] -= change
-                drift[j] -= (t - 1) * change
-            if radius < math.inf:
-                shrink(w, drift, t, radius)
+            move(scale, t, radius, step, w, drift)
     return t
 
 
-@sum_kernel
-def csr_scores(values, indices, indptr, rows, start, m, w, s):
-    """s = scores of the rows of one batch."""
-    for i in range(m):
-        row = rows[start + i] if len(rows) > 0 else start + i
-        score = 0.0
-        for p in range(indptr[row], indptr[row + 1]):
-            score += values[p] * w[indices[p]]
-        s[i] = score
+@kernel
+def csr_scores(values, indices, indptr, ids, w, s):
+    """s = scores of the rows of one batch, each in two strands; return how many values they hold."""
+    held, one, two = 0, np.uint64(1), np.uint64(2)
+    for i in range(len(ids)):
+        p, end = np.uint64(indptr[ids[i]]), np.uint64(indptr[ids[i] + 1])
+        held += indptr[ids[i] + 1] - indptr[ids[i]]
+        a = b = 0.0
+        while p + one < end:
+            a += values[p] * w[np.uint32(indices[p])]
+            b += values[p + one] * w[np.uint32(indices[p + one])]
+            p += two
+        if p < end:
+            a += values[p] * w[np.uint32(indices[p])]
+        s[i] = a + b
+    return held
 
 
-@sum_kernel
-def csr_step(values, indices, indptr, rows, start, m, g, scale, t, w, drift):
-    """w −= scale · Xᵀg, with its drift; return how many rows took part and by how much ‖w‖² grew."""
-    count, grown = 0, 0.0
-    for i in range(m):
-        if g[i] != 0.0:
+@kernel
+def csr_step(values, indices, indptr, ids, g, step):
+    """step += Xᵀ g over the rows where g is not 0; return how many those are."""
+    count = 0
+    for i in range(len(ids)):
+        a = g[i]
+        if a != 0.0:
             count += 1
-            row = rows[start + i] if len(rows) > 0 else start + i
-            for p in range(indptr[row], indptr[row + 1]):
-                j = indices[p]
-                change = scale * g[i] * values[p]
+            for p in range(np.uint64(indptr[ids[i]]), np.uint64(indptr[ids[i] + 1])):
+                step[np.uint32(indices[p])] += a * values[p]
+    return count
+
+
+@kernel
+def csr_move(values, indices, indptr, ids, g, scale, t, step, w, drift):
+    """`move` on the features of those rows alone, which leaves step at 0; return by how much ‖w‖² grew."""
+    grown = 0.0
+    for i in range(len(ids)):
+        if g[i] != 0.0:
+            for p in range(np.uint64(indptr[ids[i]]), np.uint64(indptr[ids[i] + 1])):
+                j = np.uint32(indices[p])
+                change = scale * step[j]
+                step[j] = 0.0
                 grown += change * (change - 2.0 * w[j])
                 w[j] -= change
                 drift[j] -= (t - 1) * change
-    return count, grown
+    return grown
 
 
 @kernel
@@ -550,25 +629,29 @@ def csr_epoch(
     values, indices, indptr, y, rows, bounds, order, weights,
     rule, k, kappa, eta, decay, normalize, radius, w, drift, t, stats,
 ):  # fmt: skip
-    """`dense_epoch` for CSR: a step touches the features of its rows only, a projection touches all of them."""
+    """`dense_epoch` for CSR: where features are many, a step touches those of its rows only."""
     work = workspace(bounds)
     longest = work.shape[1] - 1
-    s, g, labels = np.empty(longest), np.empty(longest), np.empty(longest)
-    square = dot(w, w)
+    s, g, labels, step = np.empty(longest), np.empty(longest), np.empty(longest), np.zeros(len(w))
+    ids, square = np.empty(longest, np.int64), dot(w, w)
     for c in order:
         start, m = bounds[c], bounds[c + 1] - bounds[c]
-        n_pos = read_labels(y, rows, start, m, labels)
+        n_pos = read_batch(y, rows, start, m, ids, labels)
         size = list_k(n_pos, k, kappa)
         if size == 0 or n_pos == m:
             stats[6] += 1.0
             continue
         t += 1
-        csr_scores(values, indices, indptr, rows, start, m, w, s)
+        held = csr_scores(values, indices, indptr, ids[:m], w, s)
         loss = loss_of_list(rule, s[:m], labels[:m], size, work, g[:m])
         scale = step_size(t, eta, decay, size, normalize, weights[c] if len(weights) > 0 else 1.0)
-        count, grown = csr_step(values, indices, indptr, rows, start, m, g, scale, t, w, drift)
-        square += grown
-        note(stats, loss, size, count)
+        note(stats, loss, size, csr_step(values, indices, indptr, ids[:m], g, step))
+        if len(w) < held:
+            move(scale, t, math.inf, step, w, drift)
+            fill(step, 0, len(w), 0.0)
+            square = dot(w, w)
+        else:
+            square += csr_move(values, indices, indptr, ids[:m], g, scale, t, step, w, drift)
         if square > radius * radius:
             shrink(w, drift, t, radius)
             square = dot(w, w)

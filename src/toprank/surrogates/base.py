@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._typing import ArrayLike, Floats, Ints
 from ..data import validation
 from ..measures.base import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class ListFunction:
+    """A loss of lists as a C function, with its parameters: an objective calls it while the rows are in the cache."""
+
+    address: int
+    codes: Ints
+    numbers: Floats
+
+    def fill(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
+        """Fill losses, gradient and (where it has a length) curvature; return −1 or the list it cannot take."""
+        from .._list_function_kernels import call
+
+        return int(call(self.address, scores, y, ptr, self.codes, self.numbers, losses, grad, curve))
 
 
 class Surrogate(ABC):
@@ -25,6 +41,11 @@ class Surrogate(ABC):
     @property
     def upper_bounds(self) -> Measure | None:
         """The measure whose loss (1 − measure, or the count it counts) this surrogate never falls below."""
+        return None
+
+    @property
+    def list_function(self) -> ListFunction | None:
+        """The same loss as a C function, where there is one; it belongs to this process and is not pickled."""
         return None
 
     @abstractmethod

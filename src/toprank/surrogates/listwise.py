@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..data.validation import check_choice, check_count
 from ..errors import InputError
-from .base import Surrogate
+from .base import ListFunction, Surrogate
 from .transforms import Exponential, Transform, TransformCode, parse_transform
 
 Truth: TypeAlias = Literal["grades", "gains", "order"]
@@ -23,8 +24,6 @@ _SOFTMAX = Exponential()
 _TRUTHS = ("grades", "gains", "order")
 _STEPS = 10**6
 """Most beginnings of a permutation that the top-k form walks through in one list."""
-
-
 _NONE: Floats = np.empty(0)
 
 
@@ -34,45 +33,6 @@ def _kernels() -> Any:
     from . import _listwise_kernels
 
     return _listwise_kernels
-
-
-class _Transformed(NamedTuple):
-    """Scores as the kernels want them; an empty slope means that u' is the transform's a everywhere."""
-
-    u: Floats
-    """log φ(s)."""
-    v: Floats
-    """φ(s)/e^shift."""
-    shift: Floats
-    """One for each list, so that v neither overflows nor vanishes."""
-    slope: Floats
-    """u'(s)."""
-
-
-def _transformed(transform: Transform, scores: Floats, ptr: Ints) -> _Transformed:
-    """Apply φ, with numpy's vectorised exp and log between plain loops."""
-    kernels = _kernels()
-    a, b = transform.parameters
-    v, shift = np.empty_like(scores), np.zeros(len(ptr) - 1)
-    if transform.code == TransformCode.EXPONENTIAL:
-        kernels.centre(scores, ptr, a, v, shift)
-        return _Transformed(scores if a == 1 else a * scores, np.exp(v, out=v), shift, _NONE)
-    if transform.code == TransformCode.LINEAR:
-        np.multiply(scores, a, out=v)
-        v += b
-        if not v.min(initial=np.inf) > 0:
-            row = int(v.argmin())
-            raise InputError(
-                f"the score {scores[row]:.6g} in row {row} is outside {transform}, which needs scores above "
-                f"{-b / a:.6g}: raise b, or keep the weights in a ball (radius=) so that b > a·B·M"
-            )
-        return _Transformed(np.log(v), v, shift, a / v)
-    e = np.abs(scores)
-    e *= -a
-    np.exp(e, out=e)
-    u, slope = e + 1.0, np.empty_like(scores)
-    kernels.sigmoid_parts(scores, ptr, a, e, np.log(u, out=u), v, slope, shift)
-    return _Transformed(u, v, shift, slope)
 
 
 class Listwise(Surrogate):
@@ -85,36 +45,67 @@ class Listwise(Surrogate):
         check_choice(_TRUTHS, truth=self.truth)
         object.__setattr__(self, "transform", parse_transform(self.transform))
 
+    @property
     @abstractmethod
-    def _run(self, phi: _Transformed, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
-        """Fill the arrays; return the query whose order has ties, or −1."""
+    def _loss(self) -> tuple[str, bool, bool, int]:
+        """The kernel's name for the loss, whether ties are refused, whether they are sampled, and the seed."""
 
     def at_epoch(self, epoch: int) -> Self:
         """Return the loss of that epoch: another one only where it samples."""
         return self
 
+    @property
+    def list_function(self) -> ListFunction | None:
+        """The loss as a C function of a run of lists."""
+        return ListFunction(_kernels().listwise.address, *_parameters(self))
+
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss of each list and its gradient in the scores."""
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        self._checked_run(scores, y, ptr, losses, grad, _NONE)
+        self._run(scores, y, ptr, losses, grad, _NONE)
         return losses, grad
 
     def diagonal(self, scores: Floats, y: Floats, ptr: Ints) -> Floats:
         """Return the diagonal of the Gauss-Newton matrix in the scores: the Hessian's part that is never negative."""
         curve = np.empty_like(scores)
-        self._checked_run(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
+        self._run(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
         return curve
 
-    def _checked_run(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> None:
-        tied = self._run(_transformed(self.transform, scores, ptr), y, ptr, losses, grad, curve)
-        if tied >= 0:
-            raise InputError(f'truth="order" needs distinct y in each query, and query {tied} has ties')
+    def _run(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> None:
+        """Fill the arrays."""
+        function = self.list_function
+        if function is not None:
+            refused = function.fill(scores, y, ptr, losses, grad, curve)
+            if refused >= 0:
+                self._check_scores(scores)
+                raise _has_ties(refused)
 
-    @cached_property
-    def _truth(self) -> tuple[int, int, float, float]:
-        """Return what kernels need to know of truth and transform."""
+    def _check_scores(self, scores: Floats) -> None:
+        """Refuse scores that φ does not map above 0."""
         a, b = self.transform.parameters
-        return _TRUTHS.index(self.truth), int(self.transform.code), float(a), float(b)
+        if self.transform.code == TransformCode.LINEAR and not (a * scores + b).min(initial=np.inf) > 0:
+            row = int((a * scores).argmin())
+            raise InputError(
+                f"the score {scores[row]:.6g} in row {row} is outside {self.transform}, which needs scores above "
+                f"{-b / a:.6g}: raise b, or keep the weights in a ball (radius=) so that b > a·B·M"
+            )
+
+
+@lru_cache(maxsize=256)
+def _parameters(surrogate: Listwise) -> tuple[Ints, Floats]:
+    """Return what the kernel wants to know: codes, and numbers with the targets of all small grades."""
+    kernels = _kernels()
+    name, strict, sampled, seed = surrogate._loss
+    truth, code = _TRUTHS.index(surrogate.truth), int(surrogate.transform.code)
+    codes = np.array([kernels.Loss[name], truth, code, strict, sampled, seed % 2**63], dtype=np.int64)
+    numbers = np.empty(2 + kernels.LEVELS**2)
+    numbers[:2] = surrogate.transform.parameters
+    kernels.target_table(truth, code, *surrogate.transform.parameters, numbers[2:].reshape(kernels.LEVELS, -1))
+    return codes, numbers
+
+
+def _has_ties(query: int) -> InputError:
+    return InputError(f'truth="order" needs distinct y in each query, and query {query} has ties')
 
 
 @dataclass(frozen=True)
@@ -146,13 +137,43 @@ class ListNet(Listwise):
         """Convex with the exponential transform."""
         return isinstance(self.transform, Exponential)
 
-    def _run(self, phi: _Transformed, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
-        kernels = _kernels()
+    @property
+    def _loss(self) -> tuple[str, bool, bool, int]:
+        return "LISTNET", False, False, 0
+
+    @property
+    def list_function(self) -> ListFunction | None:
+        """The top-one form as a C function of a run of lists; None for the others, whose cost grows with m^k."""
+        return super().list_function if self.k == 1 else None
+
+    def _run(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> None:
         if self.k == 1:
-            return int(kernels.listnet_top_one(*phi, y, ptr, *self._truth, losses, grad, curve))
+            super()._run(scores, y, ptr, losses, grad, curve)
+            return
+        from . import _permutation_kernels as kernels
+
         k = 0 if self.k == "full" else int(self.k)
         self._check_lengths(np.diff(ptr), k, kernels.FULL_LIMIT)
-        return int(kernels.listnet_top_k(phi.u, phi.slope, y, ptr, k, *self._truth, losses, grad, curve))
+        self._check_scores(scores)
+        target = self.transform.log(self._true_scores(y, ptr))
+        kernels.top_k_lists(self.transform.log(scores), target, ptr, k, losses, grad, curve)
+        slope = self.transform.log_slope(scores)
+        grad *= slope
+        if len(curve):
+            curve *= slope * slope
+
+    def _true_scores(self, y: Floats, ptr: Ints) -> Floats:
+        """Return g: the grades, the gains, or the number of documents below."""
+        if self.truth != "order":
+            return y if self.truth == "grades" else 2.0**y - 1
+        below = np.empty_like(y)
+        for q, (a, b) in enumerate(pairwise(ptr.tolist())):
+            order = np.argsort(-y[a:b], kind="stable")
+            different = np.count_nonzero(np.diff(y[a:b][order]))
+            if 0 < different < b - a - 1:
+                raise _has_ties(q)
+            below[a + order] = np.arange(b - a - 1, -1, -1)
+        return below
 
     def _check_lengths(self, lengths: Ints, k: int, limit: int) -> None:
         q = int(lengths.argmax()) if len(lengths) else 0
@@ -193,15 +214,13 @@ class ListMLE(Listwise):
 
     def at_epoch(self, epoch: int) -> Self:
         """Return the same loss with fresh orders inside the grades, where they are sampled."""
-        if self.ties == "fixed":
+        if self.ties == "fixed" or self.truth == "order":
             return self
         return replace(self, seed=int(np.random.SeedSequence([self.seed % 2**63, epoch]).generate_state(1)[0]))
 
-    def _run(self, phi: _Transformed, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
-        kernels = _kernels()
-        strict, sampled = self.truth == "order", self.ties == "sampled"
-        seed = int(self.seed) % 2**63
-        return int(kernels.listmle(*phi, y, ptr, strict, sampled, seed, self.transform.a, losses, grad, curve))
+    @property
+    def _loss(self) -> tuple[str, bool, bool, int]:
+        return "LISTMLE", self.truth == "order", self.ties == "sampled", int(self.seed)
 
 
 @dataclass(frozen=True)
@@ -217,6 +236,6 @@ class RankCosine(Listwise):
     transform: Transform = _SOFTMAX
     convex: ClassVar[bool] = False
 
-    def _run(self, phi: _Transformed, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
-        kernels = _kernels()
-        return int(kernels.rank_cosine(phi.v, phi.slope, y, ptr, *self._truth, losses, grad, curve))
+    @property
+    def _loss(self) -> tuple[str, bool, bool, int]:
+        return "RANKCOSINE", False, False, 0

@@ -1,0 +1,91 @@
+"""The pass over X with the loss called list by list, against scores, losses and Xᵀ g one after the other."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import toprank as tr
+from toprank import objective as module
+from toprank.objective import Objective
+from toprank.surrogates import Linear, ListMLE, ListNet, RankCosine, Sigmoid
+
+LOSSES = [
+    ListNet(),
+    ListNet("gains", Sigmoid(0.7)),
+    ListMLE(transform=Linear(1.0, 60.0)),
+    ListMLE(ties="sampled", seed=3),
+    RankCosine(transform=Sigmoid()),
+]
+
+
+def graded(lengths, dtype=np.float64, n_features=7, weights=False):
+    rng = np.random.default_rng(len(lengths))
+    ptr = np.cumsum([0, *lengths])
+    return tr.QueryDataset(
+        X=rng.standard_normal((ptr[-1], n_features)).astype(dtype),
+        y=rng.integers(0, 4, ptr[-1]).astype(float),
+        ptr=ptr,
+        query_ids=np.arange(len(lengths)),
+        query_weight=rng.uniform(0.5, 2, len(lengths)) if weights else None,
+    )
+
+
+def in_steps(data, loss, w):
+    """f(w) and its gradient from whole arrays, in numpy."""
+    X = data.X.toarray() if data.is_sparse else data.X
+    weight = data.informative * (1.0 if data.query_weight is None else data.query_weight)
+    losses, grad = loss.per_query(X.astype(float) @ w, data.y, data.ptr)
+    return losses @ weight / weight.sum(), X.astype(float).T @ (grad * np.repeat(weight, data.lengths)) / weight.sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize(
+    "lengths", [[5, 1, 9, 30, 2] * 40, [3000, 4, 2500], [1, 0, 6, 0, 0, 3]], ids=["short", "long", "empty"]
+)
+def test_one_pass_is_what_the_steps_give(loss, lengths):
+    w = np.random.default_rng(0).standard_normal(7)
+    for data in (graded(lengths), graded(lengths, np.float32, weights=True)):
+        for same in (data, data.with_X(csr_array(data.X))):
+            value, grad = Objective(same, loss).value_and_grad(w)
+            wanted, slope = in_steps(same, loss, w)
+            assert value == pytest.approx(wanted, rel=1e-12)
+            np.testing.assert_allclose(grad, slope, rtol=1e-9, atol=1e-12)
+
+
+def test_many_features_leave_one_list_at_a_time():
+    data = graded([3, 40, 8], n_features=9000)
+    w = np.random.default_rng(0).standard_normal(9000) / 100
+    value, grad = Objective(data, ListNet()).value_and_grad(w)
+    wanted, slope = in_steps(data, ListNet(), w)
+    assert value == pytest.approx(wanted, rel=1e-12)
+    np.testing.assert_allclose(grad, slope, atol=1e-12)
+
+
+def test_what_a_loss_refuses_is_named():
+    data = graded([5, 5, 5])
+    with pytest.raises(tr.InputError, match="query 0 has ties"):
+        Objective(data, ListNet("order")).value_and_grad(np.zeros(7))
+    with pytest.raises(tr.InputError, match="is outside linear"):
+        Objective(data, ListNet(transform=Linear(1.0, 1e-3))).value_and_grad(np.ones(7))
+
+
+def test_an_address_stays_in_its_process():
+    loss = ListNet()
+    before = pickle.dumps(loss)
+    assert loss.list_function.address != 0
+    assert pickle.dumps(loss) == before
+    assert ListNet(k=2).list_function is None
+
+
+def test_blocks_add_up(monkeypatch):
+    data = graded([20, 30, 25] * 50, np.float32)
+    w = np.random.default_rng(0).standard_normal(7)
+    value, grad = Objective(data, ListMLE()).value_and_grad(w)
+    monkeypatch.setattr(module, "CALLED_VALUES", 1000)
+    cut = Objective(data, ListMLE())
+    assert len(cut._blocks) > 10
+    value_cut, grad_cut = cut.value_and_grad(w)
+    assert value_cut == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(grad_cut, grad, rtol=1e-10)
