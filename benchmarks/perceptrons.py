@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import Row, row
+
 LISTS, DOCS, FEATURES = 6000, 707_505, 136
 JOBS = {
     "SLAM perceptron epoch, NDCG@10": ("ndcg@10", "slam", 1.5),
@@ -56,7 +58,7 @@ def learner(name: str, loss: str):
     return OnlineDescent(surrogate, target, Steps(0.01), always=loss == "listnet", compare=loss == "compared")
 
 
-def run(repeats: int = 7) -> list[dict[str, object]]:
+def run(repeats: int = 9) -> list[Row]:
     from scipy.sparse import csr_array
     from threadpoolctl import threadpool_limits
 
@@ -76,11 +78,11 @@ def run(repeats: int = 7) -> list[dict[str, object]]:
                 if turn > 0:
                     times.append(seconds)
     product = min(took["P"])
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for job, (_, _, goal) in JOBS.items():
         ours = min(took[job])
-        note = f"{ours / product:.2f} passes over X (X @ w, one BLAS thread)" + (f"; goal ≤ {goal}" if goal else "")
-        rows.append(_row(job, ours * 1e3, product * 1e3, ours / product, "ms", note))
+        note = f"goal ≤ {goal} passes" if goal else ""
+        rows.append(row(job, ours * 1e3, "ms", passes=ours / product, note=note))
     job = next(iter(JOBS))
     part = ptr[LISTS // 4]
     sparse = csr_array(X[:part])
@@ -93,13 +95,14 @@ def run(repeats: int = 7) -> list[dict[str, object]]:
     play(sparse)
     turns = [(timed(lambda: play(X[:part])), timed(lambda: play(sparse))) for _ in range(2 * repeats)]
     dense, csr = np.min(turns, axis=0) / (part * FEATURES, sparse.nnz)
-    note = "per stored value; peer: ours, the same values dense; goal ≤ 2"
-    rows.append(_row("SLAM perceptron epoch on CSR, NDCG@10", csr * 1e9, dense * 1e9, csr / dense, "ns", note))
+    note = f"per stored value: {csr / dense:.2f} times the dense cost, goal ≤ 2"
+    job = "SLAM perceptron epoch on CSR, NDCG@10"
+    rows.append(row(job, csr * 1e9, "ns", peer="ours, the same values dense", theirs=dense * 1e9, note=note))
     rows += list_by_list()
     return rows
 
 
-def list_by_list(calls: int = 4000) -> list[dict[str, object]]:
+def list_by_list(calls: int = 4000) -> list[Row]:
     import toprank as tr
 
     rng = np.random.default_rng(0)
@@ -119,7 +122,7 @@ def list_by_list(calls: int = 4000) -> list[dict[str, object]]:
         grown = _resident() - before
         micro = min(times) * 1e6
         note = f"120 × 136; goal ≤ 60 µs; resident memory grew by {grown} KB in {calls:,} calls"
-        rows.append(_row(f"{kind.__name__}.partial_fit, one list", micro, 60.0, micro / 60, "µs", note))
+        rows.append(row(f"{kind.__name__}.partial_fit, one list", micro, "µs", note=note))
     return rows
 
 
@@ -128,10 +131,6 @@ def _resident() -> int:
         return 0
     with open("/proc/self/status", encoding="ascii") as file:
         return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
-
-
-def _row(job: str, ours: float, peer: float, ratio: float, unit: str, note: str) -> dict[str, object]:
-    return {"job": job, "ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "note": note}
 
 
 if __name__ == "__main__":

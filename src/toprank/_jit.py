@@ -18,3 +18,9 @@ sum_kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"
 # For kernels that run once per query inside another kernel and allocate nothing. Counting references to the arrays they
 # are handed takes longer than ranking ten documents, so here nothing is counted: the caller keeps the arrays alive.
 inner_kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inner_sum_kernel = numba.njit(
+    cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"}
+)
+
+# Only lets a·b + c be rounded once: for sums whose order is what makes them exact.
+inner_fused_kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"contract"})

@@ -107,15 +107,13 @@ def test_default_comparator_is_no_worse_than_the_ranker_itself():
     assert found.value <= tr.certify(ranker, data, comparator=own / margin)[3].value * (1 + 1e-9)
 
 
-def test_another_stream_or_scale_is_noticed():
+def test_another_stream_is_noticed():
     data, u = stream(False, 1)
     other, _ = stream(False, 2)
     ranker = tr.SlamPerceptron("ndcg").partial_fit_queries(data)
     assert tr.certify(ranker, data, u)[1].assumptions_hold
     assert not tr.certify(ranker, other, u)[1].assumptions_hold
     assert not tr.certify(ranker.partial_fit_queries(other), data, u)[1].assumptions_hold
-    running = tr.SlamPerceptron("ndcg", scale="running").partial_fit_queries(data)
-    assert tr.certify(running, data, u) == []
     with pytest.raises(tr.InputError, match="comparator must have 5"):
         tr.certify(ranker, data, np.ones(4))
 
@@ -129,9 +127,26 @@ def test_lists_scaled_one_by_one_have_radius_one():
     assert all(c.holds() or not c.assumptions_hold for c in certificates)
 
 
-def test_online_listnet_has_its_regret_bound():
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet])
+@pytest.mark.parametrize("separable", [True, False])
+def test_a_running_scale_is_certified_as_the_learner_saw_it(kind, separable):
+    data, u = stream(separable, 3)
+    data = data.with_X(data.X * np.array([1.0, 100.0, 0.01, 5.0, 1.0]))
+    ranker = kind("ndcg@3", eta=0.02, scale="running", epochs=3, random_state=0).fit_queries(data)
+    for comparator in (u, None):
+        certificates = tr.certify(ranker, data, comparator)
+        regret = next(c for c in certificates if c.reference == "Eq. 17")
+        assert regret.assumptions_hold
+        assert regret.observed == pytest.approx(ranker.totals_["surrogate"], rel=1e-6)
+        assert all(c.holds() or not c.assumptions_hold for c in certificates)
+    other = data.with_X(data.X[::-1].copy())
+    assert not tr.certify(ranker, other, u)[-1].assumptions_hold
+
+
+@pytest.mark.parametrize("scale", [None, "query"])
+def test_online_listnet_has_its_regret_bound(scale):
     data, u = stream(False, 1)
-    ranker = tr.OnlineListNet("ndcg", eta=0.05, epochs=2, random_state=0).fit_queries(data)
+    ranker = tr.OnlineListNet("ndcg", eta=0.05, epochs=2, scale=scale, random_state=0).fit_queries(data)
     for comparator in (u, None):
         (certificate,) = tr.certify(ranker, data, comparator)
         assert certificate.assumptions_hold

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import toprank as tr
 from toprank.data import blocks
@@ -88,9 +89,13 @@ class TestEveryDirectLearner:
 
     def test_csr_learns_what_dense_learns(self, ranker, data):
         X = np.where(data.X > 0.5, data.X, 0)
-        dense = ranker.fit_queries(data.with_X(X)).predict(X)
-        thin = ranker.fit_queries(data.with_X(sparse.csr_array(X))).predict(sparse.csr_array(X))
-        np.testing.assert_allclose(thin, dense, rtol=1e-3, atol=1e-5)
+        dense = clone(ranker).fit_queries(data.with_X(X))
+        thin = clone(ranker).fit_queries(data.with_X(sparse.csr_array(X)))
+        if isinstance(ranker, tr.SVMMap):  # cutting planes end within the gap, by other planes for other last bits
+            one, other = dense.solution_, thin.solution_
+            assert abs(one.value - other.value) <= max(one.gap, other.gap) * (1 + 1e-6)
+        else:
+            np.testing.assert_allclose(thin.predict(sparse.csr_array(X)), dense.predict(X), rtol=1e-3, atol=1e-5)
 
     def test_threads_learn_the_same_bits(self, ranker, data, monkeypatch):
         monkeypatch.setattr(blocks.split, "__defaults__", (128,))  # many blocks

@@ -99,6 +99,19 @@ def test_a_kernel_learns_what_a_line_cannot():
     assert kernel.score(X, y, qid) > 0.95 > line.score(X, y, qid)
 
 
+def test_early_stopping_keeps_the_best_epoch():
+    data, valid = graded(), graded(15)[5:]
+    options = {"budget": 30, "eta": 1.0, "drop": "random", "random_state": 2}
+    ranker = tr.KernelSlamPerceptron(epochs=20, patience=2, **options).fit_queries(data, valid=valid)
+    reached = ranker.trace_["valid"]
+    best = int(np.argmax(reached)) + 1
+    assert len(reached) == ranker.n_epochs_ == min(20, best + 2)
+    alone = tr.KernelSlamPerceptron(epochs=best, **options).fit_queries(data)
+    assert np.array_equal(alone.predict(data.X), ranker.predict(data.X))
+    assert tr.measure("ndcg@10").mean(ranker.predict(valid.X), valid.y, valid.ptr) == reached[best - 1]
+    assert ranker.n_stored_ <= 30
+
+
 def test_bad_input_changes_nothing():
     data = graded()
     ranker = tr.KernelSlamPerceptron(kernel="polynomial", degree=9, budget=20).partial_fit_queries(data[:5])
@@ -111,7 +124,9 @@ def test_bad_input_changes_nothing():
         ranker.set_params(budget=3).partial_fit_queries(data)
 
 
-@pytest.mark.parametrize("bad", [{"budget": 0}, {"drop": "some"}, {"kernel": "tree"}, {"gamma": 0}, {"eta": -1}])
+@pytest.mark.parametrize(
+    "bad", [{"budget": 0}, {"drop": "some"}, {"kernel": "tree"}, {"gamma": 0}, {"eta": -1}, {"patience": 0}]
+)
 def test_bad_parameters_are_named(bad):
     with pytest.raises(tr.InputError, match=next(iter(bad))):
         tr.KernelSlamPerceptron(**bad).fit_queries(graded())

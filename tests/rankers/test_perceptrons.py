@@ -69,7 +69,7 @@ def test_compiled_loop_is_the_plain_loop(surrogate, target, always, sparse, scal
     data = graded(n_queries=25)
     X = csr_array(data.X * (np.abs(data.X) > 0.5)) if sparse else data.X
     steps = Steps.parse(float(rule) if ":" not in rule else rule)
-    learner = OnlineDescent(surrogate, tr.measure(target), steps, always, scaling)
+    learner = OnlineDescent(surrogate, tr.measure(target), steps, always, scaling, compare=True)
     compiled, plain = learner.start(5), learner.start(5)
     weight = np.random.default_rng(0).uniform(0, 2, data.n_queries)
     weight[3] = 0
@@ -79,6 +79,19 @@ def test_compiled_loop_is_the_plain_loop(surrogate, target, always, sparse, scal
     np.testing.assert_allclose(rows, expected, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(compiled.weights, plain.weights, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(compiled.totals, plain.totals, rtol=1e-8)
+
+
+@pytest.mark.parametrize("truth", ["grades", "gains"])
+@pytest.mark.parametrize("factor", [1, 9, 1.3])
+def test_listnet_targets_of_high_and_real_grades(truth, factor):
+    """Grades up to 36: exp of their gains does not fit into a number, its share in the list does."""
+    data = graded()
+    data = replace(data, y=data.y * factor)
+    learner = OnlineDescent(ListNet(truth=truth), tr.measure("ndcg@3"), Steps(0.1), always=True)
+    compiled, plain = learner.start(5), learner.start(5)
+    rows = learner.play(compiled, data.X, data.y, data.ptr).rows
+    expected = learner._play_lists(plain, data.X, data.y, data.ptr, np.arange(data.n_queries), None)
+    np.testing.assert_allclose(rows, expected, rtol=1e-8, atol=1e-10)
 
 
 def test_long_lists_many_grades_and_real_grades():
@@ -117,6 +130,20 @@ def test_a_stream_is_one_epoch_in_the_same_order(kind, scale, sparse):
         assert np.array_equal(other.coef_, whole.coef_)
         assert other.totals_ == pytest.approx(whole.totals_)
     assert stream.trace_.average("measure")[-1:] == pytest.approx(whole.trace_.average("measure")[-1:])
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_a_stream_of_many_kinds_of_grades_is_one_epoch_too(kind):
+    """Lists of whole, high and real grades: a list is learned from alike, whatever came in the same call."""
+    data = graded()
+    factor = np.repeat(np.resize([1.0, 0.5, 9.0, 1.0, 1.0], data.n_queries), data.lengths)
+    data = replace(data, y=data.y * factor)
+    options = {"truth": "gains"} if kind is tr.OnlineListNet else {}
+    whole = kind(epochs=1, shuffle=False, **options).fit_queries(data)
+    stream = kind(**options)
+    for query in data:
+        stream.partial_fit(query.X, query.y)
+    assert np.array_equal(stream._state.weights, whole._state.weights)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
@@ -272,6 +299,54 @@ def test_early_stopping_keeps_the_best_epoch():
     alone = clone(ranker).set_params(epochs=best, patience=None).fit_queries(data)
     assert np.array_equal(alone.coef_, ranker.coef_)
     assert tr.measure("ndcg@10").mean(ranker.predict(valid), valid.y, valid.ptr) == reached[best - 1]
+
+
+def test_average_auto_takes_what_ranks_better_on_the_validation_set():
+    data, valid = graded(), graded(n_queries=30, noise=2.0)
+    chosen = {
+        average: tr.SlamPerceptron(average=average, epochs=4, random_state=0).fit_queries(data, valid=valid)
+        for average in (True, False, "auto")
+    }
+    best = max((True, False), key=lambda average: chosen[average].trace_["valid"].max())
+    assert chosen["auto"].averaged_ == best
+    assert np.array_equal(chosen["auto"].coef_, chosen[best].coef_)
+    both = np.maximum(chosen[True].trace_["valid"], chosen[False].trace_["valid"])
+    assert np.array_equal(chosen["auto"].trace_["valid"], both)
+    with pytest.raises(tr.InputError, match="average must be"):
+        tr.SlamPerceptron(average="mean").fit_queries(data)
+
+
+@pytest.mark.parametrize("scale", [None, "running", "query"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_average_auto_compares_both_in_every_eighth_round_before_its_step(sparse, scale):
+    data = graded()
+    if sparse:
+        data = data.with_X(csr_array(data.X))
+    ranker = tr.SlamPerceptron("ndcg@3", scale=scale, eta=0.5)
+    measure, last, average = tr.measure("ndcg@3"), 0.0, 0.0
+    for query in data:
+        rounds = ranker.totals_["rounds"] if hasattr(ranker, "model_") else 0
+        if rounds % 8 == 7 and scale != "running":  # a running scale changes with the list that is to be ranked
+            dense = query.X.toarray() if sparse else query.X
+            whole = np.array([0, len(query.y)])
+            last += measure.per_query(dense @ ranker.last_coef_, query.y, whole)[0]
+            average += measure.per_query(dense @ ranker.average_coef_, query.y, whole)[0]
+        ranker.partial_fit(query.X, query.y)
+        assert ranker.averaged_ == (ranker.totals_["average"] >= ranker.totals_["last"])
+        assert np.array_equal(ranker.coef_, ranker.average_coef_ if ranker.averaged_ else ranker.last_coef_)
+    if scale != "running":
+        assert ranker.totals_["last"] == pytest.approx(last)
+        assert ranker.totals_["average"] == pytest.approx(average)
+    assert 0 < ranker.totals_["average"] <= 5
+
+
+def test_exponentials_are_numpy_s():
+    from toprank.solvers._online_kernels import exponentials
+
+    x = np.concatenate([-np.geomspace(1e-12, 699, 4000), [0.0, -700.0, -1e300], -np.arange(700.0)])
+    ours = x.copy()
+    exponentials(ours, len(ours), np.empty(len(ours)))
+    np.testing.assert_allclose(ours, np.exp(np.maximum(x, -700)), rtol=1e-15)
 
 
 def test_eta_is_chosen_on_the_past_alone():

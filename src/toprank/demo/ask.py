@@ -13,6 +13,7 @@ from .._typing import Floats
 from ..errors import InputError
 from ..rankers.base import Ranker
 from ..report.additive import contributions
+from .compiling import compiling_beside
 from .features import FEATURES, Candidates, Extractor
 from .job import Library, best_of, learn
 from .judged import CANDIDATES, judge
@@ -127,7 +128,8 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
     library = Library.open(packages)
     for query in queries:
         check(query, library)
-    oracle = Oracle.learn(library)
+    with compiling_beside():
+        oracle = Oracle.learn(library)
     return [oracle.ask(query) for query in queries]
 
 

@@ -30,6 +30,7 @@ from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
 from .collect import Collection as Documents
 from .collect import collect
+from .compiling import compiling_beside
 from .index import Index
 from .judged import CANDIDATES, Judged, judge
 
@@ -48,7 +49,7 @@ def field() -> list[Candidate]:
         "ListNet": [ListNet(MEASURE, alpha=alpha) for alpha in (1e-3, 1e-4)],
         "RankSVM": [RankSVM(MEASURE, C=(0.01, 0.1, 1.0, 10.0))],
         "RankBoost": [RankBoost(MEASURE)],
-        "AdaRank": [AdaRank(MEASURE), AdaRank(MEASURE, both_directions=True)],
+        "AdaRank": [AdaRank(MEASURE), AdaRank(MEASURE, both_directions=False)],
         "SlamPerceptron": [SlamPerceptron(MEASURE, average=average) for average in (True, False)],
         "OnlineListNet": [OnlineListNet(MEASURE, eta=eta) for eta in (0.1, 1.0)],
     }
@@ -102,9 +103,10 @@ def best_of(winners: dict[str, Winner]) -> str:
 
 def run(packages: Collection[str] | None = None) -> Demo:
     """Collect, index, make judged queries, learn, and judge everybody on packages that nobody has seen."""
-    library = Library.open(packages)
-    judged = judge(library.index)
-    winners = learn(judged)
+    with compiling_beside():
+        library = Library.open(packages)
+        judged = judge(library.index)
+        winners = learn(judged)
     test = judged.test
     bm25 = np.asarray(test.X[:, 0], dtype=np.float64)  # divided by what the query could bring: the same order
     entrants = [Entrant(BM25, bm25, evaluate(bm25, test, MEASURES))]

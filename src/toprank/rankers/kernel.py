@@ -9,6 +9,7 @@ import numpy as np
 
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
+from ..data._piles import physical_memory
 from ..data.dataset import QueryDataset
 from ..data.validation import (
     Missing,
@@ -42,6 +43,10 @@ class KernelSlamPerceptron(Ranker):
     where None. Scale features beforehand. Explicit feature maps (`sklearn.kernel_approximation`) in front of
     `SlamPerceptron` are the cheaper alternative: they cost the same in every round.
 
+    With a validation set, `fit_queries` keeps the documents of the epoch with the best `measure` on it (in a second
+    store while it learns) and stops after `patience` epochs without a better one. Every round starts from what the one
+    before left, so an executor has nothing to do here and changes nothing.
+
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=40, n_features=5, random_state=0)
     >>> ranker = tr.KernelSlamPerceptron(budget=100, epochs=2, random_state=0).fit_queries(data)
@@ -68,6 +73,7 @@ class KernelSlamPerceptron(Ranker):
         margin: float = 1.0,
         epochs: int = 5,
         shuffle: bool = True,
+        patience: int | None = None,
         random_state: int | None = 0,
         verbose: bool = False,
         missing: Missing = "error",
@@ -83,6 +89,7 @@ class KernelSlamPerceptron(Ranker):
         self.margin = margin
         self.epochs = epochs
         self.shuffle = shuffle
+        self.patience = patience
         self.random_state = random_state
         self.verbose = verbose
         self.missing = missing
@@ -95,21 +102,31 @@ class KernelSlamPerceptron(Ranker):
         check_not_negative(coef0=self.coef0)
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
+        if self.patience is not None:
+            check_count(patience=self.patience)
         return Slam(self.measure, self.margin, within="score")
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         loss = self._check()
         check_grades(data.y)
-        if valid is not None:
-            raise InputError("KernelSlamPerceptron has no early stopping: leave valid out")
         check_teaching(data)
-        store, rows = _Store.empty(self, data.n_features), []
+        store, rows, reached = _Store.empty(self, data.n_features), [], []
+        best: tuple[float, _Store, int] | None = None
         rng = np.random.default_rng(self.random_state)
-        for _ in track(range(self.epochs), "epochs", show=self.verbose):
+        for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
             rows.append(self._play(store, loss, data, order))
-        self._keep(store)
+            if valid is not None:
+                reached.append(loss.target.mean(store.model().scores(valid.X), valid.y, valid.ptr))
+                if best is None or reached[-1] > best[0]:
+                    best = reached[-1], store.copy(), epoch + 1
+                elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
+                    break
+        self.n_epochs_ = len(rows)
+        self._keep(store if best is None else best[1])
         self.trace_ = Trace(np.concatenate(rows))
+        if valid is not None:
+            self.trace_["valid"] = np.array(reached)
 
     def partial_fit(
         self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
@@ -213,9 +230,9 @@ class KernelSlamPerceptron(Ranker):
                 sound &= content[name].shape == target.shape and content[name].dtype == target.dtype
                 target[:] = content[name]
             store.age[:n] = content["age"]
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False
-        if not sound or store.rng[0] == 0:
+        if not sound or store.rng[0] == 0 or not np.isfinite(store.totals).all():
             raise InputError("$.state.state_ is not the state of a KernelSlamPerceptron of this budget")
         store.documents[:n], store.alpha[:n] = self.model_.stored, self.model_.alpha
         self._keep(store)
@@ -232,6 +249,12 @@ class _Store:
 
     @classmethod
     def empty(cls, ranker: KernelSlamPerceptron, n_features: int) -> _Store:
+        size = 8 * ranker.budget * (n_features + 2)
+        if size > physical_memory():
+            raise InputError(
+                f"budget={ranker.budget} documents of {n_features} features take {size / 1e9:.1f} GB, more than this "
+                "machine has: lower the budget"
+            )
         seed = np.random.SeedSequence(ranker.random_state).generate_state(1, np.uint64)
         arrays = {
             "documents": np.zeros((ranker.budget, n_features)),

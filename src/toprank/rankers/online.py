@@ -24,8 +24,11 @@ from .base import Ranker
 from .models import LinearModel
 
 Scale: TypeAlias = Literal["running", "query"] | None
+Average: TypeAlias = bool | Literal["auto"]
 
 _SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
+_OWN = ("margin", "truth")
+"""Parameters of the loss that only some online rankers have."""
 _COLUMNS = ("measure", "surrogate", "mistake", "znorm2")
 
 
@@ -68,13 +71,19 @@ class OnlineRanker(Ranker):
     """What the online rankers share: epochs over shuffled lists, `partial_fit`, averaging, scaling, early stopping.
 
     `eta` is a step size or a schedule (`"sqrt:0.1"`: 0.1/√t, `"adaptive:0.1"`: 0.1/√Σ‖z‖²). `average` predicts with
-    the mean of the iterates instead of the last; both are kept (`average_coef_`, `last_coef_`). `scale="running"`
-    divides each feature by its spread inside the lists seen so far, `scale="query"` divides each list by the largest
-    distance of a document from the list's mean (its ranking does not change); None is the paper's plain algorithm.
+    the mean of the iterates (True) or the last (False); both are kept (`average_coef_`, `last_coef_`). "auto" takes
+    what ranks better: on the validation set where there is one, otherwise in every eighth round of the stream, which
+    both rank before they learn from it; `averaged_` says which it was. Averaging steadies the ranking where the
+    surrogate's minimiser ranks well. Where it does not, it settles on a poor ranking: SLAM and minimax look at the
+    best-scored document of a lower grade only, and in long lists of long-tailed scores that is always an outlier.
 
-    With a validation set, `fit_queries` keeps the epoch with the best `measure` on it, and stops after `patience`
-    epochs without a better one. `warm_start` goes on from the weights so far. Rounds follow one another, so an executor
-    has nothing to do here.
+    `scale="running"` divides each feature by its spread inside the lists seen so far, `scale="query"` divides each list
+    by the largest distance of a document from the list's mean (its ranking does not change); None is the paper's plain
+    algorithm.
+
+    With a validation set, `fit_queries` keeps the weights of the epoch with the best `measure` on it, and stops after
+    `patience` epochs without a better one. `warm_start` goes on from the weights so far. Every round starts from the
+    weights that the one before left, so an executor has nothing to do here and changes nothing.
 
     `trace_` has the rounds of the last call of `fit` or `partial_fit`, so that memory does not grow with the stream;
     `totals_` has the sums over all rounds.
@@ -84,7 +93,7 @@ class OnlineRanker(Ranker):
 
     eta: float | str
     epochs: int
-    average: bool
+    average: Average
     scale: Scale
     shuffle: bool
     patience: int | None
@@ -92,6 +101,7 @@ class OnlineRanker(Ranker):
     random_state: int | None
     verbose: bool
     trace_: Trace
+    averaged_: bool
     _state: OnlineState
     _settings: tuple[Any, ...]
     _made: OnlineDescent
@@ -106,12 +116,14 @@ class OnlineRanker(Ranker):
 
     def _learner(self) -> OnlineDescent:
         """Return the learner of the current parameters, made anew only when they change."""
-        settings = (self.measure, self.eta, self.scale, getattr(self, "margin", None), getattr(self, "truth", None))
+        settings = (self.measure, self.eta, self.scale, self.average, *(getattr(self, name, None) for name in _OWN))
         if vars(self).get("_settings") != settings:
             check_choice(tuple(_SCALING), scale=self.scale)
+            check_choice((True, False, "auto"), average=self.average)
             target = parse_measure(self.measure)
             loss, steps = self._loss(target), Steps.parse(self.eta)
-            self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale])
+            compare = self.average == "auto"
+            self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale], compare)
             self._settings = settings
         return self._made
 
@@ -127,21 +139,27 @@ class OnlineRanker(Ranker):
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         rng = np.random.default_rng(seed)
         before, rows, reached = state.totals.copy(), [], []
-        best: tuple[float, OnlineState, int] | None = None
+        best: tuple[float, OnlineState, int, bool] | None = None
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = self._order(rng, data.n_queries)
             rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
             if valid is not None:
-                scores = LinearModel(state.average if self.average else state.last).scores(valid.X)
-                reached.append(learner.measure.mean(scores, valid.y, valid.ptr))
+                tried = {}
+                for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
+                    scores = LinearModel(state.average if averaged else state.last).scores(valid.X)
+                    tried[averaged] = learner.measure.mean(scores, valid.y, valid.ptr)
+                reached.append(max(tried.values()))
                 if best is None or reached[-1] > best[0]:
-                    best = reached[-1], state.copy(), epoch + 1
+                    best = reached[-1], state.copy(), epoch + 1, max(tried, key=lambda kind: tried[kind])
                 elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
                     break
         self.n_epochs_ = len(rows)
         kept = len(rows) if best is None else best[2]
         self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
-        self._keep(state if best is None else best[1])
+        if best is None:
+            self._keep(state)
+        else:
+            self._keep(best[1], best[3])
         self.trace_ = Trace(np.concatenate(rows), before)
         if valid is not None:
             self.trace_["valid"] = np.array(reached)
@@ -182,7 +200,7 @@ class OnlineRanker(Ranker):
             return False
         if X.dtype not in (np.float32, np.float64) or y.dtype.kind not in "fiub":
             return False
-        from ..solvers import _online_kernels as kernels
+        from ..solvers import _list_kernels as kernels
 
         return bool(kernels.sound_list(X, y))
 
@@ -204,12 +222,17 @@ class OnlineRanker(Ranker):
         """Return a copy of the state to go on from."""
         if self._state.scaling != learner.scaling:
             raise InputError("scale cannot change in mid-stream: the weights belong to features scaled otherwise")
-        if self._state.weights.shape[1] != n_features:
-            raise InputError(f"the weights so far are for {self._state.weights.shape[1]} features, got {n_features}")
+        known = self._state.weights.shape[1]
+        if known != n_features:
+            self.n_features_in_ = known  # as it was before the bad input
+            raise InputError(f"the weights so far are for {known} features, got {n_features}")
         return self._state.at(learner.steps)
 
-    def _keep(self, state: OnlineState) -> None:
-        self.model_ = LinearModel(state.average if self.average else state.last)
+    def _keep(self, state: OnlineState, averaged: bool | None = None) -> None:
+        if averaged is None:
+            averaged = state.average_ranks_better if self.average == "auto" else bool(self.average)
+        self.model_ = LinearModel(state.average if averaged else state.last)
+        self.averaged_ = averaged
         self._state = state
 
     @property
@@ -236,9 +259,9 @@ class OnlineRanker(Ranker):
         if "_state" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no state_: it is not fitted")
         state = self._state
-        scaling = state.scaling.name.lower()
         return {
-            "weights": state.weights, "totals": state.totals, "eta": state.eta, "scaling": scaling, **self._passes
+            "weights": state.weights, "totals": state.totals, "eta": state.eta, "scaling": state.scaling.name.lower(),
+            "averaged": self.averaged_, **self._passes,
         }  # fmt: skip
 
     @state_.setter
@@ -250,7 +273,9 @@ class OnlineRanker(Ranker):
             sound = weights.shape == (3, self.n_features_in_) and totals.shape == (len(Total),)
             sound &= bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < eta < np.inf)
             sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdigit()
-        except (KeyError, TypeError, AttributeError):
+            self.averaged_ = bool(content["averaged"])
+            sound &= isinstance(eta, (int, float))
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:
             raise InputError("$.state.state_ is not the state of an online ranker")

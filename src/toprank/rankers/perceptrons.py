@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..measures.base import Measure
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
-from .online import OnlineRanker, Scale
+from .online import Average, OnlineRanker, Scale
 
 
 class SlamPerceptron(OnlineRanker):
@@ -39,7 +39,7 @@ class SlamPerceptron(OnlineRanker):
         *,
         eta: float | str = 0.1,
         epochs: int = 5,
-        average: bool = True,
+        average: Average = "auto",
         scale: Scale = None,
         margin: float = 1.0,
         shuffle: bool = True,
@@ -86,7 +86,7 @@ class MinimaxPerceptron(OnlineRanker):
         *,
         eta: float | str = 1.0,
         epochs: int = 5,
-        average: bool = True,
+        average: Average = "auto",
         scale: Scale = None,
         margin: float = 1.0,
         shuffle: bool = True,
@@ -133,7 +133,7 @@ class OnlineListNet(OnlineRanker):
         *,
         eta: float | str = 0.1,
         epochs: int = 5,
-        average: bool = True,
+        average: Average = "auto",
         scale: Scale = None,
         truth: Literal["grades", "gains"] = "grades",
         shuffle: bool = True,

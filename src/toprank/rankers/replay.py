@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._typing import Floats
+from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.mistakes import Algorithm, Comparator, Run, best_bound, ranking_margin
 from ..data import linear
@@ -16,7 +18,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..errors import InputError
 from ..measures import AP, NDCG
-from ..solvers.online import OnlineDescent, OnlineState, Rounds
+from ..solvers.online import OnlineDescent, OnlineState, Rounds, inverse_scale, within_moment
 from ..solvers.steps import Rule, Scaling, Steps
 from ..surrogates import Slam
 from .models import LinearModel
@@ -34,30 +36,26 @@ def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats 
     """Return the certificates of a ranker that learned from `data`.
 
     The rounds are played again with the parameters, order and number of passes that the ranker remembers; that they end
-    at the ranker's own weights is the first assumption. Features that are scaled as the stream goes by have no fixed
-    comparator, and no certificate.
+    at the ranker's own weights is the first assumption. Scaled features are certified as the learner saw them: how they
+    were scaled does not depend on the weights, so the scaled lists are a stream like any other. A comparator is then a
+    weight vector for scaled features.
     """
     learner = ranker._learner()
-    if learner.scaling == Scaling.RUNNING:
-        return []
     if comparator is not None and comparator.shape != (data.n_features,):
         raise InputError(f"the comparator must have {data.n_features} weights, got shape {comparator.shape}")
-    if learner.scaling == Scaling.QUERY:
-        data, learner = _centred(data), replace(learner, scaling=Scaling.NONE)
+    if not isinstance(learner.measure, (AP, NDCG)):
+        raise InputError(f"the theorems speak of ndcg, ndcg@k and map, not of {learner.measure}")
     replay = Replay(ranker, learner, data)
     assumptions = (
         Assumption("these lists, in this order, are what the ranker learned from, starting at 0", replay.same),
         Assumption("the step is constant", learner.steps.rule == Rule.CONSTANT),
     )
-    if not isinstance(learner.measure, (AP, NDCG)):
-        raise InputError(f"the theorems speak of ndcg, ndcg@k and map, not of {learner.measure}")
     if learner.always:
         return [_listnet_regret(replay, comparator, assumptions)]
     run = replay.run(assumptions)
     u, scale, loss = replay.best(run) if comparator is None else (comparator, 1.0, replay.losses(comparator, 1.0))
-    scores = linear.scores(data.X, u)
     norm = float(np.linalg.norm(u))
-    margin = ranking_margin(scores, replay.grades, data.ptr) / norm if norm > 0 else 0.0
+    margin = replay.margin(u) / norm if norm > 0 else 0.0
     rival = Comparator(float(norm * scale) ** 2, loss, margin if isfinite(margin) else 0.0)
     return run.certificates(rival)
 
@@ -66,15 +64,42 @@ class Replay:
     """The rounds of a ranker, played again."""
 
     def __init__(self, ranker: OnlineRanker, learner: OnlineDescent, data: QueryDataset) -> None:
-        self.learner, self.data, self._ranker = learner, data, ranker
-        state, self.rounds, _ = self._play(None, None)
+        self.data, self._ranker, self._scaling = data, ranker, learner.scaling
+        self.learner = replace(learner, scaling=Scaling.NONE, compare=False)
+        self.state, self.rounds, _ = self._play(None, None)
         own = ranker._state
-        # The query scale is undone row by row beforehand, which rounds otherwise than the learner's own loop.
-        close = np.allclose(state.last, own.last, rtol=1e-6, atol=1e-9 * (1 + float(np.abs(own.last).max())))
-        exact = np.array_equal(state.weights[0], own.weights[0])
-        fresh = bool(ranker._passes["fresh"])
-        self.same = fresh and (exact if own.scaling == Scaling.NONE else bool(close))
-        self.state = state
+        if learner.scaling == Scaling.NONE:
+            same = np.array_equal(self.state.weights[0], own.weights[0])
+        else:  # scaling rows beforehand rounds otherwise than the learner's own loop
+            size = 1 + float(np.abs(own.weights[0]).max())
+            same = np.allclose(self.state.weights[0], own.weights[0], rtol=1e-6, atol=1e-9 * size)
+        self.same = bool(ranker._passes["fresh"]) and bool(same)
+
+    def passes(self) -> Iterator[tuple[QueryDataset, Ints]]:
+        """Yield the data of each pass, scaled as the learner saw them, and the order of its lists."""
+        passes, data = self._ranker._passes, self.data
+        rng = np.random.default_rng(int(passes["seed"]))
+        if self._scaling == Scaling.QUERY:
+            data = _centred(data)
+        moment, docs = np.zeros(data.n_features), 0
+        for _ in range(int(passes["epochs"])):
+            order = rng.permutation(data.n_queries) if passes["shuffle"] else np.arange(data.n_queries)
+            if self._scaling == Scaling.RUNNING:
+                data, docs = self._running(order, moment, docs)
+            yield data, order
+
+    def _running(self, order: Ints, moment: Floats, docs: int) -> tuple[QueryDataset, int]:
+        """Divide each list by the spread of the features up to it; `moment` goes on."""
+        source = self.data
+        X = np.array(source.X.toarray() if is_sparse(source.X) else source.X, dtype=np.float64)
+        rounds = self.learner.rounds(source.y, source.ptr)
+        for q in order.tolist():
+            a, b = int(source.ptr[q]), int(source.ptr[q + 1])
+            if rounds[q] and (source.query_weight is None or source.query_weight[q] > 0):
+                moment += within_moment(X[a:b])
+                docs += b - a
+            X[a:b] *= inverse_scale(moment, docs)
+        return source.with_X(X), docs
 
     @property
     def grades(self) -> Floats:
@@ -84,14 +109,21 @@ class Replay:
             return (self.data.y > target.above).astype(np.float64)
         return self.data.y
 
-    def _play(self, rival: Floats | None, scales: Floats | None) -> tuple[OnlineState, Floats, Floats]:
-        passes = self._ranker._passes
-        rng = np.random.default_rng(int(passes["seed"]))
+    def margin(self, u: Floats) -> float:
+        """Return γ‖u‖: the margin of u on all lists as the learner saw them (Eq. 21)."""
+        margins = [ranking_margin(linear.scores(data.X, u), self.grades, data.ptr) for data, _ in self.distinct()]
+        return min(margins)
+
+    def distinct(self) -> Iterator[tuple[QueryDataset, Ints]]:
+        """Yield the passes whose data differ: all with the running scale, else one."""
+        return self.passes() if self._scaling == Scaling.RUNNING else islice(self.passes(), 1)
+
+    def _play(self, u: Floats | None, scales: Floats | None) -> tuple[OnlineState, Floats, Floats]:
         state = self.learner.start(self.data.n_features)
         played: list[Rounds] = []
-        for _ in range(int(passes["epochs"])):
-            order = rng.permutation(self.data.n_queries) if passes["shuffle"] else np.arange(self.data.n_queries)
-            lists = (self.data.X, self.data.y, self.data.ptr, order, self.data.query_weight)
+        for data, order in self.passes():
+            rival = None if u is None else linear.scores(data.X, u)
+            lists = (data.X, data.y, data.ptr, order, data.query_weight)
             played.append(self.learner.play(state, *lists, rival=rival, scales=scales))
         losses = np.sum([rounds.rival for rounds in played], axis=0)
         return state, np.concatenate([rounds.rows for rounds in played]), losses
@@ -103,7 +135,7 @@ class Replay:
         weight = 1.0 if data.query_weight is None else max(1.0, float(data.query_weight.max()))
         if weight != 1.0 or (data.query_weight is not None and data.query_weight.min() < 1):
             assumptions = (*assumptions, Assumption("all queries weigh 1", False))
-        radius = _radius(data)
+        radius = max(_radius(seen) for seen, _ in self.distinct())
         algorithm: Algorithm = "minimax"
         A = 4 * radius**2
         margin = 1.0
@@ -131,7 +163,7 @@ class Replay:
 
     def losses(self, u: Floats, scale: float) -> float:
         """L(u) = Σ_t f_t(scale·u)."""
-        return float(self._play(linear.scores(self.data.X, u), np.array([scale]))[2][0])
+        return float(self._play(u, np.array([scale]))[2][0])
 
     def best(self, run: Run) -> tuple[Floats, float, float]:
         """Return the comparator with the smallest bound among those found: direction, length and L.
@@ -139,7 +171,7 @@ class Replay:
         Directions are the ranker's last and averaged weights and the averaged weights of a longer run that steps on the
         margin loss in every round; each is tried at many lengths.
         """
-        data = self.data
+        *_, (data, _) = self.distinct()
         longer = replace(self.learner, always=True, steps=Steps(1.0 / max(sqrt(run.A), 1e-300), Rule.SQRT))
         state = longer.start(data.n_features)
         rng = np.random.default_rng(0)
@@ -151,10 +183,9 @@ class Replay:
             if norm == 0:
                 continue
             u = direction / norm
-            scores = linear.scores(data.X, u)
-            margin = ranking_margin(scores, self.grades, data.ptr)
+            margin = self.margin(u)
             scales = np.append(_SCALES, run.margin / margin) if 0 < margin < np.inf else _SCALES
-            losses = self._play(scores, scales)[2]
+            losses = self._play(u, scales)[2]
             for scale, loss in zip(scales.tolist(), losses.tolist(), strict=True):
                 loss = 0.0 if margin > 0 and scale * margin >= run.margin * (1 - 1e-12) else loss
                 bound = best_bound(run.A / run.margin, Comparator(scale**2, loss))
@@ -178,12 +209,11 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
 
 def _listnet_regret(replay: Replay, u: Floats | None, assumptions: tuple[Assumption, ...]) -> Certificate:
     """Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖² for the cross entropy; u is the averaged weights if not given."""
-    data = replay.data
-    u = replay.state.average if u is None else u
-    losses, _ = replay.learner.surrogate.per_query(LinearModel(u).scores(data.X), data.y, data.ptr)
-    weight = data.informative.astype(np.float64)
-    weight = weight if data.query_weight is None else weight * data.query_weight
-    loss = int(replay._ranker._passes["epochs"]) * float((losses * weight).sum())
+    u, loss = replay.state.average if u is None else u, 0.0
+    for data, _ in replay.passes():
+        losses, _ = replay.learner.surrogate.per_query(LinearModel(u).scores(data.X), data.y, data.ptr)
+        weight = replay.learner.rounds(data.y, data.ptr).astype(np.float64)
+        loss += float((losses * (weight if data.query_weight is None else weight * data.query_weight)).sum())
     eta, totals = replay.learner.steps.eta, replay.rounds.sum(axis=0)
     return Certificate(
         statement="Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²",

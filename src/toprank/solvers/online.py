@@ -15,10 +15,13 @@ from ..errors import InputError
 from ..measures import AP, NDCG, Gain, Measure, Norm
 from ..measures.plan import discount_table
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from .steps import Loss, Rule, Scaling, Steps, Target, Total
+from .steps import TRIAL, Loss, Rule, Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
 _NO_INDICES = np.empty(0, dtype=np.int32)
+_NO_PLACES = np.empty(0, dtype=np.int64)
+_FITS = 300.0
+"""exp of what is below this, times the length of a list, is far from overflow."""
 
 
 @dataclass(eq=False)
@@ -62,6 +65,11 @@ class OnlineState:
         rounds = self.totals[Total.ROUNDS]
         return self._coef(self.weights[0] - self.weights[1] / rounds if rounds else self.weights[0])
 
+    @property
+    def average_ranks_better(self) -> bool:
+        """Whether the averaged weights ranked no worse than the last ones in the rounds that tried both."""
+        return bool(self.totals[Total.AVERAGE] >= self.totals[Total.LAST])
+
     def _coef(self, raw: Floats) -> Floats:
         coef: Floats = self.eta * raw
         if self.scaling == Scaling.RUNNING:
@@ -103,6 +111,8 @@ class OnlineDescent:
     steps: Steps
     always: bool = False
     scaling: Scaling = Scaling.NONE
+    compare: bool = False
+    """Whether the averaged weights rank every eighth list too, for `OnlineState.average_ranks_better`."""
 
     def start(self, n_features: int) -> OnlineState:
         """Return the state before the first round."""
@@ -111,26 +121,66 @@ class OnlineDescent:
     @cached_property
     def _compiled(self) -> tuple[Ints, Floats, int] | None:
         """Codes and reals of the compiled loop and the row of the discounts; None where it has no code for the loss."""
-        target = self.measure
+        target, loss, margin, row = self.measure, self.surrogate, 1.0, 0
+        cut = np.iinfo(np.int64).max
         graded = isinstance(target, NDCG)
         if isinstance(target, AP) and target.k is None and target.norm == Norm.ALL:
-            measure_code, cut, linear_gain, above, row = Target.AP, 0, False, target.above, 0
+            measure_code = Target.AP
         elif isinstance(target, NDCG):
-            cut = np.iinfo(np.int64).max if target.k is None else target.k
-            measure_code, linear_gain, above, row = Target.NDCG, target.gain == Gain.LINEAR, 0.0, int(target.discount)
+            measure_code, row, cut = Target.NDCG, int(target.discount), cut if target.k is None else target.k
         else:
             return None
-        loss, margin, truth_gains = self.surrogate, 1.0, False
         if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or not graded):
             code, margin = Loss.SLAM, loss.margin
         elif isinstance(loss, Minimax):
             code, margin = Loss.MINIMAX, loss.margin
         elif isinstance(loss, ListNet) and loss == ListNet(truth=loss.truth) and loss.truth != "order":
-            code, truth_gains = Loss.LISTNET, loss.truth == "gains"
+            code = Loss.LISTNET
         else:
             return None
-        codes = [code, measure_code, cut, linear_gain, truth_gains, self.always, self.steps.rule, self.scaling]
-        return np.array(codes, dtype=np.int64), np.array([above, self.steps.eta, margin]), row
+        binary = code == Loss.SLAM and measure_code == Target.AP
+        above = target.above if isinstance(target, AP) else 0.0
+        codes = [code, measure_code, cut, self.always, self.steps.rule, self.scaling, binary, self.compare]
+        return np.array(codes, dtype=np.int64), np.array([self.steps.eta, margin, above]), row
+
+    def _gains(self, grade: Floats) -> Floats:
+        """Return what grades are worth to the measure."""
+        target = self.measure
+        if isinstance(target, AP):
+            return np.asarray(grade > target.above, dtype=np.float64)
+        return grade if isinstance(target, NDCG) and target.gain == Gain.LINEAR else np.exp2(grade) - 1
+
+    def _truth(self, grade: Floats) -> Floats:
+        """Return what ListNet's target is the softmax of."""
+        return np.exp2(grade) - 1 if isinstance(self.surrogate, ListNet) and self.surrogate.truth == "gains" else grade
+
+    def _levels(self, y: Floats, ptr: Ints) -> tuple[AnyArray, Ints, Floats, Floats]:
+        """Return the levels of documents, where those of a list begin, and for each level its gain and exp(truth).
+
+        The first two are empty where all lists share their levels: relevant or not, or whole grades. Where exp(truth)
+        would not fit into a number, it is divided by that of the list's highest grade, which changes no softmax.
+        """
+        from . import _list_kernels
+
+        compiled = self._compiled
+        top = 1 if compiled is not None and compiled[0][6] else _list_kernels.whole_top(y)
+        if 0 <= top < self._shared_tables.shape[1]:
+            gain, mass = self._shared_tables[:, : top + 1]
+            return _NO_INDICES, _NO_PLACES, gain, mass
+        level, first, grade = _list_kernels.number_grades(y, ptr)
+        truth = self._truth(grade)
+        highest = truth[first[1:][np.diff(first) > 0] - 1].repeat(np.diff(first)[np.diff(first) > 0])
+        return level, first, self._gains(grade), np.exp(np.where(highest < _FITS, truth, truth - highest))
+
+    @cached_property
+    def _shared_tables(self) -> Floats:
+        """Gains and exp(truth) of the levels that all lists may share, as far as exp fits into a number."""
+        from ._list_kernels import WHOLE
+
+        levels = np.arange(float(WHOLE))
+        levels = levels[self._truth(levels) < _FITS]
+        binary = self._compiled is not None and self._compiled[0][6]
+        return np.stack([levels if binary else self._gains(levels), np.exp(self._truth(levels))])
 
     def play(
         self,
@@ -146,7 +196,8 @@ class OnlineDescent:
     ) -> Rounds:
         """Play the lists in the given order, stepping on `state` (which must be this learner's).
 
-        With the scores of a `rival` weight vector and `scales`, also add up f_t(c·rival) for every c in scales.
+        With the scores of a `rival` weight vector and `scales`, also add up f_t(c·rival) for every c in scales; then no
+        list may come twice.
         """
         if order is None:
             order = np.arange(len(ptr) - 1)
@@ -155,21 +206,29 @@ class OnlineDescent:
             if rival is not None:
                 raise InputError(f"a comparator needs a compiled loss, not {self.surrogate}")
             return Rounds(self._play_lists(state, X, y, ptr, order, query_weight), _EMPTY)
-        from . import _online_kernels as kernels
+        from . import _list_kernels, _online_kernels
 
         codes, reals, row = compiled
         longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
+        ptr, parts = _own(ptr), _parts(X)
+        y = _own(y)
+        level, first, gain, mass = self._levels(y, ptr)
+        sizes = _list_kernels.list_sizes(*parts, ptr) if self.scaling == Scaling.QUERY else _EMPTY
+        given = _EMPTY if rival is None else np.zeros(len(y))
         rows = np.empty((len(order), 4))
-        losses = _EMPTY if scales is None else np.zeros(len(scales))
-        dense, values, indices, indptr = _parts(X)
-        played, bad = kernels.epoch(
-            dense, values, indices, indptr, _own(y), _own(ptr), order,
-            _EMPTY if query_weight is None else query_weight, state.weights, state.totals, codes, reals,
-            discount_table(longest)[row], _EMPTY if rival is None else rival, _EMPTY if scales is None else scales,
-            losses, rows,
+        played, bad = _online_kernels.epoch(
+            *parts, y, level, first, gain, mass, ptr, order, _EMPTY if query_weight is None else query_weight, sizes,
+            state.weights, state.totals, codes, reals, discount_table(longest)[row], given, rows,
         )  # fmt: skip
         if bad >= 0:
             raise _overflow(bad)
+        if rival is None or scales is None:
+            return Rounds(rows[:played], _EMPTY)
+        losses = np.zeros(len(scales))
+        minimax = codes[0] == Loss.MINIMAX
+        if len(first) == 0:
+            level = (y > reals[2] if codes[6] else y).astype(np.int32)
+        _list_kernels.rival_losses(minimax, reals[1], rival, given, level, ptr, scales, losses)
         return Rounds(rows[:played], losses)
 
     def _play_lists(
@@ -185,7 +244,10 @@ class OnlineDescent:
             labels = y[a:b]
             weight = 1.0 if query_weight is None else float(query_weight[q])
             whole[1] = b - a
-            if weight == 0 or b - a < 2 or _one_grade(labels):
+            if weight == 0 or b - a < 2 or _one_grade(self._compared(labels)):
+                continue
+            best = float(self.measure.per_query(labels, labels, whole)[0])
+            if not best > 0:
                 continue
             rows_X = X[a:b]
             size, inverse = 1.0, np.ones(len(raw))
@@ -202,10 +264,11 @@ class OnlineDescent:
             scores = linear.scores(rows_X, raw * inverse)
             if not np.isfinite(scores).all():
                 raise _overflow(int(q))
-            best = float(self.measure.per_query(labels, labels, whole)[0])
-            if not best > 0 or _one_grade(self._compared(labels)):
-                continue
             reached = float(self.measure.per_query(scores, labels, whole)[0])
+            if self.compare and totals[Total.ROUNDS] % TRIAL == TRIAL - 1:
+                averaged = linear.scores(rows_X, (raw - drift / totals[Total.ROUNDS]) * inverse)
+                totals[Total.AVERAGE] += float(self.measure.per_query(averaged, labels, whole)[0]) / best
+                totals[Total.LAST] += reached / best
             mistake = reached < best - 1e-12
             value, znorm2 = 0.0, 0.0
             if mistake or self.always:
@@ -223,6 +286,13 @@ class OnlineDescent:
             rows.append(row)
             totals[: Total.DOCS] += (1, float(znorm2 > 0), row[2], row[0], value, znorm2)
         return np.array(rows).reshape(-1, 4)
+
+    def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
+        """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
+        best = self.measure.per_query(y, y, ptr)
+        bounds = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
+        taught = [b - a > 1 and not _one_grade(self._compared(y[a:b])) for a, b in bounds]
+        return np.array(taught) & (best > 0)
 
     def _compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not for SLAM with AP."""

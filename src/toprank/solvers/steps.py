@@ -50,6 +50,14 @@ class Total(IntEnum):
     SURROGATE = 4
     ZNORM2 = 5
     DOCS = 6
+    LAST = 7
+    """Measure of the last weights in the rounds that also tried the average, each before its step."""
+    AVERAGE = 8
+    """Measure of the averaged weights in those rounds."""
+
+
+TRIAL = 8
+"""In every TRIAL-th round the averaged weights rank the list too, so that a stream can tell which rank better."""
 
 
 @dataclass(frozen=True)

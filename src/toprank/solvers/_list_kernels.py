@@ -1,0 +1,122 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""What an online learner knows of a list before it plays it: grades numbered upwards, the list's size, its soundness.
+
+And what another weight vector would have lost on lists that were played.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._jit import kernel, sum_kernel
+
+WHOLE = 32
+"""Whole grades below this are their own levels; other grades are numbered list by list."""
+
+
+@sum_kernel
+def sound_list(X, y):
+    """Whether all features are finite and all grades finite and not negative."""
+    total = X[0, 0] * np.float32(0)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            total += X[i, j] * np.float32(0)  # 0 for a finite number, NaN for any other
+    good = total == 0
+    for i in range(len(y)):
+        good &= math.isfinite(y[i]) and y[i] >= 0
+    return good
+
+
+@kernel
+def whole_top(y):
+    """Return the highest grade where all are whole numbers below 32, −1 where they are not."""
+    odd, top = np.int32(0), np.int32(0)
+    for i in range(len(y)):
+        whole = np.int32(y[i])  # some other number where it does not fit, and then it differs
+        odd += np.int32(whole != y[i])
+        top = max(top, whole)
+    return -1 if odd > 0 or top >= WHOLE else int(top)
+
+
+@kernel
+def number_grades(y, ptr):
+    """level[i] = the place of y_i among the grades of its list; those of list q are grade[first[q]:first[q + 1]]."""
+    level, first, grade = np.empty(len(y), np.int32), np.zeros(len(ptr), np.int64), np.empty(len(y))
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        known = np.unique(y[a:b])
+        level[a:b] = np.searchsorted(known, y[a:b])
+        grade[first[q] : first[q] + len(known)] = known
+        first[q + 1] = first[q] + len(known)
+    return level, first, grade[: first[-1]]
+
+
+@kernel
+def list_sizes(X, values, indices, indptr, ptr):
+    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal. X is dense, or the other three are CSR."""
+    sizes, mean = np.zeros(len(ptr) - 1), np.zeros(X.shape[1])
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        largest = 0.0
+        if X.shape[0] > 0:
+            mean[:] = 0
+            for i in range(a, b):
+                for j in range(X.shape[1]):
+                    mean[j] += X[i, j]
+            mean /= max(b - a, 1)
+            for i in range(a, b):
+                total = 0.0
+                for j in range(X.shape[1]):
+                    total += (X[i, j] - mean[j]) ** 2
+                largest = max(largest, total)
+        else:
+            low, high, m = indptr[a], indptr[b], b - a
+            for p in range(low, high):
+                mean[indices[p]] += values[p] / m
+            centre = 0.0  # ‖x̄‖², each column once: x̄_j Σ_i x_ij / m
+            for p in range(low, high):
+                centre += mean[indices[p]] * values[p] / m
+            for i in range(a, b):
+                distance = centre
+                for p in range(indptr[i], indptr[i + 1]):
+                    distance += values[p] * (values[p] - 2 * mean[indices[p]])
+                largest = max(largest, distance)
+            for p in range(low, high):
+                mean[indices[p]] = 0.0
+        sizes[q] = 1.0 / math.sqrt(largest) if largest > 0.0 else 0.0
+    return sizes
+
+
+@kernel
+def rival_losses(minimax, margin, s, weight, level, ptr, scales, losses):
+    """losses[c] += Σ of f_t(scales[c]·u) over the lists, s the scores of u, `weight` what each document weighs in f_t.
+
+    SLAM: Σ_i weight_i (Δ + c·(max_{R_j<R_i} s_j − s_i))₊. Minimax: weight·max_{R_i>R_j} (Δ + c·(s_j − s_i))₊.
+    """
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        heaviest = 0.0
+        for i in range(a, b):
+            heaviest = max(heaviest, weight[i])
+        if heaviest == 0.0:
+            continue
+        top = 0
+        for i in range(a, b):
+            top = max(top, level[i])
+        below = np.full(top + 2, -math.inf)  # the best score of all lower grades
+        for i in range(a, b):
+            below[level[i] + 1] = max(below[level[i] + 1], s[i])
+        for g in range(1, top + 2):
+            below[g] = max(below[g], below[g - 1])
+        gap = -math.inf
+        for i in range(a, b):
+            if minimax:
+                gap = max(gap, below[level[i]] - s[i])
+            elif weight[i] > 0.0 and below[level[i]] > -math.inf:
+                for c in range(len(scales)):
+                    losses[c] += weight[i] * max(0.0, margin + scales[c] * (below[level[i]] - s[i]))
+        if minimax:
+            for c in range(len(scales)):
+                losses[c] += heaviest * max(0.0, margin + scales[c] * gap)
