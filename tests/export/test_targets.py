@@ -440,3 +440,13 @@ def test_weights_too_small_to_carry_a_shift_are_refused(tmp_path):
     with pytest.raises(tr.InputError, match=r"too small to carry a shift of 7 .*: multiply them all"):
         tr.export.write(linear([0.0, 1e-250, 0.0]), tmp_path / "es.json", "elasticsearch", shift=7.0)
     assert not (tmp_path / "es.json").exists()
+
+
+@pytest.mark.parametrize("to", ["elasticsearch", "opensearch"])
+def test_the_policy_for_missing_values_stands_beside_a_file_that_has_no_place_for_it(tmp_path, to):
+    export = tr.export.write(linear([1.0, 2.0, 0.0], fill=np.zeros(3)), tmp_path / "es.json", to)
+    assert export.files == (tmp_path / "es.json", tmp_path / "es.notes.json")
+    about = json.loads((tmp_path / "es.notes.json").read_text())
+    assert about["missing"] == export.missing
+    assert about["name"] == export.name
+    assert about["notes"] == list(export.notes)

@@ -98,8 +98,15 @@ class LtrPlugin(Target):
             *lucene.missing_notes(scorer, f"{self.engine} takes 0 for a feature that does not match"),
             *lucene.negative_notes(scorer, settings),
         )
+        # The plugin's parser refuses what it does not know, so what a reader must know stands in a file beside it.
+        rescore = rescore_request(name)
+        about = {"name": name, "missing": scorer.missing, "notes": list(notes), "rescore": rescore}
         return Artifact(
-            to_json({"model": {"name": name, "model": definition}}), name, notes, rescore=rescore_request(name)
+            to_json({"model": {"name": name, "model": definition}}),
+            name,
+            notes,
+            {".notes.json": to_json(about)},
+            rescore,
         )
 
     def recognizes(self, content: bytes) -> bool:
