@@ -37,7 +37,7 @@ FEWER = 64
 """Up to this many documents are put in order by grade and score by counting, more by sorting."""
 COUNTED = 256
 """Lists up to this length are ranked by counting (SIMD), longer ones by a stable sort."""
-ROWS_AHEAD = 12
+ROWS_AHEAD = 16
 """How many rows of a dense list are asked for before they are read."""
 VALUES_AHEAD = 1024
 """How many stored values of a CSR list are asked for before they are read."""
@@ -473,7 +473,7 @@ def dense_sum(X, a, coef, active, n, inverse, scaled, z, c):
     for p in range(whole - 8, -1, -8):
         for offset in range(ahead, ahead + width, LINE):
             prefetch(X, np.int64(offset))
-        ahead += 4 * width
+        ahead += 2 * width
         c0, c1, c2, c3 = coef[p], coef[p + 1], coef[p + 2], coef[p + 3]
         c4, c5, c6, c7 = coef[p + 4], coef[p + 5], coef[p + 6], coef[p + 7]
         i0, i1, i2, i3 = a + active[p], a + active[p + 1], a + active[p + 2], a + active[p + 3]
