@@ -27,7 +27,7 @@ def prefetch(_typing, array, offset):
         place = builder.inttoptr(builder.add(start, arguments[1]), BYTE)
         kind = ir.FunctionType(ir.VoidType(), [BYTE, WORD, WORD, WORD])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [place, WORD(0), WORD(3), WORD(1)])  # to read, into the nearest cache, data
+        builder.call(function, [place, WORD(0), WORD(2), WORD(1)])  # to read, into the second-level cache, data
         return context.get_dummy_value()
 
     return types.void(array, offset), generate

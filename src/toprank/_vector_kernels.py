@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._jit import kernel
+from ._jit import fused_kernel
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 0.693147180369123816490
@@ -26,7 +26,7 @@ MANTISSA, HALF = (1 << 52) - 1, 0x3FE6A09E667F3BCD
 """The bits behind the point, and the bits of √½."""
 
 
-@kernel
+@fused_kernel
 def exponentials(x):
     """x ← e^x; 0 below −708, and x above 709 counts as 709."""
     for i in range(len(x)):
@@ -48,7 +48,7 @@ def exponentials(x):
         x[i] = 0.0 if v < LOWEST else p * power
 
 
-@kernel
+@fused_kernel
 def logarithms(x):
     """x ← log x for normal positive x."""
     for i in range(len(x)):

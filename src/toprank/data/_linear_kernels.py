@@ -9,12 +9,10 @@ conversion to float64 keeps the processor too busy to run ahead by itself.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from .._jit import kernel, sum_kernel
+from .._jit import sum_kernel
 from .._list_function_kernels import call
+from .._prefetch_kernels import LINE, prefetch
 
 AHEAD = 12
 """Rows between the one that is read and the one that is asked for."""
@@ -26,42 +24,17 @@ IN_CACHE = 1 << 20
 """Bytes of X that are still in the cache when they are read for the second time."""
 
 
-@intrinsic
-def prefetch(typing_context, X, i, j):
-    """Ask the second-level cache for X[i, j]; a hint without effect on any value, also where i is past the end."""
-
-    def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        array = context.make_array(kind)(context, builder, arguments[0])
-        place = [
-            context.cast(builder, index, of, types.intp)
-            for index, of in zip(arguments[1:], signature.args[1:], strict=True)
-        ]
-        pointer = cgutils.get_item_pointer(context, builder, kind, array, place, wraparound=False)
-        ir = cgutils.ir
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        hint = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0i8"
-        )
-        read, keep, data = (ir.Constant(number, value) for value in (0, 2, 1))
-        builder.call(hint, [builder.bitcast(pointer, byte), read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(X, i, j), generate
-
-
 @sum_kernel
 def dense_scores(X, w, out, ahead, rows):
     """out = X w; for each four rows, `rows` others are asked for, the first of them `ahead` of the first here."""
     n, d = X.shape
     whole = n - n % 4
-    line = 64 // X.itemsize
+    width = d * X.itemsize
     for i in range(0, whole, 4):
         a = b = c = e = 0.0
         first = ahead + i * rows // 4
-        for row in range(first, first + rows):
-            for j in range(0, d, line):
-                prefetch(X, row, j)
+        for offset in range(first * width, (first + rows) * width, LINE):
+            prefetch(X, np.int64(offset))
         for j in range(d):
             weight = w[j]
             a += X[i, j] * weight
@@ -81,13 +54,12 @@ def dense_adjoint(X, g, out, ahead, rows):
     """out += Xᵀ g; rows are asked for as in `dense_scores`."""
     n, d = X.shape
     whole = n - n % 4
-    line = 64 // X.itemsize
+    width = d * X.itemsize
     for i in range(0, whole, 4):
         a, b, c, e = g[i], g[i + 1], g[i + 2], g[i + 3]
         first = ahead + i * rows // 4
-        for row in range(first, first + rows):
-            for j in range(0, d, line):
-                prefetch(X, row, j)
+        for offset in range(first * width, (first + rows) * width, LINE):
+            prefetch(X, np.int64(offset))
         for j in range(d):
             out[j] += (a * X[i, j] + b * X[i + 1, j]) + (c * X[i + 2, j] + e * X[i + 3, j])
     for i in range(whole, n):
@@ -163,20 +135,14 @@ def dense_through(X, w, y, ptr, weight, address, codes, numbers, out):
     return total, -1
 
 
-@kernel
+@sum_kernel
 def csr_scores(values, indices, indptr, w, out):
-    """out = X w for CSR X, each row in two strands; an unsigned place is not asked whether it counts from the end."""
-    one, two = np.uint64(1), np.uint64(2)
+    """out = X w for CSR X; an unsigned place is not asked whether it counts from the end."""
     for i in range(len(indptr) - 1):
-        p, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        a = b = 0.0
-        while p + one < end:
-            a += values[p] * w[np.uint32(indices[p])]
-            b += values[p + one] * w[np.uint32(indices[p + one])]
-            p += two
-        if p < end:
-            a += values[p] * w[np.uint32(indices[p])]
-        out[i] = a + b
+        score = 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            score += values[p] * w[np.uint32(indices[p])]
+        out[i] = score
 
 
 @sum_kernel

@@ -54,22 +54,22 @@ def number_grades(y, ptr):
 
 
 @kernel
-def list_sizes(X, values, indices, indptr, ptr):
-    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal. X is dense, or the other three are CSR."""
-    sizes, mean = np.zeros(len(ptr) - 1), np.zeros(X.shape[1])
+def list_sizes(values, indices, indptr, d, ptr):
+    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `_feature_kernels` has it."""
+    sizes, mean = np.zeros(len(ptr) - 1), np.zeros(d)
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         largest = 0.0
-        if X.shape[0] > 0:
+        if len(indptr) == 0:
             mean[:] = 0
             for i in range(a, b):
-                for j in range(X.shape[1]):
-                    mean[j] += X[i, j]
+                for j in range(d):
+                    mean[j] += values[i * d + j]
             mean /= max(b - a, 1)
             for i in range(a, b):
                 total = 0.0
-                for j in range(X.shape[1]):
-                    total += (X[i, j] - mean[j]) ** 2
+                for j in range(d):
+                    total += (values[i * d + j] - mean[j]) ** 2
                 largest = max(largest, total)
         else:
             low, high, m = indptr[a], indptr[b], b - a

@@ -213,7 +213,7 @@ class OnlineDescent:
         ptr, parts = _own(ptr), _parts(X)
         y = _own(y)
         level, first, gain, mass = self._levels(y, ptr)
-        sizes = _list_kernels.list_sizes(*parts, ptr) if self.scaling == Scaling.QUERY else _EMPTY
+        sizes = _list_kernels.list_sizes(*parts, X.shape[1], ptr) if self.scaling == Scaling.QUERY else _EMPTY
         given = _EMPTY if rival is None else np.zeros(len(y))
         rows = np.empty((len(order), 4))
         played, bad = _online_kernels.epoch(
@@ -339,11 +339,9 @@ def _one_grade(labels: Floats) -> bool:
     return bool((labels == labels[0]).all())
 
 
-def _parts(X: Matrix) -> tuple[Any, Any, Any, Any]:
-    """X as the compiled loop takes it: a dense array and empty CSR parts, or the other way round."""
-    if is_sparse(X):
-        return np.empty((0, X.shape[1]), dtype=X.dtype), X.data, X.indices, X.indptr
-    return X, _EMPTY.astype(X.dtype), _NO_INDICES, _NO_INDICES
+def _parts(X: Matrix) -> tuple[Any, Any, Any]:
+    """X as the compiled loops take it: values, indices, indptr, the last two empty where X is dense."""
+    return (X.data, X.indices, X.indptr) if is_sparse(X) else (X.reshape(-1), _NO_INDICES, _NO_INDICES)
 
 
 def _own(array: AnyArray) -> AnyArray:

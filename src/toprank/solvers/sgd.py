@@ -160,7 +160,7 @@ class Batches:
 
 def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[State, Totals]:
     """Work through the batches in that order: one pass over X, nothing kept but w, its drift and one batch."""
-    from ..surrogates import _at_k_kernels as kernels
+    from . import _sgd_kernels as kernels
 
     data = batches.data
     w, drift, stats = state.w.copy(), state.drift.copy(), np.zeros(7)

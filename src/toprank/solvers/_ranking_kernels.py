@@ -1,0 +1,222 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""One list in order: its best documents by score and by grade, and the measure of that order.
+
+Ties are in input order. Scratch arrays come from the caller, with 2·LANES places more than the list has documents: a
+filter writes before it knows whether to keep, and counting fills up its last lanes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._jit import inner_kernel
+from .steps import Target
+
+AP = int(Target.AP)
+FEW = 8
+"""Up to this many levels are counted one by one (SIMD), more in one pass."""
+LANES = 16
+"""Up to this many places are found through running maxima, more by ranking the whole list."""
+FEWER = 64
+"""Up to this many documents are put in order by grade and score by counting, more by sorting."""
+COUNTED = 256
+"""Lists up to this length are ranked by counting (SIMD), longer ones by a stable sort."""
+
+
+@inner_kernel
+def make_levels(y, a, m, binary, above, level):
+    """Levels of a list: relevant or not, or the whole grades themselves."""
+    if binary:
+        for i in range(m):
+            level[i] = y[a + i] > above
+    else:
+        for i in range(m):
+            level[i] = np.int32(y[a + i])
+
+
+@inner_kernel
+def count_levels(level, m, n_levels, count):
+    """Count the documents of each level; return how many levels occur."""
+    for g in range(n_levels):
+        number = np.int32(0)
+        if n_levels <= FEW:
+            for i in range(m):
+                number += np.int32(level[i] == g)
+        count[g] = number
+    if n_levels > FEW:
+        for i in range(m):
+            count[level[i]] += 1
+    present = 0
+    for g in range(n_levels):
+        present += count[g] > 0
+    return present
+
+
+@inner_kernel
+def merge_sort(index, n, keys, other):
+    """Sort index[:n] stably by descending keys."""
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            a, b = low, middle
+            for p in range(low, high):
+                if b == high or (a < middle and keys[index[a]] >= keys[index[b]]):
+                    other[p] = index[a]
+                    a += 1
+                else:
+                    other[p] = index[b]
+                    b += 1
+        for p in range(n):
+            index[p] = other[p]
+        width *= 2
+
+
+@inner_kernel
+def count_ranks(values, n, rank):
+    """rank[i] = #{j: v_j > v_i} + #{j < i: v_j = v_i}. The 2·LANES places after the values are written over."""
+    if n <= 2 * LANES:  # every pair twice, but all loops of one length
+        whole = (n + LANES - 1) // LANES * LANES
+        for j in range(n, whole):
+            values[j] = -math.inf
+        for i in range(n):
+            x, ahead = values[i], np.int32(0)
+            for j in range(whole):
+                ahead += np.int32((values[j] > x) | ((values[j] == x) & (j < i)))
+            rank[i] = ahead
+        return
+    for i in range(n):  # each pair once
+        x, ahead = values[i], np.int32(0)
+        for j in range(i):
+            before = np.int32(values[j] >= x)
+            ahead += before
+            rank[j] += np.int32(1) - before
+        rank[i] = ahead
+
+
+@inner_kernel
+def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
+    """order[:room] = the best documents by score, ties in input order."""
+    n = 0
+    if room <= LANES and m >= 2 * LANES:
+        # `room` scores or more reach the room-th best of LANES running maxima: the others need no look.
+        for lane in range(LANES):
+            kept[lane] = r[lane]
+        for start in range(LANES, m - m % LANES, LANES):
+            for lane in range(LANES):
+                kept[lane] = r[start + lane] if r[start + lane] > kept[lane] else kept[lane]
+        count_ranks(kept, LANES, rank)
+        bound = kept[0]
+        for lane in range(LANES):
+            bound = kept[lane] if rank[lane] == room - 1 else bound
+        for i in range(m):
+            chosen[n] = i
+            kept[n] = r[i]
+            n += r[i] >= bound
+    else:
+        for i in range(m):
+            chosen[i] = i
+            kept[i] = r[i]
+        n = m
+    if n <= COUNTED:
+        count_ranks(kept, n, rank)
+        for p in range(n):  # a place past the top takes the others, which is no branch to guess
+            order[min(rank[p], room)] = chosen[p]
+        return
+    for p in range(n):
+        keys[chosen[p]] = kept[p]
+    merge_sort(chosen, n, keys, spare)
+    for p in range(room):
+        order[p] = chosen[p]
+
+
+@inner_kernel
+def order_ideal(
+    target, r, m, room, n_levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, spare
+):
+    """ideal[:room] = the best documents by grade, then score, ties in input order; return how many have a weight.
+
+    For AP, whose weights are equal, the relevant documents in input order will do.
+    """
+    lowest, above = n_levels - 1, count[n_levels - 1]
+    while target != AP and above < room:
+        lowest -= 1
+        above += count[lowest]
+    n = 0
+    for i in range(m):
+        chosen[n] = i
+        kept[n] = r[i]
+        steps[n] = level[i]
+        n += level[i] >= lowest
+    if target == AP:
+        for p in range(n):
+            ideal[p] = chosen[p]
+        return n
+    if room < m and n <= FEWER:  # count who comes before whom, each pair looked at once
+        for i in range(n):
+            x, g, ahead = kept[i], steps[i], np.int32(0)
+            for j in range(i):
+                before = np.int32((steps[j] > g) | ((steps[j] == g) & (kept[j] >= x)))
+                ahead += before
+                rank[j] += np.int32(1) - before
+            rank[i] = ahead
+        for p in range(n):
+            ideal[min(rank[p], room)] = chosen[p]
+        return room
+    if room < m:  # only the top of the order by score is there: sort the others too
+        for p in range(n):
+            keys[chosen[p]] = kept[p]
+        merge_sort(chosen, n, keys, spare)
+    place = 0
+    for g in range(n_levels - 1, lowest - 1, -1):
+        reach[g] = place
+        place += count[g]
+    for p in range(n):
+        i = chosen[p] if room < m else order[p]
+        ideal[reach[level[i]]] = i
+        reach[level[i]] += 1
+    return room
+
+
+@inner_kernel
+def best_total(target, room, n_levels, discount, count, gain):
+    """Return what `read_total` returns for the best order: the best DCG, or the number of relevant documents."""
+    best, p = 0.0, 0
+    for g in range(n_levels - 1, -1, -1):
+        if target == AP:
+            best += gain[g] * count[g]
+            continue
+        for _ in range(min(count[g], room - p)):
+            best += gain[g] * discount[p]
+            p += 1
+    return best
+
+
+@inner_kernel
+def read_total(target, room, discount, order, level, gain):
+    """DCG of the order, or Σ over relevant documents of precision at their rank.
+
+    Added up place by place as the best is, so that a perfect order reaches it to the last bit.
+    """
+    total, hits = 0.0, 0.0
+    if target == AP:
+        for p in range(room):
+            relevant = gain[np.uint32(level[np.uint64(order[p])])]
+            hits += relevant
+            total += relevant * (hits / (p + 1))
+        return total
+    for p in range(room):
+        total += gain[np.uint32(level[np.uint64(order[p])])] * discount[p]
+    return total
+
+
+@inner_kernel
+def best_below(r, m, level, g):
+    """Return the best document of a grade below g, −1 where there is none."""
+    leader = -1
+    for i in range(m):
+        if level[i] < g and (leader < 0 or r[i] > r[leader]):
+            leader = i
+    return leader
