@@ -253,3 +253,9 @@ def test_a_perceptron_that_cannot_be_replayed_is_refused():
         tr.certify_perceptron(Perceptron(random_state=0), X, y)
     with pytest.raises(tr.InputError, match="4 features"):
         tr.certify_perceptron(model, X[:, :4], y)
+
+
+def test_a_model_of_another_library_is_refused_by_name():
+    X, y = make_classification(50, random_state=0)
+    with pytest.raises(tr.InputError, match=r"not Perceptron; .* toprank\.certify_perceptron\(model, X, y\)"):
+        tr.certify(Perceptron().fit(X, y), tr.QueryDataset.from_arrays(X, y))

@@ -72,6 +72,44 @@ def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, n, out):
 
 
 @kernel
+def span(kind, gamma, coef0, degree, S, flat, marks, coords):
+    """Pivoted Cholesky: marks[:r] = documents of S that span the most, coords[:, :r] = S in an orthonormal basis of it.
+
+    Returns r: it ends at as many marks as there is room for, or when every k(s, ·) lies in the span but for `flat` of
+    the longest ‖k(s, ·)‖².
+    """
+    left = np.empty(S.shape[0])
+    for i in range(len(left)):
+        left[i] = kernel_value(kind, gamma, coef0, degree, S[i], S[i])
+    longest = left.max()
+    for r in range(len(marks)):
+        p = np.argmax(left)
+        if not left[p] > flat * longest:
+            return r
+        marks[r] = p
+        root = math.sqrt(left[p])
+        for i in range(len(left)):
+            value = kernel_value(kind, gamma, coef0, degree, S[i], S[p])
+            for c in range(r):
+                value -= coords[i, c] * coords[p, c]
+            coords[i, r] = value / root
+            left[i] -= coords[i, r] ** 2
+        left[p] = 0.0
+    return len(marks)
+
+
+@kernel
+def coordinates(kind, gamma, coef0, degree, X, M, basis, out):
+    """out_i = coordinates of the projection of k(x_i, ·) on the span of the marks M; basis = those of the marks."""
+    for i in range(X.shape[0]):
+        for r in range(M.shape[0]):
+            value = kernel_value(kind, gamma, coef0, degree, X[i], M[r])
+            for c in range(r):
+                value -= out[i, c] * basis[r, c]
+            out[i, r] = value / basis[r, r]
+
+
+@kernel
 def next_random(rng):
     """Step a 64-bit xorshift generator in place and return a number ≥ 0."""
     x = rng[0]

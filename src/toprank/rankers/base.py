@@ -131,13 +131,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return self.model_.coef
 
-    def certify(self, data: QueryDataset, comparator: ArrayLike | None = None) -> list[Certificate]:
+    def certify(self, data: QueryDataset, comparator: Any = None) -> list[Certificate]:
         """Return the certificates that hold for this ranker on `data`; none where no theorem applies."""
         check_is_fitted(self, "model_")
         self._check_same_features(data)
-        return self._certify(data, None if comparator is None else np.asarray(comparator, dtype=np.float64))
+        return self._certify(data, None if comparator is None else self._as_comparator(comparator))
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+    def _as_comparator(self, comparator: Any) -> Any:
+        """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""
+        return np.asarray(comparator, dtype=np.float64)
+
+    def _certify(self, data: QueryDataset, comparator: Any) -> list[Certificate]:
         return []
 
     def save(self, path: str | os.PathLike[str]) -> None:

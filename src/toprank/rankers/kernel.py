@@ -9,7 +9,7 @@ import numpy as np
 
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
-from ..data._piles import physical_memory
+from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import (
     Missing,
@@ -21,12 +21,15 @@ from ..data.validation import (
     is_sparse,
 )
 from ..errors import InputError
+from ..measures import AP
 from ..measures.base import Measure
 from ..solvers.steps import Total
 from ..surrogates import Slam
 from .base import Ranker
+from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import Trace, check_teaching
+from .online import check_teaching
+from .trace import Trace
 
 _DROPS = ("oldest", "random", "smallest")
 
@@ -47,17 +50,29 @@ class KernelSlamPerceptron(Ranker):
     store while it learns) and stops after `patience` epochs without a better one. Every round starts from what the one
     before left, so an executor has nothing to do here and changes nothing.
 
+    While nothing has been dropped this is Algorithm 2 in the space of the kernel, and its bounds hold there, with
+    ‖z_t‖² = gᵀKg and R_X² = max k(x, x): `toprank.certify`. Its `comparator` is a fitted ranker with the same kernel, a
+    pair (documents, coefficients) or, for the linear kernel, a weight vector. Once a document has been dropped only
+    Lemma 5, which speaks of single rounds, is left: the other certificates then say that they do not apply.
+
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=40, n_features=5, random_state=0)
     >>> ranker = tr.KernelSlamPerceptron(budget=100, epochs=2, random_state=0).fit_queries(data)
     >>> ranker.n_stored_, ranker.memory_
     (100, 5600)
+    >>> [certificate.reference for certificate in tr.certify(ranker, data) if certificate.assumptions_hold]
+    ['Lemma 5']
+    >>> roomy = tr.KernelSlamPerceptron(budget=2000, epochs=2, random_state=0).fit_queries(data)
+    >>> print(roomy.n_dropped_, tr.certify(roomy, data)[1].verdict)
+    0 holds
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
 
     model_: KernelModel
     trace_: Trace
+    _store: Store
+    _passes: dict[str, Any]
 
     def __init__(
         self,
@@ -110,9 +125,10 @@ class KernelSlamPerceptron(Ranker):
         loss = self._check()
         check_grades(data.y)
         check_teaching(data)
-        store, rows, reached = _Store.empty(self, data.n_features), [], []
-        best: tuple[float, _Store, int] | None = None
-        rng = np.random.default_rng(self.random_state)
+        seed = self._seed()
+        store, rows, reached = Store.empty(self, data.n_features, seed), [], []
+        best: tuple[float, Store, int] | None = None
+        rng = np.random.default_rng(seed)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
             rows.append(self._play(store, loss, data, order))
@@ -123,6 +139,8 @@ class KernelSlamPerceptron(Ranker):
                 elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
                     break
         self.n_epochs_ = len(rows)
+        kept = len(rows) if best is None else best[2]
+        self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle)}
         self._keep(store if best is None else best[1])
         self.trace_ = Trace(np.concatenate(rows))
         if valid is not None:
@@ -148,8 +166,9 @@ class KernelSlamPerceptron(Ranker):
 
     def _go_on(self, data: QueryDataset, first: bool) -> Self:
         loss = self._check()
-        store = _Store.empty(self, data.n_features) if first else self._store
-        if not first and store.settings != _settings(self, data.n_features):
+        seed = self._seed() if first else 0
+        store = Store.empty(self, data.n_features, seed) if first else self._store
+        if store.settings != settings(self, data.n_features):
             raise InputError("kernel and budget cannot change in mid-stream: start anew with fit")
         # One list changes nothing before all its numbers are known to be finite; several need a copy to fall back on.
         store = store if data.n_queries == 1 else store.copy()
@@ -159,38 +178,53 @@ class KernelSlamPerceptron(Ranker):
         self.trace_ = Trace(rows, before)
         self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
         self.certificates_ = []
+        if first:
+            self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False}
         return self
 
-    def _play(self, store: _Store, loss: Slam, data: QueryDataset, order: Ints) -> Floats:
+    def _seed(self) -> int:
+        """Return the number that all randomness follows from: `random_state`, or one from the machine."""
+        return int(np.random.default_rng().integers(2**63)) if self.random_state is None else int(self.random_state)
+
+    def _play(self, store: Store, loss: Slam, data: QueryDataset, order: Ints, weights: Floats | None = None) -> Floats:
+        """Play the lists in order; `weights`, where given, grow by what each document weighs in the surrogate."""
         rows, ptr = [], np.zeros(2, dtype=np.int64)
         for q in order:
             a, b = data.ptr[q], data.ptr[q + 1]
             y = data.y[a:b]
             weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
-            grades = y if not hasattr(loss.target, "above") else y > loss.target.above
-            if weight == 0 or b - a < 2 or (grades == grades[0]).all() or not grades.any():
+            ptr[1] = b - a
+            grades = compared_grades(loss, y)
+            if weight == 0 or b - a < 2 or (grades == grades[0]).all():
+                continue
+            best = float(loss.target.per_query(y, y, ptr)[0])
+            if not best > 0:
                 continue
             X = data.X[a:b]
             X = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
             scores = np.empty(len(y))
             store.model().score_rows(X, scores)
-            ptr[1] = b - a
             if not np.isfinite(scores).all():
-                raise InputError(f"numbers overflow at query {q}: scale the features down or lower degree or eta")
-            best = float(loss.target.per_query(y, y, ptr)[0])
+                raise _overflow(q)
             reached = float(loss.target.per_query(scores, y, ptr)[0])
-            value, gradient = 0.0, 0.0
+            value, znorm2 = 0.0, 0.0
             mistake = reached < best - 1e-12
             if mistake:
                 losses, g = loss.per_query(scores, y, ptr)
-                value, gradient = weight * float(losses[0]), float(weight * np.linalg.norm(g)) ** 2
+                moved = np.flatnonzero(g)
+                value, znorm2 = weight * float(losses[0]), squared_norm(store.function(X[moved], weight * g[moved]))
+                if not np.isfinite(znorm2):
+                    raise _overflow(q)
                 store.add(X, -self.eta * weight * g)
-            rows.append((reached / best, value, float(mistake), gradient))
-            store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, gradient)
+                if weights is not None:
+                    by_score = np.argsort(-scores, kind="stable")
+                    weights[a + by_score] += weight * loss.weights(y[by_score], ptr)
+            rows.append((reached / best, value, float(mistake), znorm2))
+            store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, znorm2)
             store.totals[Total.DOCS] += b - a
         return np.array(rows).reshape(-1, 4)
 
-    def _keep(self, store: _Store) -> None:
+    def _keep(self, store: Store) -> None:
         self._store = store
         self.model_ = store.model()
 
@@ -215,74 +249,49 @@ class KernelSlamPerceptron(Ranker):
         if "_store" not in vars(self):
             raise AttributeError("KernelSlamPerceptron has no state_: it is not fitted")
         store = self._store
-        n = int(store.counters[0])
-        return {"age": store.age[:n], "counters": store.counters, "rng": store.rng, "totals": store.totals}
+        arrays = {"counters": store.counters, "rng": store.rng, "totals": store.totals}
+        return {"age": store.age[: self.n_stored_], **arrays, **self._passes}
 
     @state_.setter
     def state_(self, content: dict[str, Any]) -> None:
         self._check()
-        store = _Store.empty(self, self.n_features_in_)
+        store = Store.empty(self, self.n_features_in_, 0)
         n = len(self.model_.alpha)
         try:
+            passes = {key: content[key] for key in ("epochs", "seed", "shuffle")}
             sound = n <= self.budget and content["age"].shape == (n,) and int(content["counters"][0]) == n
             for name in ("counters", "rng", "totals"):
                 target = getattr(store, name)
                 sound &= content[name].shape == target.shape and content[name].dtype == target.dtype
                 target[:] = content[name]
             store.age[:n] = content["age"]
+            sound &= type(passes["epochs"]) is int and type(passes["shuffle"]) is bool
+            sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False
         if not sound or store.rng[0] == 0 or not np.isfinite(store.totals).all():
             raise InputError("$.state.state_ is not the state of a KernelSlamPerceptron of this budget")
         store.documents[:n], store.alpha[:n] = self.model_.stored, self.model_.alpha
         self._keep(store)
+        self._passes = passes
         self.trace_, self.certificates_ = Trace(np.empty((0, 4)), store.totals), []
 
+    def _as_comparator(self, comparator: Any) -> KernelModel:
+        from .kernel_replay import as_function
 
-class _Store:
-    """Documents on a budget: arrays of `budget` places, of which the first counters[0] are taken."""
+        return as_function(self._store.model(), comparator)
 
-    def __init__(self, settings: tuple[Any, ...], arrays: dict[str, Any]) -> None:
-        self.settings = settings
-        self.documents, self.alpha, self.age = arrays["documents"], arrays["alpha"], arrays["age"]
-        self.counters, self.rng, self.totals = arrays["counters"], arrays["rng"], arrays["totals"]
+    def _certify(self, data: QueryDataset, comparator: KernelModel | None) -> list[Certificate]:
+        from .kernel_replay import certify_kernel
 
-    @classmethod
-    def empty(cls, ranker: KernelSlamPerceptron, n_features: int) -> _Store:
-        size = 8 * ranker.budget * (n_features + 2)
-        if size > physical_memory():
-            raise InputError(
-                f"budget={ranker.budget} documents of {n_features} features take {size / 1e9:.1f} GB, more than this "
-                "machine has: lower the budget"
-            )
-        seed = np.random.SeedSequence(ranker.random_state).generate_state(1, np.uint64)
-        arrays = {
-            "documents": np.zeros((ranker.budget, n_features)),
-            "alpha": np.zeros(ranker.budget),
-            "age": np.zeros(ranker.budget, dtype=np.int64),
-            "counters": np.zeros(3, dtype=np.int64),
-            "rng": np.maximum(seed, np.uint64(1)),
-            "totals": np.zeros(len(Total)),
-        }
-        return cls(_settings(ranker, n_features), arrays)
-
-    def copy(self) -> _Store:
-        names = ("documents", "alpha", "age", "counters", "rng", "totals")
-        return _Store(self.settings, {name: getattr(self, name).copy() for name in names})
-
-    def model(self) -> KernelModel:
-        """Return the scoring function; it shares the stored documents."""
-        kernel, gamma, coef0, degree, _, _ = self.settings
-        n = int(self.counters[0])
-        return KernelModel(self.documents[:n], self.alpha[:n], kernel, gamma, coef0, degree)
-
-    def add(self, X: Floats, change: Floats) -> None:
-        from . import _kernel_kernels as kernels
-
-        drop = kernels.Drop[self.settings[5].upper()]
-        kernels.store(X, change, drop, self.documents, self.alpha, self.age, self.counters, self.rng)
+        return certify_kernel(self, data, comparator)
 
 
-def _settings(ranker: KernelSlamPerceptron, n_features: int) -> tuple[Any, ...]:
-    gamma = 1 / n_features if ranker.gamma is None else float(ranker.gamma)
-    return ranker.kernel, gamma, float(ranker.coef0), int(ranker.degree), int(ranker.budget), ranker.drop
+def compared_grades(loss: Slam, y: Floats) -> Floats:
+    """Return grades as the loss compares them: relevant or not for AP."""
+    target = loss.target
+    return (y > target.above).astype(np.float64) if isinstance(target, AP) else y
+
+
+def _overflow(query: int) -> InputError:
+    return InputError(f"numbers overflow at query {query}: scale the features down or lower degree or eta")

@@ -22,6 +22,7 @@ from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
 from .base import Ranker
 from .models import LinearModel
+from .trace import Trace
 
 Scale: TypeAlias = Literal["running", "query"] | None
 Average: TypeAlias = bool | Literal["auto"]
@@ -29,7 +30,6 @@ Average: TypeAlias = bool | Literal["auto"]
 _SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
 _OWN = ("margin", "truth")
 """Parameters of the loss that only some online rankers have."""
-_COLUMNS = ("measure", "surrogate", "mistake", "znorm2")
 
 
 def check_teaching(data: QueryDataset) -> None:
@@ -37,34 +37,6 @@ def check_teaching(data: QueryDataset) -> None:
     if not data.informative.any():
         only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
         raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
-
-
-class Trace(dict[str, Floats]):
-    """One array per column, one entry per round: measure, surrogate f_t(w_t), mistake (0 or 1), znorm2 = ‖z_t‖².
-
-    `cumulative` and `average` add up a column from the learner's first round on, also where the trace starts later.
-
-    >>> trace = Trace(np.array([[0.5, 1.0, 1.0, 2.0], [1.0, 0.0, 0.0, 0.0]]))
-    >>> trace["measure"].tolist(), trace.cumulative("mistake").tolist(), trace.average("measure").tolist()
-    ([0.5, 1.0], [1.0, 1.0], [0.5, 0.75])
-    """
-
-    def __init__(self, rows: Floats, before: Floats | None = None) -> None:
-        super().__init__(zip(_COLUMNS, rows.T, strict=True))
-        self.rounds_before = 0 if before is None else int(before[Total.ROUNDS])
-        sums = (Total.MEASURE, Total.SURROGATE, Total.MISTAKES, Total.ZNORM2)
-        self._before = {
-            name: 0.0 if before is None else float(before[at]) for name, at in zip(_COLUMNS, sums, strict=True)
-        }
-
-    def cumulative(self, column: str) -> Floats:
-        """Return the running sum of a column over all rounds so far."""
-        return self._before[column] + np.cumsum(self[column])
-
-    def average(self, column: str) -> Floats:
-        """Return the running mean of a column: the time average of the paper's figures."""
-        rounds: Floats = self.rounds_before + np.arange(1.0, len(self[column]) + 1)
-        return self.cumulative(column) / rounds
 
 
 class OnlineRanker(Ranker):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from math import isfinite, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,40 +132,16 @@ class Replay:
 
     def run(self, assumptions: tuple[Assumption, ...]) -> Run:
         """Return the numbers of the run and the constant of Lemma 5."""
-        learner, data = self.learner, self.data
-        measure, surrogate, _, znorm2 = self.rounds.T
-        weight = 1.0 if data.query_weight is None else max(1.0, float(data.query_weight.max()))
-        if weight != 1.0 or (data.query_weight is not None and data.query_weight.min() < 1):
-            assumptions = (*assumptions, Assumption("all queries weigh 1", False))
-        radius = max(_radius(seen) for seen, _ in self.distinct())
-        algorithm: Algorithm = "minimax"
-        A = 4 * radius**2
-        margin = 1.0
-        if isinstance(learner.surrogate, Slam):
-            target, margin = learner.surrogate.target, learner.surrogate.margin
-            longest = int(data.lengths[data.informative].max(initial=1))
-            cut = target.k if isinstance(target, NDCG) else None
-            algorithm = "slam" if cut is None else "slam@k"
-            A *= (longest if cut is None else min(cut, longest)) * largest_weight_ratio(learner.surrogate, data)
-        else:
-            margin = float(getattr(learner.surrogate, "margin", 1.0))
-        active = surrogate > 0
-        return Run(
-            algorithm=algorithm,
-            A=A,
-            eta=learner.steps.eta,
-            loss=float((1 - measure).sum()),
-            mistakes=int(self.rounds[:, 2].sum()),
-            surrogate=float(surrogate.sum()),
-            znorm2=float(znorm2.sum()),
-            largest_ratio=float((znorm2[active] / surrogate[active]).max(initial=0.0)),
-            margin=margin,
-            assumptions=assumptions,
-        )
+        radius = max(longest_row(seen) for seen, _ in self.distinct())
+        return observed_run(self.learner, self.data, self.rounds, radius, assumptions)
 
     def losses(self, u: Floats, scale: float) -> float:
         """L(u) = Σ_t f_t(scale·u)."""
-        return float(self._play(u, np.array([scale]))[2][0])
+        return float(self.losses_at(u, np.array([scale]))[0])
+
+    def losses_at(self, u: Floats, scales: Floats) -> Floats:
+        """L(c·u) for every c in `scales`."""
+        return self._play(u, scales)[2]
 
     def best(self, run: Run) -> tuple[Floats, float, float]:
         """Return the comparator with the smallest bound among those found: direction, length and L.
@@ -172,28 +150,71 @@ class Replay:
         margin loss in every round; each is tried at many lengths.
         """
         *_, (data, _) = self.distinct()
-        longer = replace(self.learner, always=True, steps=Steps(1.0 / max(sqrt(run.A), 1e-300), Rule.SQRT))
-        state = longer.start(data.n_features)
-        rng = np.random.default_rng(0)
-        for _ in range(_EPOCHS):
-            longer.play(state, data.X, data.y, data.ptr, rng.permutation(data.n_queries), data.query_weight)
         found: tuple[float, Floats, float, float] | None = None
-        for direction in (self.state.last, self.state.average, state.last, state.average):
+        for direction in (self.state.last, self.state.average, *longer_run(self.learner, data, run.A)):
             norm = float(np.linalg.norm(direction))
             if norm == 0:
                 continue
             u = direction / norm
-            margin = self.margin(u)
-            scales = np.append(_SCALES, run.margin / margin) if 0 < margin < np.inf else _SCALES
-            losses = self._play(u, scales)[2]
-            for scale, loss in zip(scales.tolist(), losses.tolist(), strict=True):
-                loss = 0.0 if margin > 0 and scale * margin >= run.margin * (1 - 1e-12) else loss
-                bound = best_bound(run.A / run.margin, Comparator(scale**2, loss))
-                if found is None or bound < found[0]:
-                    found = bound, u, scale, loss
+            bound, scale, loss = best_length(run, self.margin(u), partial(self.losses_at, u))
+            if found is None or bound < found[0]:
+                found = bound, u, scale, loss
         if found is None:
             return np.zeros(data.n_features), 1.0, self.losses(np.zeros(data.n_features), 1.0)
         return found[1:]
+
+
+def observed_run(
+    learner: OnlineDescent, data: QueryDataset, rounds: Floats, radius: float, assumptions: tuple[Assumption, ...]
+) -> Run:
+    """Return the numbers of rounds that were played, and the constant of Lemma 5 for documents of norm ≤ `radius`."""
+    measure, surrogate, _, znorm2 = rounds.T
+    weight = 1.0 if data.query_weight is None else max(1.0, float(data.query_weight.max()))
+    if weight != 1.0 or (data.query_weight is not None and data.query_weight.min() < 1):
+        assumptions = (*assumptions, Assumption("all queries weigh 1", False))
+    algorithm: Algorithm = "minimax"
+    A = 4 * radius**2
+    if isinstance(learner.surrogate, Slam):
+        target, margin = learner.surrogate.target, learner.surrogate.margin
+        longest = int(data.lengths[data.informative].max(initial=1))
+        cut = target.k if isinstance(target, NDCG) else None
+        algorithm = "slam" if cut is None else "slam@k"
+        A *= (longest if cut is None else min(cut, longest)) * largest_weight_ratio(learner.surrogate, data)
+    else:
+        margin = float(getattr(learner.surrogate, "margin", 1.0))
+    active = surrogate > 0
+    return Run(
+        algorithm=algorithm,
+        A=A,
+        eta=learner.steps.eta,
+        loss=float((1 - measure).sum()),
+        mistakes=int(rounds[:, 2].sum()),
+        surrogate=float(surrogate.sum()),
+        znorm2=float(znorm2.sum()),
+        largest_ratio=float((znorm2[active] / surrogate[active]).max(initial=0.0)),
+        margin=margin,
+        assumptions=assumptions,
+    )
+
+
+def longer_run(learner: OnlineDescent, data: QueryDataset, A: float) -> tuple[Floats, Floats]:
+    """Return the last and the averaged weights of a longer run that steps on the margin loss in every round."""
+    longer = replace(learner, always=True, steps=Steps(1.0 / max(sqrt(A), 1e-300), Rule.SQRT))
+    state = longer.start(data.n_features)
+    rng = np.random.default_rng(0)
+    for _ in range(_EPOCHS):
+        longer.play(state, data.X, data.y, data.ptr, rng.permutation(data.n_queries), data.query_weight)
+    return state.last, state.average
+
+
+def best_length(run: Run, margin: float, losses: Callable[[Floats], Floats]) -> tuple[float, float, float]:
+    """Return the smallest bound over the lengths of a unit comparator with this margin, that length, and L there."""
+    scales = np.append(_SCALES, run.margin / margin) if 0 < margin < np.inf else _SCALES
+    tried = []
+    for scale, loss in zip(scales.tolist(), losses(scales).tolist(), strict=True):
+        loss = 0.0 if margin > 0 and scale * margin >= run.margin * (1 - 1e-12) else loss
+        tried.append((best_bound(run.A / run.margin, Comparator(scale**2, loss)), scale, loss))
+    return min(tried, key=itemgetter(0))
 
 
 def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
@@ -224,7 +245,7 @@ def _listnet_regret(replay: Replay, u: Floats | None, assumptions: tuple[Assumpt
     )
 
 
-def _radius(data: QueryDataset) -> float:
+def longest_row(data: QueryDataset) -> float:
     """R_X: the largest row norm among the lists that can teach."""
     squares = data.X.multiply(data.X).sum(axis=1) if is_sparse(data.X) else np.einsum("ij,ij->i", data.X, data.X)
     teaching = np.repeat(data.informative, data.lengths)
