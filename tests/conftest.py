@@ -22,6 +22,7 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
+os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")  # a test leaves nothing in anybody's home
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba" / _source_hash()))
 
 # The first example pays for compilation, so there is no deadline; the same examples on every run, so that a red test

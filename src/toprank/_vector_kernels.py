@@ -3,8 +3,7 @@
 
 The functions of `math` are called one number at a time, which takes longer than all else in a loss. These are within
 2 units in the last place of the true value. They work in place: of two arrays the compiler would have to fear that
-they overlap. A compiled caller in another file does not notice a change here: clear
-the cache of compiled code then.
+they overlap.
 """
 
 from __future__ import annotations

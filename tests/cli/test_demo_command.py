@@ -47,6 +47,18 @@ def test_what_is_printed(capsys, tmp_path):
     assert text.endswith(f"wrote {page}\n")
 
 
+def test_a_second_question_need_not_wait_for_the_learning(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ("demo", "--packages", FEW, "--ask", "compress data", "--json")
+    first = run(capsys, *options)
+    (kept,) = (tmp_path / "toprank" / "demo").iterdir()
+    with monkeypatch.context() as patched:
+        patched.setattr("toprank.demo.ask.learn", lambda judged: pytest.fail("it learned again"))
+        assert run(capsys, *options) == first
+    kept.write_text("{", encoding="utf-8")
+    assert run(capsys, *options) == first, "what cannot be read is learned again"
+
+
 def test_ask_shows_both_rankings(capsys):
     question = "read a csv file with a header and a zyzzyva"
     options = ("demo", "--packages", FEW, "--ask", question)

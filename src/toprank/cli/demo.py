@@ -38,7 +38,8 @@ def demo(
     """Learn to search the documentation of the running Python's standard library, and write a report page.
 
     Documents are its public functions, classes and methods; a query is the first sentence of a docstring, which is not
-    indexed. Rankers learn to order what BM25 finds and are judged on packages they have not seen.
+    indexed. Rankers learn to order what BM25 finds and are judged on packages they have not seen. The best of them is
+    kept in your cache folder for --ask.
 
     Examples: toprank demo; toprank demo --ask "read a csv file with a header"
     """

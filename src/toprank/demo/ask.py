@@ -17,6 +17,7 @@ from .compiling import compiling_beside
 from .features import FEATURES, Candidates, Extractor
 from .job import Library, best_of, learn
 from .judged import CANDIDATES, judge
+from .memory import recall, remember
 from .words import words
 
 TOP = 10
@@ -77,14 +78,17 @@ class Oracle:
 
     library: Library
     ranker: Ranker
-    name: str
 
     @classmethod
     def learn(cls, library: Library) -> Oracle:
-        """Learn as the demo does and keep whoever ranks the validation queries best."""
-        winners = learn(judge(library.index))
-        best = best_of(winners)
-        return cls(library, winners[best].ranker, best)
+        """Learn as the demo does and take whoever ranks the validation queries best, unless that was done before."""
+        ranker = recall(library)
+        if ranker is None:
+            with compiling_beside():
+                winners = learn(judge(library.index))
+            ranker = winners[best_of(winners)].ranker
+            remember(library, ranker)
+        return cls(library, ranker)
 
     def ask(self, query: str, top: int = TOP) -> Answer:
         """Rank the documents for a query by BM25 and by the ranker."""
@@ -99,7 +103,7 @@ class Oracle:
         return Answer(
             query=query,
             unknown=tuple(dict.fromkeys(word for word in words(query) if word not in index.vocabulary)),
-            ranker=self.name,
+            ranker=type(self.ranker).__name__,
             n_candidates=len(documents),
             bm25=tuple(document.id for document in documents[:top]),
             learned=tuple(
@@ -128,8 +132,7 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
     library = Library.open(packages)
     for query in queries:
         check(query, library)
-    with compiling_beside():
-        oracle = Oracle.learn(library)
+    oracle = Oracle.learn(library)
     return [oracle.ask(query) for query in queries]
 
 

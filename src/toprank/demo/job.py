@@ -33,6 +33,7 @@ from .collect import collect
 from .compiling import compiling_beside
 from .index import Index
 from .judged import CANDIDATES, Judged, judge
+from .memory import remember
 
 MEASURE = "ndcg@10"
 MEASURES = (MEASURE, "map", "mrr")
@@ -107,6 +108,7 @@ def run(packages: Collection[str] | None = None) -> Demo:
         library = Library.open(packages)
         judged = judge(library.index)
         winners = learn(judged)
+    remember(library, winners[best_of(winners)].ranker)
     test = judged.test
     bm25 = np.asarray(test.X[:, 0], dtype=np.float64)  # divided by what the query could bring: the same order
     entrants = [Entrant(BM25, bm25, evaluate(bm25, test, MEASURES))]
