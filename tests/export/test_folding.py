@@ -133,8 +133,11 @@ def test_models_that_are_not_linear():
         tr.export.fold({})
     boosted = ranker_with([1.0])
     boosted.model_ = StumpModel(1, np.array([0]), np.array([0.5]), np.array([1.0]))
-    with pytest.raises(InputError, match="scalers cannot be folded into"):
-        tr.export.fold(pipeline(np.ones((2, 1)), [MaxAbsScaler()], [1.0]).set_params(listnet=boosted))
+    with pytest.raises(InputError, match=r"scalers cannot be folded into .*: thresholds need no scaling"):
+        tr.export.fold(pipeline(np.full((2, 1), 2.0), [MaxAbsScaler()], [1.0]).set_params(listnet=boosted))
+    with pytest.raises(InputError, match=r"QueryNormalizer cannot be folded .*all documents of a query") as caught:
+        tr.export.fold(pipeline(np.ones((2, 1)), [tr.QueryNormalizer()], [1.0]).set_params(listnet=boosted))
+    assert "StandardScaler" not in str(caught.value)
     curved = ranker_with([1.0, 2.0])
     curved.model_ = KernelModel(np.ones((1, 2)), np.ones(1), "rbf")
     with pytest.raises(InputError, match='kernel="rbf" is not linear'):
@@ -143,6 +146,17 @@ def test_models_that_are_not_linear():
         tr.export.fold(ranker_with([1.0, 2.0]), ["a", "b", "c"])
     with pytest.raises(InputError, match="the name 'a' is given twice"):
         tr.export.fold(ranker_with([1.0, 2.0]), ["a", "a"])
+
+
+def test_imputers_and_selectors_can_stand_before_thresholds():
+    X = np.array([[1.0, 5.0, 2.0], [2.0, 5.0, np.nan], [4.0, 5.0, 3.0]])
+    boosted = ranker_with([1.0, 1.0])
+    boosted.model_ = StumpModel(2, np.array([0, 1]), np.array([1.5, 2.25]), np.array([1.0, 10.0]))
+    pipe = pipeline(X, [SimpleImputer(), VarianceThreshold()], [1.0, 1.0]).set_params(listnet=boosted)
+    folded = tr.export.fold(pipe)
+    assert folded.thresholds == [(0, 1.5, 1.0), (2, 2.25, 10.0)]
+    assert folded.fill.tolist() == [7 / 3, 0.0, 2.5]
+    assert folded.predict(X).tolist() == pipe.predict(X).tolist() == [0.0, 11.0, 11.0]
 
 
 def test_boosted_trees_point_to_their_own_library():

@@ -57,3 +57,24 @@ def test_linear_files_follow_the_schema(tmp_path, fill, scaled):
     assert not check.is_valid({**saved, "features": []})
     if fill is None:
         assert not check.is_valid({**saved, "missing": "fill"})
+
+
+@pytest.mark.parametrize("missing", ["error", "zero"])
+def test_stump_files_follow_the_schema(tmp_path, missing):
+    data = tr.datasets.make_graded(n_queries=12, n_features=3, random_state=0)
+    ranker = tr.RankBoost(rounds=9, missing=missing).fit_queries(data)
+    tr.export.fold(ranker).save(tmp_path / "saved.json")
+    tr.export.write(ranker, tmp_path / "written.json", "json", shift=1.0)
+    check = validator("stumps")
+    saved, written = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("saved", "written"))
+    for file in (saved, written):
+        check.validate(file)
+    assert (saved["offset"], written["offset"]) == (0.0, 1.0)
+    assert not check.is_valid({**saved, "features": []})
+    assert not check.is_valid({**saved, "format": "toprank-linear"})
+    assert not validator("linear").is_valid(saved)
+    first = saved["features"][0]
+    assert not check.is_valid({**saved, "features": [{**first, "scores": []}]})
+    assert not check.is_valid({**saved, "features": [{"name": "a", "thresholds": []}]})
+    if missing == "error":
+        assert not check.is_valid({**saved, "missing": "fill"})

@@ -64,7 +64,7 @@ def export(
     qid: str,
     as_json: bool,
 ) -> None:
-    """Write a saved linear model for a search engine.
+    """Write a saved model for a search engine: any linear ranker, or RankBoost as trees.
 
     MODEL is a model file, or a pipeline saved with toprank.export.fold(pipeline).save(FILE).
 

@@ -21,10 +21,13 @@ from .scorers import Linear, Scorer, Stumps
 _FOLDABLE = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
 )
+_UNSCALED = "thresholds need no scaling, and SimpleImputer and feature selectors can stand in front"
 
 
 def fold(model: Any, features: Sequence[str] | None = None) -> Scorer:
     """Return the score of a model as a value that can be exported: w·x with the scalers in front folded into w.
+
+    RankBoost becomes its thresholds; an imputer and selectors can stand before it.
 
     `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, the path of a model file, or a scorer
     already. With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
@@ -72,7 +75,7 @@ def load_model(path: str | os.PathLike[str]) -> Ranker | Scorer:
 
     try:
         content = Path(path).read_bytes()
-        folded = msgspec.json.decode(content, type=_Head).format == own_json.FORMAT
+        folded = msgspec.json.decode(content, type=_Head).format in own_json.FORMATS
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         folded = False  # the message of `load` names what is wrong
     return own_json.decode(content, os.fspath(path)) if folded else load(path)
@@ -138,37 +141,47 @@ def _from_pipeline(pipeline: Any) -> Scorer:
     inner = _from_ranker(steps[-1])
     if len(steps) == 1:
         return inner
-    if not isinstance(inner, Linear):
-        raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: fit it without them")
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
-    chain = _through(steps[:-1], chain)
+    chain = _through(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
+    if isinstance(inner, Stumps) and not ((chain.a == 1).all() and (chain.b == 0).all()):
+        raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
     if inner.fill is not None:
         chain = chain.filled(inner.fill)
     known = getattr(pipeline, "feature_names_in_", None)
     names = tuple(f"f{j}" for j in range(1, width + 1)) if known is None else tuple(str(name) for name in known)
-    weights, center, scale, fill = np.zeros(width), np.zeros(width), np.ones(width), np.zeros(width)
+    policy = _policy(chain, names)
+    if isinstance(inner, Stumps):
+        model = replace(inner.model, width=width, feature=chain.kept[inner.model.feature])
+        return Stumps(names, model, policy, inner.source, inner.offset)
+    assert isinstance(inner, Linear)
+    weights, center, scale = np.zeros(width), np.zeros(width), np.ones(width)
     weights[chain.kept] = inner.weights * chain.a
     center[chain.kept], scale[chain.kept] = -chain.b / chain.a, 1 / chain.a
-    fill[chain.kept] = chain.fill
-    if np.isnan(chain.fill).all():
-        policy = None
-    elif np.isnan(chain.fill).any():
-        column = int(chain.kept[np.flatnonzero(np.isnan(chain.fill))[0]])
-        raise InputError(f"the imputer has nothing to put in for feature {names[column]!r}: drop the feature")
-    else:
-        policy = fill
     offset = inner.offset + float(inner.weights @ chain.b)
     return Linear(names, weights, offset, policy, inner.source, center, scale)
 
 
-def _through(steps: list[Any], chain: _Affine) -> _Affine:
+def _policy(chain: _Affine, names: tuple[str, ...]) -> Floats | None:
+    """Return what stands in for missing values, None where nothing does."""
+    gaps = np.isnan(chain.fill)
+    if gaps.all():
+        return None
+    if gaps.any():
+        column = int(chain.kept[np.flatnonzero(gaps)[0]])
+        raise InputError(f"the imputer has nothing to put in for feature {names[column]!r}: drop the feature")
+    fill = np.zeros(len(names))
+    fill[chain.kept] = chain.fill
+    return fill
+
+
+def _through(steps: list[Any], chain: _Affine, remedy: str) -> _Affine:
     for step in steps:
-        chain = _step(step, chain)
+        chain = _step(step, chain, remedy)
     return chain
 
 
-def _step(step: Any, chain: _Affine) -> _Affine:
+def _step(step: Any, chain: _Affine, remedy: str) -> _Affine:
     from sklearn.feature_selection import SelectorMixin
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
@@ -176,7 +189,8 @@ def _step(step: Any, chain: _Affine) -> _Affine:
 
     kind, one, none = type(step).__name__, np.ones(len(chain.kept)), np.zeros(len(chain.kept))
     if isinstance(step, Pipeline):
-        return _through([inner for _, inner in step.steps if inner is not None and inner != "passthrough"], chain)
+        inside = [inner for _, inner in step.steps if inner is not None and inner != "passthrough"]
+        return _through(inside, chain, remedy)
     if isinstance(step, (MinMaxScaler, MaxAbsScaler)) and getattr(step, "clip", False):
         raise InputError(f"{kind}(clip=True) is not linear and cannot be folded into weights: fit with clip=False")
     if isinstance(step, StandardScaler):
@@ -195,7 +209,7 @@ def _step(step: Any, chain: _Affine) -> _Affine:
         return _imputed(step, chain)
     if isinstance(step, SelectorMixin):
         return chain.only(step.get_support(indices=True))
-    raise InputError(f"{kind} cannot be folded into weights{_why(step)}: {_FOLDABLE}")
+    raise InputError(f"{kind} cannot be folded into weights{_why(step)}: {remedy}")
 
 
 def _imputed(step: Any, chain: _Affine) -> _Affine:

@@ -1,13 +1,13 @@
-"""ONNX: one Gemm, and before it IsNaN and Where when the model has values for missing ones.
+"""ONNX: one Gemm or TreeEnsembleRegressor, and before it IsNaN and Where when the model fills in missing values.
 
 Input `features` (float32, documents × features), output `scores` (documents × 1). The metadata have the names of the
-features and the missing-value policy.
+features and the missing-value policy. A tree goes to its first branch where x ≤ threshold, in float32; NaN does not.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,11 +17,13 @@ from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
 from .replicas import LinearReplica, Replica
-from .scorers import Linear
+from .scorers import Linear, Stumps
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
+from .tree_replicas import Split, TreeReplica, single_split
+from .trees import Cut, below, check_single, side_notes, single, steps_of, used_note
 
-OPSET, IR_VERSION = 13, 8
-"""Old enough for runtimes of years ago: Gemm, IsNaN and Where have not changed since."""
+OPSET, ML_OPSET, IR_VERSION = 13, 1, 8
+"""Old enough for runtimes of years ago: Gemm, IsNaN, Where and TreeEnsembleRegressor are there since."""
 
 
 def _onnx() -> Any:
@@ -34,11 +36,11 @@ def _onnx() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class OnnxReplica(Replica):
-    """The graph, run by onnxruntime; `like` is its arithmetic, for the bound on rounding."""
+    """The graph, run by onnxruntime; `like` is its arithmetic, for the bound on rounding alone."""
 
     names: tuple[str, ...] | None
     session: Any
-    like: LinearReplica
+    like: LinearReplica | TreeReplica
     rule: str = "float32 in onnxruntime"
 
     @property
@@ -53,8 +55,12 @@ class OnnxReplica(Replica):
         return np.asarray(self.session.run(None, feed)[0], dtype=np.float64).reshape(-1)
 
     def rounding(self, X: Floats) -> Floats:
-        """Return the bound for a float32 dot product in any order."""
+        """Return the bound for a float32 sum in any order."""
         return self.like.rounding(X)
+
+    def doubtful(self, X: Floats) -> int | None:
+        """Return how many values rounding may have moved across a threshold."""
+        return self.like.doubtful(X)
 
 
 class Onnx(Target):
@@ -63,13 +69,12 @@ class Onnx(Target):
     name = "onnx"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
 
-    def encode(self, scorer: Linear, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
         """Return the graph as bytes."""
         onnx = _onnx()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
         name, width = model_name(scorer, settings), len(scorer.names)
-        notes = single_precision_notes(scorer)
-        constants = {"weights": scorer.weights[:, None], "constant": np.array([scorer.offset + settings.shift])}
+        constants: dict[str, Floats] = {}
         nodes, entry = [], "features"
         if scorer.fill is not None:
             constants["fill"] = scorer.fill[None, :]
@@ -78,7 +83,17 @@ class Onnx(Target):
                 helper.make_node("Where", ["gaps", "fill", "features"], ["filled"]),
             ]
             entry = "filled"
-        nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
+        constant = scorer.offset + settings.shift
+        if isinstance(scorer, Linear):
+            notes = single_precision_notes(scorer)
+            constants |= {"weights": scorer.weights[:, None], "constant": np.array([constant])}
+            nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
+        else:
+            steps = steps_of(scorer, below)
+            check_single(scorer, steps, settings)
+            notes = [used_note(scorer, steps), *side_notes(scorer, steps)]
+            trees = {**_attributes([(step.feature, step.tree()) for step in steps]), "base_values": [single(constant)]}
+            nodes.append(helper.make_node("TreeEnsembleRegressor", [entry], ["scores"], domain="ai.onnx.ml", **trees))
         graph = helper.make_graph(
             nodes,
             name,
@@ -86,9 +101,11 @@ class Onnx(Target):
             [helper.make_tensor_value_info("scores", kind, ["documents", 1])],
             [onnx.numpy_helper.from_array(value.astype(np.float32), key) for key, value in constants.items()],
         )
-        model = helper.make_model(graph, producer_name="toprank", producer_version=__version__)
+        opsets = [helper.make_opsetid("", OPSET)]
+        if isinstance(scorer, Stumps):
+            opsets.append(helper.make_opsetid("ai.onnx.ml", ML_OPSET))
+        model = helper.make_model(graph, producer_name="toprank", producer_version=__version__, opset_imports=opsets)
         model.ir_version = IR_VERSION
-        model.opset_import[0].version = OPSET
         metadata = {
             "feature_names": json.dumps(scorer.names, ensure_ascii=False),
             "missing": scorer.missing,
@@ -97,7 +114,8 @@ class Onnx(Target):
         helper.set_model_props(model, metadata)
         onnx.checker.check_model(model)
         told = "input features (float32, documents × features), output scores (documents × 1)"
-        rule = f"{scorer.missing}: " + ("NaN gives NaN" if scorer.fill is None else "IsNaN and Where in the graph")
+        gap = "NaN gives NaN" if isinstance(scorer, Linear) else "NaN counts as above every threshold, so give none"
+        rule = f"{scorer.missing}: " + (gap if scorer.fill is None else "IsNaN and Where in the graph")
         return Artifact(model.SerializeToString(deterministic=True), name, (told, rule, *notes))
 
     def recognizes(self, content: bytes) -> bool:
@@ -114,17 +132,24 @@ class Onnx(Target):
         from google.protobuf.message import DecodeError
         from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
+        quiet = onnxruntime.SessionOptions()
+        quiet.log_severity_level = 4
         try:
             model = onnx.load_from_string(content)
-            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(content, quiet, providers=["CPUExecutionProvider"])
             found = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
             about = {item.key: item.value for item in model.metadata_props}
             names = tuple(str(name) for name in json.loads(about["feature_names"]))
+            fill = found["fill"].astype(np.float64).reshape(-1) if "fill" in found else None
+            last = model.graph.node[-1]
+            if last.op_type == "TreeEnsembleRegressor":
+                options = {item.name: onnx.helper.get_attribute_value(item) for item in last.attribute}
+                roots = _roots(options)
+                end = float(options["base_values"][0])
+                trees = TreeReplica(names, roots, "float32", np.float32, np.float32, fill, end=end)
+                return OnnxReplica(names, session, trees)
             weights = found["weights"].astype(np.float64).reshape(-1)
             constant = float(found["constant"].reshape(-1)[0])
-            fill = found["fill"].astype(np.float64).reshape(-1) if "fill" in found else None
         except (DecodeError, errors.InvalidProtobuf, errors.Fail, errors.InvalidGraph, errors.NotImplemented) as error:
             raise InputError(f"{place} is not an ONNX model that onnxruntime can run: {error}") from None
         except (KeyError, ValueError, TypeError, IndexError) as error:
@@ -133,3 +158,56 @@ class Onnx(Target):
             raise InputError(f"{place} names {len(names)} features for {len(weights)} weights")
         like = LinearReplica(names, weights, "float32", np.float32, np.float32, fill=fill, end=constant)
         return OnnxReplica(names, session, like)
+
+
+def _attributes(trees: Sequence[tuple[int, Cut | float]]) -> dict[str, Any]:
+    """Return trees, each with its feature, as the lists of a TreeEnsembleRegressor."""
+    rows: list[tuple[int, int, int, str, float, int, int]] = []
+    tips: list[tuple[int, int, int, float]] = []
+    for tree, (feature, root) in enumerate(trees):
+        nodes = [root]
+        for place, node in enumerate(nodes):  # grows while it is read: children get the next numbers
+            if isinstance(node, Cut):
+                first, second = len(nodes), len(nodes) + 1
+                nodes += [node.low, node.high]
+                rows.append((tree, place, feature, "BRANCH_LEQ", node.threshold, first, second))
+            else:
+                rows.append((tree, place, 0, "LEAF", 0.0, 0, 0))
+                tips.append((tree, place, 0, single(node)))
+    keys = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+    named = {f"nodes_{key}": [row[i] for row in rows] for i, key in enumerate(keys)}
+    targets = ("treeids", "nodeids", "ids", "weights")
+    return {**named, **{f"target_{key}": [tip[i] for tip in tips] for i, key in enumerate(targets)}, "n_targets": 1}
+
+
+def _roots(options: Mapping[str, Any]) -> list[Split | float]:
+    """Return the trees of a TreeEnsembleRegressor as the specification reads them."""
+    place = {key: i for i, key in enumerate(zip(options["nodes_treeids"], options["nodes_nodeids"], strict=True))}
+    tips = {}
+    for tree, node, weight in zip(
+        options["target_treeids"], options["target_nodeids"], options["target_weights"], strict=True
+    ):
+        tips[tree, node] = float(weight)
+    modes = [mode.decode() for mode in options["nodes_modes"]]
+    if set(modes) - {"BRANCH_LEQ", "LEAF"}:
+        raise ValueError("a tree compares otherwise than with ≤")
+
+    def built(tree: int, node: int, depth: int) -> Split | float:
+        if depth > 500:
+            raise ValueError("a tree has no end")
+        i = place[tree, node]
+        if modes[i] == "LEAF":
+            return tips[tree, node]
+        low = built(tree, options["nodes_truenodeids"][i], depth + 1)
+        high = built(tree, options["nodes_falsenodeids"][i], depth + 1)
+        return single_split(options["nodes_featureids"][i], float(options["nodes_values"][i]), low, high)
+
+    children = {
+        (tree, child)
+        for tree, mode, *pair in zip(
+            options["nodes_treeids"], modes, options["nodes_truenodeids"], options["nodes_falsenodeids"], strict=True
+        )
+        for child in pair
+        if mode != "LEAF"
+    }
+    return [built(tree, node, 0) for tree, node in place if (tree, node) not in children]

@@ -1,27 +1,35 @@
-"""Our own exchange format: names, weights and values for missing ones, for any program that can read JSON.
+"""Our own exchange formats: names, numbers and values for missing ones, for any program that can read JSON.
 
-score = offset + Σ weight · value, in float64; the schema is published as `toprank.export.schema("linear")`.
+toprank-linear: score = offset + Σ weight · value. toprank-stumps: score = offset + Σ scores[number of thresholds below
+the value]. Both in float64; the schemas are published as `toprank.export.schema("linear")` and `schema("stumps")`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
 from .._version import __version__
 from ..errors import InputError
+from ..rankers.models import StumpModel
 from .replicas import LinearReplica, Replica
-from .scorers import Linear
+from .scorers import Linear, Stumps
 from .targets import Artifact, Settings, Target, model_name, to_json
+from .tree_replicas import Split, TreeReplica
+from .trees import steps_of
 
-FORMAT = "toprank-linear"
+LINEAR, STUMPS = "toprank-linear", "toprank-stumps"
+FORMATS = (LINEAR, STUMPS)
 VERSION = 1
+
+_File = TypeVar("_File", "LinearFile", "StumpsFile")
 
 
 class Feature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -47,10 +55,40 @@ class LinearFile(msgspec.Struct, forbid_unknown_fields=True):
     name: str | None = None
 
 
-def encode(linear: Linear, name: str | None = None) -> bytes:
-    """Return a linear scorer as JSON."""
+class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One feature: a value adds scores[number of thresholds below it]; `missing` stands in where it has none."""
+
+    name: str
+    thresholds: list[float]
+    scores: list[float]
+    missing: float | None = None
+
+
+class StumpsFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The layout of the file."""
+
+    format: str
+    version: int
+    toprank: str
+    source: str
+    missing: Literal["refuse", "fill"]
+    offset: float
+    features: list[StepFeature]
+    name: str | None = None
+
+
+def encode(scorer: Linear | Stumps, name: str | None = None) -> bytes:
+    """Return a scorer as JSON."""
+    kind, rows = (LINEAR, _linear_rows(scorer)) if isinstance(scorer, Linear) else (STUMPS, _stump_rows(scorer))
+    head = {"format": kind, "version": VERSION, "toprank": __version__, "source": scorer.source}
+    about = {} if name is None else {"name": name}
+    policy = {"missing": "refuse" if scorer.fill is None else "fill", "offset": scorer.offset}
+    return to_json({**head, **about, **policy, "features": rows})
+
+
+def _linear_rows(linear: Linear) -> list[dict[str, object]]:
     columns = [linear.weights, linear.fill, linear.center, linear.scale]
-    rows = [
+    return [
         {
             "name": feature,
             **{
@@ -61,49 +99,93 @@ def encode(linear: Linear, name: str | None = None) -> bytes:
         }
         for j, feature in enumerate(linear.names)
     ]
-    head = {"format": FORMAT, "version": VERSION, "toprank": __version__, "source": linear.source}
-    about = {} if name is None else {"name": name}
-    policy = {"missing": "refuse" if linear.fill is None else "fill", "offset": linear.offset}
-    return to_json({**head, **about, **policy, "features": rows})
 
 
-def decode(content: bytes, path: Path | str) -> Linear:
+def _stump_rows(stumps: Stumps) -> list[dict[str, object]]:
+    used = {step.feature: (list(step.thresholds), list(step.heights)) for step in steps_of(stumps)}
+    rows = []
+    for j, feature in enumerate(stumps.names):
+        thresholds, scores = used.get(j, ([], [0.0]))
+        fill = {} if stumps.fill is None else {"missing": float(stumps.fill[j])}
+        rows.append({"name": feature, **fill, "thresholds": thresholds, "scores": scores})
+    return rows
+
+
+def decode(content: bytes, path: Path | str) -> Linear | Stumps:
     """Return the scorer of a file."""
-    try:
-        file = msgspec.json.decode(content, type=LinearFile)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a {FORMAT} file: {error}") from None
-    if file.format != FORMAT or file.version != VERSION:
-        raise InputError(f"{path} is {file.format!r} version {file.version}; this toprank reads {FORMAT!r} {VERSION}")
+    file = _stumps_file(content, path) if recognized(content) == STUMPS else _linear_file(content, path)
     rows = file.features
-    if file.missing == "fill" and any(row.missing is None for row in rows):
-        raise InputError(f"{path}: every feature needs a value for missing ones, since $.missing is 'fill'")
-    scaled = [row.center is not None and row.scale is not None for row in rows]
-    if any(scaled) and not all(scaled):
-        raise InputError(f"{path}: either every feature has center and scale, or none")
-    if not rows:
-        raise InputError(f"{path} has no features")
+    names = tuple(row.name for row in rows)
+    fill = np.array([row.missing for row in rows], dtype=np.float64) if file.missing == "fill" else None
     try:
+        if isinstance(file, StumpsFile):
+            base = sum(row.scores[0] for row in file.features)
+            return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base)
+        scaled = [row.center is not None and row.scale is not None for row in file.features]
+        if any(scaled) and not all(scaled):
+            raise InputError("either every feature has center and scale, or none")
         return Linear(
-            tuple(row.name for row in rows),
-            np.array([row.weight for row in rows]),
+            names,
+            np.array([row.weight for row in file.features]),
             file.offset,
-            np.array([row.missing for row in rows], dtype=np.float64) if file.missing == "fill" else None,
+            fill,
             file.source,
-            np.array([row.center for row in rows], dtype=np.float64) if any(scaled) else None,
-            np.array([row.scale for row in rows], dtype=np.float64) if any(scaled) else None,
+            np.array([row.center for row in file.features], dtype=np.float64) if any(scaled) else None,
+            np.array([row.scale for row in file.features], dtype=np.float64) if any(scaled) else None,
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
+def recognized(content: bytes) -> str | None:
+    """Return the format that a file says it has, if it is one of ours."""
+    found = re.search(rb'"format"\s*:\s*"(toprank-linear|toprank-stumps)"', content)
+    return None if found is None else found[1].decode()
+
+
+def _linear_file(content: bytes, path: Path | str) -> LinearFile:
+    return _checked(content, path, LinearFile, LINEAR)
+
+
+def _stumps_file(content: bytes, path: Path | str) -> StumpsFile:
+    file = _checked(content, path, StumpsFile, STUMPS)
+    for row in file.features:
+        if len(row.scores) != len(row.thresholds) + 1:
+            raise InputError(f"{path}: {row.name!r} needs one score more than thresholds")
+        if not all(np.diff(row.thresholds) > 0):
+            raise InputError(f"{path}: the thresholds of {row.name!r} are not in rising order")
+    return file
+
+
+def _checked(content: bytes, path: Path | str, kind: type[_File], named: str) -> _File:
+    try:
+        file = msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a {named} file: {error}") from None
+    if file.format != named or file.version != VERSION:
+        raise InputError(f"{path} is {file.format!r} version {file.version}; this toprank reads {named!r} {VERSION}")
+    if file.missing == "fill" and any(row.missing is None for row in file.features):
+        raise InputError(f"{path}: every feature needs a value for missing ones, since $.missing is 'fill'")
+    if not file.features:
+        raise InputError(f"{path} has no features")
+    return file
+
+
+def _stump_model(rows: list[StepFeature]) -> StumpModel:
+    """Return the steps as stumps; what a feature adds below all its thresholds is the same for all documents."""
+    feature = np.repeat(np.arange(len(rows)), [len(row.thresholds) for row in rows])
+    threshold = np.array([value for row in rows for value in row.thresholds], dtype=np.float64)
+    weight = np.concatenate([np.diff(row.scores) for row in rows])
+    return StumpModel(len(rows), feature, threshold, weight)
+
+
 class OwnJson(Target):
-    """The format as a target; `toprank export` also takes such a file as its model."""
+    """The formats as a target; `toprank export` also takes such a file as its model."""
 
     name = "json"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
 
-    def encode(self, scorer: Linear, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
         """Return the file."""
         name = model_name(scorer, settings)
         shifted = replace(scorer, offset=scorer.offset + settings.shift)
@@ -111,12 +193,24 @@ class OwnJson(Target):
 
     def recognizes(self, content: bytes) -> bool:
         """Look for the format."""
-        return re.search(rb'"format"\s*:\s*"toprank-linear"', content) is not None
+        return recognized(content) is not None
 
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the score as a careful reader would compute it."""
-        linear = decode(content, place)
-        rule = f"float64; {linear.missing}"
-        return LinearReplica(
-            linear.names, linear.weights, rule, np.float64, np.float64, fill=linear.fill, start=linear.offset
-        )
+        scorer = decode(content, place)
+        rule = f"float64; {scorer.missing}"
+        if isinstance(scorer, Linear):
+            return LinearReplica(
+                scorer.names, scorer.weights, rule, np.float64, np.float64, fill=scorer.fill, start=scorer.offset
+            )
+        file = _stumps_file(content, place)
+        roots = [_ladder(j, row) for j, row in enumerate(file.features)]
+        return TreeReplica(scorer.names, roots, rule, np.float64, np.float64, scorer.fill, True, file.offset)
+
+
+def _ladder(feature: int, row: StepFeature) -> Split | float:
+    """Return one comparison after the other, from the highest threshold down."""
+    root: Split | float = row.scores[0]
+    for threshold, score in zip(row.thresholds, row.scores[1:], strict=True):
+        root = Split(feature, threshold, math.nextafter(threshold, math.inf), root, score)
+    return root

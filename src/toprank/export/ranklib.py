@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..rankers.models import StumpModel
 from .lucene import missing_notes
 from .replicas import LinearReplica, Replica, StumpReplica
-from .scorers import Linear, Scorer, Stumps
+from .scorers import Linear, Stumps
 from .targets import Artifact, Settings, Target, model_name
 
 RULE = "float32 features, float64 sums; a feature without a value is 0"
@@ -29,7 +29,6 @@ class RankLib(Target):
 
     name = "ranklib"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
-    takes: ClassVar[tuple[type[Scorer], ...]] = (Linear, Stumps)
 
     def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
         """Return the model as text; comments give the names of the features and the missing-value policy."""
@@ -39,6 +38,8 @@ class RankLib(Target):
             kind = BOOSTED
             pairs = [f"{feature + 1}:{threshold!r}:{weight!r}" for feature, threshold, weight in scorer.thresholds]
             notes = [_policy(scorer)]
+            if scorer.offset:
+                notes.append(f"the constant {scorer.offset:+g} is left out: it changes no ranking")
         else:
             constant = scorer.offset + settings.shift
             kind = CONSTANT if constant else PLAIN

@@ -38,10 +38,24 @@ class Replica(ABC):
     def rounding(self, X: Floats) -> Floats:
         """Return for each row how far rounding alone can move its score."""
 
+    def doubtful(self, X: Floats) -> int | None:
+        """Return how many values rounding may have moved across a threshold; None where there are no thresholds."""
+        return None
+
 
 def unit(precision: Precision) -> float:
     """Return the largest relative error of one rounding."""
     return float(np.finfo(precision).eps) / 2
+
+
+def next_single(value: float, towards: float) -> float:
+    """Return the float32 number after one, in a direction.
+
+    >>> next_single(1.0, float("inf"))
+    1.0000001192092896
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +155,10 @@ class StumpReplica(Replica):
             moved += abs(weight) * ((x[:, feature] > threshold) != (exact[:, feature] > threshold))
             total += abs(weight)
         return np.asarray(moved + (len(self.thresholds) + SLACK) * unit(np.float64) * total, dtype=np.float64)
+
+    def doubtful(self, X: Floats) -> int:
+        """Return how many values float32 moves across a threshold."""
+        exact = np.nan_to_num(X, nan=0.0)
+        x = exact.astype(np.float32).astype(np.float64)
+        pairs = {(feature, threshold) for feature, threshold, _ in self.thresholds}
+        return sum(int(((x[:, f] > t) != (exact[:, f] > t)).sum()) for f, t in pairs)

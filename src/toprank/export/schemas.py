@@ -7,8 +7,8 @@ from importlib import resources
 from typing import Any, Literal
 
 
-def schema(kind: Literal["linear", "model"]) -> dict[str, Any]:
-    """Return the JSON Schema of a file: "linear" is what export to json writes, "model" what `Ranker.save` writes.
+def schema(kind: Literal["linear", "stumps", "model"]) -> dict[str, Any]:
+    """Return the JSON Schema of a file: "model" is what `Ranker.save` writes, the others what export to json writes.
 
     >>> schema("linear")["title"]
     'toprank-linear'

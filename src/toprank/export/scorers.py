@@ -135,7 +135,7 @@ class Linear(Scorer):
 
 @dataclass(frozen=True, eq=False)
 class Stumps(Scorer):
-    """score = Σ_t weight_t [x_{feature_t} > threshold_t]: what RankBoost learns.
+    """score = offset + Σ_t weight_t [x_{feature_t} > threshold_t]: what RankBoost learns.
 
     >>> model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
     >>> Stumps(("bm25", "age"), model).predict([[0.0, 1.0], [9.0, 0.5]]).tolist()
@@ -146,9 +146,12 @@ class Stumps(Scorer):
     model: StumpModel
     fill: Floats | None = None
     source: str = "sum of thresholds"
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self.names, self.fill)
+        if self.model.n_features != len(self.names) or not np.isfinite(self.offset):
+            raise InputError("a sum of thresholds has a finite offset, and a name for each feature of its model")
 
     @cached_property
     def thresholds(self) -> list[tuple[int, float, float]]:
@@ -157,12 +160,19 @@ class Stumps(Scorer):
         return [(int(f), float(t), float(w)) for f, t, w in zip(*columns, strict=True)]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Return the sum of the steps."""
-        return self.model.scores(np.ascontiguousarray(X))
+        """Return the offset and the sum of the steps."""
+        return self.model.scores(np.ascontiguousarray(X)) + self.offset
 
     def renamed(self, names: tuple[str, ...]) -> Stumps:
         """Return the same score with other names for the features."""
         return replace(self, names=names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the scorer as JSON (the published schema `stumps`), which `fold` and `toprank export` read."""
+        from .own_json import encode
+
+        with replacing(path) as draft:
+            draft.write_bytes(encode(self))
 
 
 def with_gaps(X: Any) -> Matrix:

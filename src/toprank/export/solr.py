@@ -1,26 +1,32 @@
-"""Solr's `org.apache.solr.ltr.model.LinearModel`: weights are numbers, parameters of normalisers are text.
+"""Solr's `LinearModel` and `MultipleAdditiveTreesModel` of org.apache.solr.ltr.model.
 
 The file is the body of PUT .../schema/model-store. Beside it stands a feature store (`.features.json`, for PUT
 .../schema/feature-store) with every feature as a field of its name, to be adapted. All is float32; a feature without a
-value has its `defaultValue`, which is how the missing-value policy is carried over.
+value has its `defaultValue`, which is how the missing-value policy is carried over. Weights are numbers, parameters of
+normalisers and all numbers of trees are text. A tree goes left where x ≤ threshold + 1e-6, added in float32: the file
+has the numbers from which this makes the thresholds that are meant.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ..errors import InputError
 from . import lucene
-from .replicas import Replica
-from .scorers import Linear
+from .replicas import Replica, next_single
+from .scorers import Linear, Stumps
 from .targets import Artifact, Settings, Target, check_names, model_name, to_json
+from .tree_replicas import Split, TreeReplica
+from .trees import Cut, below, check_single, side_notes, single, steps_of, used_note
 
 CLASS = "org.apache.solr.ltr.model.LinearModel"
+TREES = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+SLACK = np.float32(1e-6)
 STANDARD = "org.apache.solr.ltr.norm.StandardNormalizer"
 MIN_MAX = "org.apache.solr.ltr.norm.MinMaxNormalizer"
 IDENTITY = "org.apache.solr.ltr.norm.IdentityNormalizer"
@@ -61,6 +67,35 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     store: str = "_DEFAULT_"
 
 
+class _Node(msgspec.Struct, forbid_unknown_fields=True):
+    value: str | float = "0"
+    feature: str | None = None
+    threshold: str | float | None = None
+    left: _Node | None = None
+    right: _Node | None = None
+
+
+class _Tree(msgspec.Struct, forbid_unknown_fields=True):
+    weight: str | float
+    root: _Node
+
+
+class _Trees(msgspec.Struct, forbid_unknown_fields=True):
+    trees: list[_Tree]
+
+
+class _Forest(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str = msgspec.field(name="class")
+    name: str
+    features: list[_Feature]
+    params: _Trees
+    store: str = "_DEFAULT_"
+
+
+class _Head(msgspec.Struct):
+    kind: str = msgspec.field(name="class")
+
+
 class _Stored(msgspec.Struct):
     name: str
     params: dict[str, Any] = {}
@@ -73,31 +108,32 @@ class Solr(Target):
     settings: ClassVar[frozenset[str]] = frozenset({"store", "shift", "normalizers"})
     beside: ClassVar[tuple[str, ...]] = (FEATURES,)
 
-    def encode(self, scorer: Linear, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
         """Return the model, and a store of its features beside it."""
         check_names(scorer.names, self.name, bad=',="')
-        name, form = model_name(scorer, settings), lucene.normal_form(scorer, settings)
+        name = model_name(scorer, settings)
         store = {} if settings.store is None else {"store": settings.store}
-        features: list[dict[str, Any]] = [{"name": feature} for feature in scorer.names]
-        for j in form.moved:
-            params = {"avg": repr(float(form.center[j])), "std": repr(float(form.scale[j]))}
-            features[j]["norm"] = {"class": STANDARD, "params": params}
-        weights = dict(zip(scorer.names, form.weights.tolist(), strict=True))
-        model = {**store, "class": CLASS, "name": name, "features": features, "params": {"weights": weights}}
+        needed, body, told = _linear(scorer, settings) if isinstance(scorer, Linear) else _trees(scorer, settings)
         stored = [
-            {**store, "name": feature, "class": FIELD, "params": {"field": feature, **_default(scorer, j)}}
-            for j, feature in enumerate(scorer.names)
+            {
+                **store,
+                "name": scorer.names[j],
+                "class": FIELD,
+                "params": {"field": scorer.names[j], **_default(scorer, j)},
+            }
+            for j in needed
         ]
         notes = (
             "PUT the features to schema/feature-store first, then the model to schema/model-store",
             f"in *{FEATURES} every feature is a field of its name: replace those that are computed otherwise",
-            *form.notes,
+            *told,
             self._missing(scorer),
         )
         rescore = {"params": {"rq": f"{{!ltr model={name} reRankDocs=100}}", "fl": "id,score"}}
+        model = {**store, "class": body.pop("class"), "name": name, **body}
         return Artifact(to_json(model), name, notes, {FEATURES: to_json(stored)}, rescore)
 
-    def _missing(self, scorer: Linear) -> str:
+    def _missing(self, scorer: Linear | Stumps) -> str:
         if scorer.fill is None:
             return f"{scorer.missing} by the model, but Solr takes 0: make sure that every feature has a value"
         return f"{scorer.missing}, which the defaultValue of each feature states"
@@ -109,14 +145,17 @@ class Solr(Target):
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the model as Solr scores with it, defaults from the feature store beside it."""
         try:
-            body = msgspec.json.decode(content, type=_Body)
+            kind = msgspec.json.decode(content, type=_Head).kind
             stored = msgspec.json.decode(beside.get(FEATURES, b"[]"), type=list[_Stored])
             defaults = {feature.name: float(feature.params.get("defaultValue", 0)) for feature in stored}
+            if kind == TREES:
+                return _forest(msgspec.json.decode(content, type=_Forest), defaults)
+            if kind != CLASS:
+                raise ValueError(f"{CLASS} and {TREES} can be verified here, not {kind}")
+            body = msgspec.json.decode(content, type=_Body)
             scalers = [(0.0, 1.0) if f.norm is None else f.norm.scaler() for f in body.features]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{place} is not a linear model for Solr: {error}") from None
-        if body.kind != CLASS:
-            raise InputError(f"{place} holds a {body.kind}; {CLASS} is what can be verified here")
+            raise InputError(f"{place} is not a model for Solr: {error}") from None
         names = tuple(feature.name for feature in body.features)
         lacking = next((name for name in names if name not in body.params.weights), None)
         if lacking is not None:
@@ -129,6 +168,116 @@ class Solr(Target):
             raise InputError(f"{place}: {error}") from None
 
 
-def _default(scorer: Linear, feature: int) -> dict[str, float]:
+def _default(scorer: Linear | Stumps, feature: int) -> dict[str, float]:
     value = scorer.fill_value(feature)
     return {} if value is None else {"defaultValue": value}
+
+
+_Encoded: TypeAlias = tuple[list[int], dict[str, Any], list[str]]
+"""The features that are needed, what stands in the file, and what to know."""
+
+
+def _linear(scorer: Linear, settings: Settings) -> _Encoded:
+    form = lucene.normal_form(scorer, settings)
+    features: list[dict[str, Any]] = [{"name": feature} for feature in scorer.names]
+    for j in form.moved:
+        params = {"avg": repr(float(form.center[j])), "std": repr(float(form.scale[j]))}
+        features[j]["norm"] = {"class": STANDARD, "params": params}
+    weights = dict(zip(scorer.names, form.weights.tolist(), strict=True))
+    return (
+        list(range(len(features))),
+        {"class": CLASS, "features": features, "params": {"weights": weights}},
+        list(form.notes),
+    )
+
+
+def _trees(scorer: Stumps, settings: Settings) -> _Encoded:
+    steps = steps_of(scorer, written)
+    check_single(scorer, steps, settings)
+    trees = [{"weight": "1", "root": _node(step.tree(), scorer.names[step.feature])} for step in steps]
+    constant = single(scorer.offset + settings.shift)
+    if constant:
+        trees.append({"weight": "1", "root": {"value": repr(constant)}})
+    needed = [step.feature for step in steps]
+    body = {"class": TREES, "features": [{"name": scorer.names[j]} for j in needed], "params": {"trees": trees}}
+    notes = [used_note(scorer, steps), *side_notes(scorer, steps)]
+    coarse = [t for _, t, _ in scorer.thresholds if reached(written(t)) != below(t)]
+    if coarse:
+        notes.append(
+            f"Solr adds 1e-6 to a threshold, which leaves too few digits for {len(set(coarse))} of them: they are off "
+            f"by up to {max(t - reached(written(t)) for t in coarse):.1g}"
+        )
+    return needed, body, notes
+
+
+def _node(node: Cut | float, feature: str) -> dict[str, Any]:
+    if not isinstance(node, Cut):
+        return {"value": repr(single(node))}
+    return {
+        "feature": feature,
+        "threshold": repr(node.threshold),
+        "left": _node(node.low, feature),
+        "right": _node(node.high, feature),
+    }
+
+
+def reached(threshold: float) -> float:
+    """Return what Solr makes of a threshold in a file.
+
+    >>> reached(0.5)
+    0.5000010132789612
+    """
+    return float(np.float32(threshold) + SLACK)
+
+
+def written(threshold: float) -> float:
+    """Return the number of which Solr makes the largest threshold that is not above the one that is meant.
+
+    >>> reached(written(0.5)), reached(written(0.0)), reached(written(-3.0))
+    (0.5, 0.0, -3.0)
+    """
+    meant = below(threshold)
+    number = float(np.float32(meant) - SLACK)
+    if reached(number) == meant:
+        return number
+    # Not every number can be reached; those that can are here as far apart as the numbers that are written.
+    while reached(number) > meant:
+        number = next_single(number, -np.inf)
+    while reached(next_single(number, np.inf)) <= meant:
+        number = next_single(number, np.inf)
+    return number
+
+
+def _forest(body: _Forest, defaults: dict[str, float]) -> TreeReplica:
+    names = tuple(feature.name for feature in body.features)
+    if len(set(names)) != len(names) or any(f.norm is not None and f.norm.kind != IDENTITY for f in body.features):
+        raise ValueError("trees can be verified here over distinct features without normalisers")
+    places = {name: j for j, name in enumerate(names)}
+    roots = [_parsed(tree.root, _float(tree.weight), places) for tree in body.params.trees]
+    fill = np.array([defaults.get(name, 0.0) for name in names])
+    default = "0" if not fill.any() else "its defaultValue"
+    return TreeReplica(names, roots, lucene.RULE.format(default=default), np.float32, np.float32, fill)
+
+
+def _parsed(node: _Node, weight: float, places: dict[str, int]) -> Split | float:
+    if node.feature is None:
+        if node.left is not None or node.right is not None:
+            raise ValueError("a leaf of a tree has branches")
+        return float(np.float32(weight) * np.float32(_float(node.value)))
+    if node.threshold is None or node.left is None or node.right is None:
+        raise ValueError(f"a split at {node.feature!r} lacks its threshold or a branch")
+    if node.feature not in places:
+        raise ValueError(f"a tree looks at {node.feature!r}, which is not among the features")
+    number = _float(node.threshold)
+    last = reached(number)
+    first = max(next_single(last, np.inf), reached(next_single(number, np.inf)))
+    low, high = (_parsed(branch, weight, places) for branch in (node.left, node.right))
+    return Split(places[node.feature], last, first, low, high)
+
+
+def _float(text: str | float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        number = float(np.float32(float(text)))
+    if not np.isfinite(number):
+        raise ValueError(f"{text} is no float32 number")
+    return number

@@ -61,11 +61,10 @@ class Target(ABC):
     family: ClassVar[str] = ""
     """What a file that nobody named is said to be for, where several targets write the same."""
     settings: ClassVar[frozenset[str]]
-    takes: ClassVar[tuple[type[Scorer], ...]] = (Linear,)
 
     @abstractmethod
     def encode(self, scorer: Any, settings: Settings) -> Artifact:
-        """Return the file of a scorer that is one of `takes`."""
+        """Return the file of a `Linear` or `Stumps`."""
 
     @abstractmethod
     def recognizes(self, content: bytes) -> bool:
@@ -80,18 +79,18 @@ class Target(ABC):
 
     def write(self, scorer: Scorer, settings: Settings) -> Artifact:
         """Check that scorer and settings fit this target, and encode."""
-        if not isinstance(scorer, self.takes):
-            what = "adds up thresholds" if isinstance(scorer, Stumps) else "is not linear"
-            raise InputError(
-                f"{scorer.source} {what}, which {self.name} cannot hold here: export a linear ranker, or RankBoost to "
-                "ranklib"
-            )
+        if not isinstance(scorer, (Linear, Stumps)):
+            raise InputError(f"a {type(scorer).__name__} cannot be exported: only Linear and Stumps are")
+        if isinstance(scorer, Stumps) and not scorer.thresholds:
+            raise InputError(f"{scorer.source} has learned no threshold, so all scores are equal: nothing to export")
         default = Settings()
         for key in ("store", "shift", "normalizers", "expressions", "phase"):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
                 raise InputError(f"{self.name} has no use for {key}: leave it out")
         if not np.isfinite(settings.shift):
             raise InputError(f"shift must be a finite number, got {settings.shift}")
+        if settings.normalizers and isinstance(scorer, Stumps):
+            raise InputError(f"thresholds need no scaling, so {scorer.source} has no normalisers: leave them out")
         if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
             raise InputError("there is no scaler to write as normalisers: they come from a folded pipeline")
         return self.encode(scorer, settings)
@@ -114,7 +113,7 @@ def fingerprint(scorer: Scorer, settings: Settings) -> str:
     if isinstance(scorer, Linear):
         content += [scorer.weights.tolist(), scorer.offset, settings.normalizers]
     elif isinstance(scorer, Stumps):
-        content += [scorer.thresholds]
+        content += [scorer.thresholds, scorer.offset]
     return hashlib.sha256(json.dumps([*content, sorted(settings.expressions.items())]).encode()).hexdigest()[:8]
 
 
@@ -154,6 +153,16 @@ def single_precision_notes(linear: Linear) -> list[str]:
 def listing(names: Sequence[str], most: int = 5) -> str:
     """Return names in one line, the first few of many."""
     return ", ".join(names[:most]) + ("" if len(names) <= most else f" and {len(names) - most} more")
+
+
+def round_up(value: float) -> float:
+    """Return the next number with two significant digits.
+
+    >>> round_up(21.3), round_up(0.0123)
+    (22.0, 0.013)
+    """
+    step = 10.0 ** (np.floor(np.log10(value)) - 1)
+    return float(f"{np.ceil(value / step * (1 - 1e-12)) * step:.12g}")
 
 
 def to_json(value: Any) -> bytes:

@@ -114,7 +114,9 @@ def verify(
         X = X if order is None else X[order]
     ours = scorer.predict(X)
     columns, notes = _matched(scorer, replica)
-    theirs, bound = _run(replica, X, columns)
+    theirs, bound, doubtful = _run(replica, X, columns)
+    if doubtful is not None:
+        notes = (*notes, _sides(doubtful))
     return _compare(target, replica.rule, ours, theirs, bound, ptr, query_ids, top, notes)
 
 
@@ -137,12 +139,25 @@ def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
     )
 
 
-def _run(replica: Replica, X: Matrix, columns: Ints) -> tuple[Floats, Floats]:
+def _run(replica: Replica, X: Matrix, columns: Ints) -> tuple[Floats, Floats, int | None]:
     scores, bound = np.empty(X.shape[0]), np.empty(X.shape[0])
+    doubtful: int | None = None
     for rows, block in dense_blocks(X):
         chosen = np.ascontiguousarray(block[:, columns])
         scores[rows], bound[rows] = replica.score_rows(chosen), replica.rounding(chosen)
-    return scores, bound
+        near = replica.doubtful(chosen)
+        if near is not None:
+            doubtful = near + (doubtful or 0)
+    return scores, bound, doubtful
+
+
+def _sides(doubtful: int) -> str:
+    if not doubtful:
+        return "the engine's precision moves no value across a threshold"
+    return (
+        f"{doubtful:,} values lie closer to a threshold than the engine's precision can tell and may be on its other "
+        "side there"
+    )
 
 
 def _compare(

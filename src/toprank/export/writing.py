@@ -10,11 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from .._files import replacing
 from .._suggest import did_you_mean
-from .._typing import ArrayLike
 from ..errors import InputError
 from .elasticsearch import LtrPlugin
 from .folding import fold
@@ -23,7 +20,7 @@ from .own_json import OwnJson
 from .ranklib import RankLib
 from .replicas import Replica
 from .solr import Solr
-from .targets import Artifact, Settings, Target
+from .targets import Artifact, Settings, Target, round_up
 from .vespa import Vespa
 
 _TARGETS: tuple[Target, ...] = (
@@ -162,6 +159,7 @@ def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> f
 
     Documents that were not seen can score lower still. A scorer's own constant counts; 0 where nothing is needed.
 
+    >>> import numpy as np
     >>> from toprank.export import Linear
     >>> shift_for(Linear(("age",), np.array([-2.0])), np.array([[0.0], [10.0]]))
     22.0
@@ -169,14 +167,3 @@ def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> f
     scores = fold(model, features).predict(data)
     low, high = float(scores.min(initial=0.0)), float(scores.max(initial=0.0))
     return 0.0 if low >= 0 else round_up(-low + 0.1 * (high - low))
-
-
-def round_up(value: ArrayLike) -> float:
-    """Return the next number with two significant digits.
-
-    >>> round_up(21.3), round_up(0.0123)
-    (22.0, 0.013)
-    """
-    number = float(np.asarray(value))
-    step = 10.0 ** (np.floor(np.log10(number)) - 1)
-    return float(f"{np.ceil(number / step * (1 - 1e-12)) * step:.12g}")

@@ -1,0 +1,138 @@
+"""The arithmetic of engines that add up trees, restated. A tree is what was read from the file, split by split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from .._typing import AnyArray, Floats
+from .replicas import SLACK, Precision, Replica, next_single, unit
+
+
+@dataclass(frozen=True)
+class Split:
+    """Values up to `last` go to `low`; a leaf is a number.
+
+    `first` is the next threshold that the engine could have had: the model's own threshold lies in [last, first), so
+    only for a value strictly between the two can the file not say what the model does.
+    """
+
+    feature: int
+    last: float
+    first: float
+    low: Split | float
+    high: Split | float
+    missing: Literal["low", "high"] = "high"
+
+
+def single_split(feature: int, last: float, low: Split | float, high: Split | float) -> Split:
+    """Return a split of an engine that compares in float32."""
+    return Split(feature, last, next_single(last, np.inf), low, high)
+
+
+def leaves(root: Split | float) -> list[float]:
+    """Return the leaves of a tree."""
+    found: list[float] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Split):
+            stack += [node.low, node.high]
+        else:
+            found.append(node)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TreeReplica(Replica):
+    """s ← 0; s ← s + the leaf that x reaches in tree t, for each t in order; s ← s + end. Each addition rounds.
+
+    `values` is the precision of the features, `sums` that of leaves and sums. A missing value becomes `fill`; where
+    that is None it follows the `missing` side of each split, or takes the score away (`refuses`).
+
+    >>> tree = Split(0, 1.0, 1.0000001, 0.0, 5.0)
+    >>> engine = TreeReplica(("a",), [tree], "float32", np.float32, np.float32)
+    >>> engine.score_rows(np.array([[1.0], [1.1], [np.nan]])).tolist()
+    [0.0, 5.0, 5.0]
+    """
+
+    names: tuple[str, ...] | None
+    roots: Sequence[Split | float]
+    rule: str
+    values: Precision
+    sums: Precision
+    fill: Floats | None = None
+    refuses: bool = False
+    end: float = 0.0
+    width: int = 0
+    """How many features a row has, where they have no names."""
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return self.width if self.names is None else len(self.names)
+
+    def _rounded(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return the values as they are, gaps filled, and as the engine sees them."""
+        exact = X if self.fill is None else np.where(np.isnan(X), self.fill, X)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return exact, exact.astype(self.values).astype(np.float64)
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the sums of leaves, each addition rounded as the engine rounds it."""
+        exact, seen = self._rounded(X)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            total = np.zeros(len(X), dtype=self.sums)
+            for root in self.roots:
+                total += _walk(root, seen, exact, None)[0].astype(self.sums)
+            if self.end:
+                total += self.sums(self.end)
+        scores = total.astype(np.float64)
+        return np.where(np.isnan(exact).any(axis=1), np.nan, scores) if self.refuses else scores
+
+    def rounding(self, X: Floats) -> Floats:
+        """Return the roundings of the sum, and the steps at thresholds that float32 cannot tell from a value."""
+        exact, seen = self._rounded(X)
+        moved = np.zeros(len(X))
+        size, count = abs(self.end), 0
+        for root in self.roots:
+            here, doubtful = _walk(root, seen, exact, None)
+            if doubtful.any():
+                for side in ("low", "high"):
+                    moved += np.abs(_walk(root, seen, exact, side)[0] - here)
+            tips = leaves(root)
+            size += max(map(abs, tips))
+            count += len(tips)
+        # Each leaf and each addition rounds once; the heights of the model are themselves sums in float64.
+        relative = (len(self.roots) + SLACK) * unit(self.sums) + (count + SLACK) * unit(np.float64)
+        lost = float(np.finfo(self.sums).smallest_subnormal) * (len(self.roots) + 1)
+        return np.asarray(moved + relative * size + lost, dtype=np.float64)
+
+    def doubtful(self, X: Floats) -> int:
+        """Return how many values lie between a threshold and the next one that the engine could have had."""
+        exact, seen = self._rounded(X)
+        return sum(int(_walk(root, seen, exact, None)[1].sum()) for root in self.roots)
+
+
+def _walk(
+    root: Split | float, seen: Floats, exact: Floats, doubt: Literal["low", "high"] | None
+) -> tuple[Floats, AnyArray]:
+    """Return the leaf of each row and whether a doubtful split was on its way; `doubt` decides those differently."""
+    out, doubtful = np.empty(len(seen)), np.zeros(len(seen), dtype=bool)
+    stack: list[tuple[Split | float, AnyArray]] = [(root, np.arange(len(seen)))]
+    while stack:
+        node, rows = stack.pop()
+        if not isinstance(node, Split):
+            out[rows] = node
+            continue
+        value, true = seen[rows, node.feature], exact[rows, node.feature]
+        low = np.where(np.isnan(value), node.missing == "low", value <= node.last)
+        unsure = (node.last < true) & (true < node.first)
+        doubtful[rows] |= unsure
+        if doubt is not None:
+            low = np.where(unsure, doubt == "low", low)
+        stack += [(node.low, rows[low]), (node.high, rows[~low])]
+    return out, doubtful
