@@ -87,13 +87,12 @@ def test_sampled_flips_agree_with_all_flips() -> None:
 
 
 def test_sampling_in_chunks_is_bounded_and_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(statistics._chunks(1000, 50, 350)) == [7] * 142 + [6]
+    assert list(statistics._chunks(3, 50, 10)) == [1] * 3
     d = np.random.default_rng(0).standard_normal((3, 50))
-    one = statistics.sign_flip(d, 1000, np.random.default_rng(5))
-    assert np.array_equal(one, statistics.sign_flip(d, 1000, np.random.default_rng(5)))
+    one = statistics.bootstrap_means(d, np.ones(50), 1000, np.random.default_rng(5))
     monkeypatch.setattr(statistics, "_CHUNK", 350)
-    assert list(statistics._chunks(1000, 50)) == [7] * 142 + [6]
-    assert statistics.sign_flip(d, 1000, np.random.default_rng(5)) == pytest.approx(one, abs=0.1)
-    assert statistics.bootstrap_means(d, np.ones(50), 1000, np.random.default_rng(5)).shape == (3, 1000)
+    assert statistics.bootstrap_means(d, np.ones(50), 1000, np.random.default_rng(5)) == pytest.approx(one, rel=1e-12)
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,41 +11,84 @@ import numpy as np
 
 from ._typing import Floats
 
-EXACT = 16
+EXACT = 28
 """Up to so many queries that differ, the sign-flip test counts all 2^n flips; beyond, it samples them."""
 
 TIE = 1e-12
 """Two values of a measure that differ by less are equal: the difference is rounding."""
 
 _CHUNK = 1 << 21
-"""Values drawn at a time, whatever the number of queries and resamples."""
+"""Queries drawn at a time by the bootstrap, whatever the number of queries and resamples."""
+
+_FLIPS = 1 << 18
+"""Signs drawn at a time: they stay in the processor's cache while every test reads them."""
 
 
-def sign_flip(diffs: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+def sign_flip(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: float | None = None) -> Floats:
     """p = P(|Σ ±d| ≥ |Σ d|) over sign flips, per row of differences: counted where few queries differ, else sampled.
+
+    Sampled flips are even, and p = (hits + 1) / (n_resamples + 1); or, with a `level` that p should be told from,
+    half of them are tilted and weighted back (`_sampled`), and p can be as small as it is.
 
     >>> sign_flip(np.array([[0.1, 0.2, 0.3, 0.0], [0.1, -0.1, 0.0, 0.0]]), 1000, np.random.default_rng(0)).tolist()
     [0.25, 1.0]
     """
-    scale = np.abs(diffs).sum(axis=1)
-    bar = np.abs(diffs.sum(axis=1)) - 1e-12 * scale  # a flip that ties with the observed sum counts
-    p = np.empty(len(diffs))
     few = (diffs != 0).sum(axis=1) <= EXACT
-    for h in np.flatnonzero(few):
-        sums = np.zeros(1)
-        for d in diffs[h][diffs[h] != 0]:
-            sums = np.concatenate((sums + d, sums - d))
-        p[h] = (np.abs(sums) >= bar[h]).mean()
-    many = diffs[~few]
-    if len(many):
-        hits = np.zeros(len(many), dtype=np.int64)
-        for size in _chunks(n_resamples, diffs.shape[1]):
-            packed = rng.integers(0, 256, size=(size, -(-diffs.shape[1] // 8)), dtype=np.uint8)
-            heads = np.unpackbits(packed, axis=1, count=diffs.shape[1]).astype(np.float64)
-            sums = 2 * np.einsum("bq,hq->bh", heads, many) - many.sum(axis=1)
-            hits += (np.abs(sums) >= bar[~few]).sum(axis=0)
-        p[~few] = (hits + 1) / (n_resamples + 1)
+    p = np.empty(len(diffs))
+    p[few] = [_counted(d[d != 0]) for d in diffs[few]]
+    if not few.all():
+        p[~few] = _sampled(diffs[~few], n_resamples, rng, level)
     return p
+
+
+def _bar(diffs: Floats) -> Floats:
+    """|Σ d|, less what rounding may do: a flip that ties with the observed sum counts."""
+    return np.asarray(np.abs(diffs.sum(axis=-1)) - 1e-12 * np.abs(diffs).sum(axis=-1))
+
+
+def _counted(d: Floats) -> float:
+    """#{A + B ≥ |Σ d|} / 2^{n−1} over the sums A, B of both halves, sorted: 2^n flips for the price of 2^{n/2}."""
+    bar = float(_bar(d))
+    if bar <= 0:
+        return 1.0
+    low, high = (np.sort(_signed_sums(half)) for half in (d[::2], d[1::2]))
+    return float((len(high) - np.searchsorted(high, bar - low)).sum()) / 2.0 ** (len(d) - 1)
+
+
+def _signed_sums(d: Floats) -> Floats:
+    sums = np.zeros(1)
+    for value in d:
+        sums = np.concatenate((sums - value, sums + value))
+    return sums
+
+
+def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: float | None) -> Floats:
+    """p = (w(|Σ d|) + Σ w(|S|) over flips with |S| ≥ |Σ d|) / (n + 1), 1/w(s) = ½ + ½ e^{−K} cosh ts (Harrison 2012).
+
+    A flip is even or, by a coin, tilted: then a plus of |d| has the odds e^{t|d|} : e^{−t|d|}, and large sums are
+    common. w undoes that: K = Σ log cosh td, and t puts the sums where Chernoff's bound of p is `level` (or 2^{−0.8n},
+    as n flips give no less than 2^{−n}). The tilt knows the sizes of the differences and not their signs, so
+    P(p ≤ a) ≤ a holds for every a and any number of flips. Without a level all flips are even and every w is 1.
+    """
+    from ._sign_flip_kernels import add_tails, tilt, weight
+
+    sizes, observed, bars = np.abs(diffs), np.abs(diffs.sum(axis=1)), _bar(diffs)
+    share = 0.0 if level is None else 0.5
+    tilts, logs = np.zeros(len(diffs)), np.zeros(len(diffs))
+    limits = np.zeros(diffs.shape, dtype=np.int32)  # P(plus) = 1/2 + limit / 2^32
+    if level is not None:
+        for h, size in enumerate(sizes):
+            target = min(-np.log(level), 0.8 * np.log(2) * np.count_nonzero(size))
+            tilts[h], logs[h] = tilt(size, target)
+            limits[h] = np.minimum(np.rint(2.0**31 * np.tanh(tilts[h] * size)), 2.0**31 - 1)
+    totals = np.array([weight(*one, share) for one in zip(observed, tilts, logs, strict=True)])
+    tilted = rng.random(n_resamples) < share
+    done = 0
+    for n in _chunks(n_resamples, diffs.shape[1], _FLIPS):
+        uniform = rng.integers(-(1 << 31), 1 << 31, size=(n, diffs.shape[1]), dtype=np.int32)
+        add_tails(sizes, limits, tilts, logs, bars, share, tilted[done : done + n], uniform, totals)
+        done += n
+    return np.minimum(1, totals / (n_resamples + 1))
 
 
 def paired_t(d: Floats) -> float:
@@ -95,13 +138,13 @@ def bootstrap_means(rows: Floats, weight: Floats, n_resamples: int, rng: np.rand
     """
     n = rows.shape[1]
     parts = []
-    for size in _chunks(n_resamples, n):
+    for size in _chunks(n_resamples, n, _CHUNK):
         drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
         parts.append(np.einsum("bq,sq->sb", counts, rows * weight) / np.einsum("bq,q->b", counts, weight))
     return np.concatenate(parts, axis=1)
 
 
-def _chunks(n_resamples: int, n_queries: int) -> Iterator[int]:
-    step = max(1, _CHUNK // n_queries)
+def _chunks(n_resamples: int, n_queries: int, values: int) -> Iterator[int]:
+    step = max(1, values // n_queries)
     return (min(step, n_resamples - start) for start in range(0, n_resamples, step))

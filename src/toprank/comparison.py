@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Test = Literal["permutation", "t", "wilcoxon"]
 
+RESAMPLES = 10_000
+"""Resamples where no other number is asked for."""
+
 _NAMES = {
     "permutation": "paired sign-flip permutation test",
     "t": "paired t test",
@@ -73,6 +76,22 @@ class Comparison:
     convention: str
     baseline: str | None
     n_resamples: int
+    """Draws of the bootstrap, and flips of the permutation test where they are sampled."""
+    tilted: bool = False
+    """Whether half of these flips were tilted towards the tail: p then has no floor of 1 / (n_resamples + 1)."""
+
+    @property
+    def caution(self) -> str:
+        """Why hardly any difference can be real, where one's own number of flips is too small for the family."""
+        family, smallest = len(self.differences), 1 / (self.n_resamples + 1)
+        sampled = self.test == "permutation" and not self.tilted and self.n_queries > statistics.EXACT
+        if not sampled or family * smallest <= self.alpha:
+            return ""
+        return (
+            f"With {self.n_resamples:,} flips no p can be below {smallest:.2g}, and {family:,} times that is above "
+            f"{self.alpha:g}: hardly any difference can show here, however large. Where no number of resamples is "
+            "given, p has no such floor."
+        )
 
     def interval(self, system: str, measure: str) -> tuple[float, float]:
         """Return the bootstrap interval of a mean."""
@@ -100,7 +119,8 @@ class Comparison:
             bold=best,
         )
         pairs = len(self.differences) // len(self.measures)
-        sampled = f", {self.n_resamples:,} flips (all of them where at most {statistics.EXACT} queries differ)"
+        half = ", half of them tilted towards the tail" if self.tilted else ""
+        sampled = f", {self.n_resamples:,} flips{half} (all flips where at most {statistics.EXACT} queries differ)"
         differences = Table(
             ["measure", "compared", "difference", f"{level} interval", "p", "p (Holm)", "wins/ties/losses", "verdict"],
             [
@@ -119,7 +139,8 @@ class Comparison:
             title=f"Differences by the {_NAMES[self.test]}{sampled if self.test == 'permutation' else ''}",
             notes=[
                 f"A difference is real where p (Holm) ≤ {self.alpha:g}. The correction covers one family, every pair "
-                f"on every measure ({pairs} × {len(self.measures)}); the intervals are not corrected."
+                f"on every measure ({pairs} × {len(self.measures)}); the intervals are not corrected.",
+                *([self.caution] if self.caution else []),
             ],
             bold={(r, 7) for r, d in enumerate(self.differences) if d.real},
         )
@@ -155,16 +176,21 @@ def compare(
     *,
     baseline: str | None = None,
     alpha: float = 0.05,
-    n_resamples: int = 10_000,
+    n_resamples: int | None = None,
     random_state: int = 0,
 ) -> Comparison:
     """Test d̄ = mean over queries of (a − b) against 0 for every pair of systems and every measure.
 
-    `test` is `"permutation"` (sign flips of the paired differences: p = share of flips with |mean| ≥ |d̄|; up to 16
-    differing queries all 2^n flips are counted, else p = (hits + 1) / (resamples + 1)), `"t"` (paired t test) or
-    `"wilcoxon"` (signed ranks). With a `baseline` the other systems are compared with it alone. Holm's correction
-    covers one family: every pair on every measure. Intervals are bootstrap percentiles over queries. Where the reports
-    weigh queries, means, differences, intervals and the permutation test do too.
+    `test` is `"permutation"` (sign flips of the paired differences: p = share of flips with |mean| ≥ |d̄|), `"t"`
+    (paired t test) or `"wilcoxon"` (signed ranks). With a `baseline` the other systems are compared with it alone.
+    Holm's correction covers one family: every pair on every measure. Intervals are bootstrap percentiles over queries.
+    Where the reports weigh queries, means, differences, intervals and the permutation test do too.
+
+    Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
+    large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
+    intervals using importance sampling"): a valid p, as small as it may be, however large the family. A number of your
+    own, `n_resamples`, draws that many even flips: p = (hits + 1) / (n_resamples + 1), and `caution` says where no
+    difference can come out of the correction with so few.
 
     >>> import toprank as tr
     >>> data = tr.QueryDataset.from_arrays(np.zeros((90, 1)), np.tile([0, 1, 2], 30), np.repeat(np.arange(30), 3))
@@ -174,7 +200,9 @@ def compare(
     'good is better'
     """
     validation.check_choice(get_args(Test), test=test)
-    validation.check_count(n_resamples=n_resamples)
+    if n_resamples is not None:
+        validation.check_count(n_resamples=n_resamples)
+    drawn = RESAMPLES if n_resamples is None else n_resamples
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be a share between 0 and 1, got {alpha!r}")
     systems, values = _aligned(reports)
@@ -182,12 +210,15 @@ def compare(
     rng = np.random.default_rng(random_state)
     ends = [alpha / 2, 1 - alpha / 2]
     intervals: dict[str, dict[str, tuple[float, float]]] = {}
+    level = None if n_resamples is not None else alpha / (len(pairs) * len(values))
     found: list[tuple[str, int, int, Floats, float, float, tuple[float, float]]] = []
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
-        p_values = _p_values(diffs, weight, test, n_resamples, rng)
-        means = statistics.bootstrap_means(rows, weight, n_resamples, rng)
+        # Every measure has the same flips, apart from the bootstrap's draws: p depends on no order.
+        flips = np.random.default_rng(random_state).spawn(1)[0]
+        p_values = _p_values(diffs, weight, test, drawn, flips, level)
+        means = statistics.bootstrap_means(rows, weight, drawn, rng)
         intervals[measure] = {name: _ends(np.quantile(row, ends)) for name, row in zip(systems, means, strict=True)}
         found += [
             (measure, a, b, d, float((d * weight).mean()), float(p), _ends(np.quantile(means[a] - means[b], ends)))
@@ -221,7 +252,8 @@ def compare(
         n_queries=len(first.query_ids),
         convention=str(first.convention),
         baseline=baseline,
-        n_resamples=n_resamples,
+        n_resamples=drawn,
+        tilted=level is not None and test == "permutation",
     )
 
 
@@ -282,9 +314,11 @@ def _pairs(systems: tuple[str, ...], baseline: str | None) -> list[tuple[int, in
     return [(i, base) for i in range(len(systems)) if i != base]
 
 
-def _p_values(diffs: Floats, weight: Floats, test: Test, n_resamples: int, rng: np.random.Generator) -> Floats:
+def _p_values(
+    diffs: Floats, weight: Floats, test: Test, n_resamples: int, rng: np.random.Generator, level: float | None
+) -> Floats:
     if test == "permutation":
-        return statistics.sign_flip(diffs * weight, n_resamples, rng)
+        return statistics.sign_flip(diffs * weight, n_resamples, rng, level)
     if (weight != 1).any():
         raise InputError(f'the {_NAMES[test]} knows no weights, and these queries have them: use test="permutation"')
     if test == "t" and diffs.shape[1] < 2:

@@ -55,7 +55,7 @@ def test_two_files(capsys, folder, cache):
 
 def test_the_command_is_the_function(capsys, folder):
     args = ("--valid", folder / "vali.txt", "--rankers", "RankSVM", "--rankers", "AdaRank", "--measure", "map")
-    more = ("--measures", "mrr,p@3", "--convention", "letor3", "--seed", 4, "--test", "t", "--json")
+    more = ("--measures", "mrr,p@3", "--convention", "letor3", "--seed", 4, "--resamples", 300, "--json")
     code, out, _ = call(capsys, folder / "train.txt", folder / "test.txt", *args, *more, "--baseline", "best feature")
     assert code == 0
     told = json.loads(out)
@@ -69,7 +69,7 @@ def test_the_command_is_the_function(capsys, folder):
         ["mrr", "p@3"],
         convention="letor3",
         random_state=4,
-        comparison="t",
+        n_resamples=300,
         baseline="best feature",
     ).to_dict()
     for entrant, expected in zip(told["entrants"], by_hand["entrants"], strict=True):
@@ -165,6 +165,7 @@ def test_left_out_on_standard_error(capsys, folder, monkeypatch):
         (("{train}", "{test}", "-o", "{train}"), "is a file: name a folder for the models"),
         (("{train}", "{test}", "--state", "{train}", "--budget", "0"), "train.txt"),
         (("{train}", "{test}", "--test", "sign"), "'sign' is not one of"),
+        (("{train}", "{test}", "--resamples", "0"), "0 is not in the range x>=1"),
     ],
 )
 def test_bad_input_is_one_line(capsys, folder, args, message):

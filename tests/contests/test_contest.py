@@ -155,6 +155,17 @@ class TestJudging:
         with pytest.raises(tr.InputError, match="baseline must be one of"):
             tr.contest(train, test, valid, ["RankSVM"], baseline="AdaRank")
 
+    def test_your_own_number_of_flips_is_kept_and_warned_about(self, parts):
+        train, valid, _ = parts
+        many = made(40, seed=3)
+        mine = tr.contest(train, many, valid, ["RankSVM"], budget=0)
+        own = tr.contest(train, many, valid, ["RankSVM"], budget=0, n_resamples=50)
+        assert (mine.comparison.n_resamples, mine.comparison.tilted) == (10_000, True)
+        assert (own.comparison.n_resamples, own.comparison.tilted) == (50, False)
+        warning = "With 50 flips no p can be below 0.02, and 6 times that is above 0.05"
+        assert warning in str(own)
+        assert "no p can be below" not in str(mine)
+
     def test_curves_and_certificates(self, result):
         assert len(result.entrant("AdaRank").curves["valid"]) == len(result.entrant("AdaRank").curves["train"])
         assert set(result.entrant("OnlineListNet").curves) == {"train", "valid"}
@@ -396,6 +407,7 @@ class TestTrouble:
             ({"measure": "ndgc"}, "unknown measure"),
             ({"budget": -1}, "budget must be"),
             ({"comparison": "sign"}, "test must be one of"),
+            ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
         ],
     )
     def test_bad_options_are_told_before_any_work(self, parts, options, message, monkeypatch):

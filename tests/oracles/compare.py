@@ -38,3 +38,16 @@ def holm_rejects(p_values, alpha: float) -> list[bool]:
             break
         rejected[i] = True
     return rejected
+
+
+def sign_flip_p_of_whole_numbers(differences) -> Fraction:
+    """The same share for whole differences, any number of them: how many sign patterns give each sum, one by one."""
+    ways = {0: 1}
+    for d in differences:
+        more: dict[int, int] = {}
+        for total, count in ways.items():
+            for after in (total + int(d), total - int(d)):
+                more[after] = more.get(after, 0) + count
+        ways = more
+    observed = abs(int(sum(differences)))
+    return Fraction(sum(count for total, count in ways.items() if abs(total) >= observed), 2 ** len(differences))

@@ -242,6 +242,8 @@ def test_the_headline_says_whether_it_is_real() -> None:
     assert "it was not tested against b" in _two(0.1, baseline="c")
     assert "hardly any difference can show here" in _two(0.1, n_resamples=20)
     assert "hardly any difference can show here" not in _two(0.1)
+    assert "hardly any difference can show here" not in _two(0.1, alpha=1e-9)
+    assert "10,000 flips, half of them tilted towards the tail" in _two(0.1)
 
 
 def test_a_wrong_baseline_and_a_wrong_place(small_contest: Contest, tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ if TYPE_CHECKING:
 )
 @click.option("--baseline", metavar="NAME", help="Compare the others with this one alone. [default: every pair]")
 @click.option(
+    "--resamples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="So many bootstrap draws, and so many even flips for the permutation test. "
+    "[default: 10,000; flips suit any number of comparisons]",
+)
+@click.option(
     "--missing",
     default="error",
     show_default=True,
@@ -84,6 +91,7 @@ def compare(
     seed: int,
     significance: Test,
     baseline: str | None,
+    resamples: int | None,
     missing: Missing,
     html: str | None,
     output: str | None,
@@ -119,6 +127,7 @@ def compare(
             missing=missing,
             comparison=significance,
             baseline=baseline,
+            n_resamples=resamples,
             state=kept,
             title=title,
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, get_args
@@ -15,12 +16,12 @@ from .._checkpoint import Checkpoint
 from .._progress import steps
 from .._typing import Floats
 from ..certificates.base import Certificate
-from ..comparison import Test, compare
+from ..comparison import Comparison, Test, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold
 from ..errors import InputError
-from ..evaluation import evaluate
+from ..evaluation import Report, evaluate
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..rankers.base import Ranker
@@ -51,6 +52,7 @@ def contest(
     missing: validation.Missing = "error",
     comparison: Test = "permutation",
     baseline: str | None = None,
+    n_resamples: int | None = None,
     state: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     title: str = "Contest",
@@ -65,9 +67,9 @@ def contest(
 
     `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
     further setting is started, but everybody's defaults are always tried. `baseline` names the one that the others are
-    compared with; None compares every pair. `state` is a folder that keeps finished settings, so that an interrupted
-    contest goes on where it was, with the same result. A ranker that cannot learn from the data is left out, and
-    `notes` say why.
+    compared with; None compares every pair; `n_resamples` is as in `compare`. `state` is a folder that keeps finished
+    settings, so that an interrupted contest goes on where it was, with the same result. A ranker that cannot learn
+    from the data is left out, and `notes` say why.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
@@ -81,13 +83,18 @@ def contest(
     wanted = _with_target(target, [parse(m, convention=convention) for m in measures])
     entries = candidates(rankers, target, missing, random_state)
     validation.check_choice(get_args(Test), test=comparison)
+    if n_resamples is not None:
+        validation.check_count(n_resamples=n_resamples)
     if budget is not None:
         validation.check_not_negative(budget=budget)
     if baseline is not None:
         validation.check_choice((*(c.name for c in entries), FEATURE, ORDER), baseline=baseline)
     folds = folds_of(train, test, valid)
     held = _hold(folds, entries, target, inf if budget is None else float(budget), random_state, state, progress)
-    return _judge(held, entries, target, wanted, convention, budget, comparison, baseline, random_state, title)
+    significance = partial(
+        compare, test=comparison, baseline=baseline, n_resamples=n_resamples, random_state=random_state
+    )
+    return _judge(held, entries, target, wanted, convention, budget, significance, baseline, title)
 
 
 def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int) -> list[Candidate]:
@@ -201,9 +208,8 @@ def _judge(
     measures: list[Measure],
     convention: str,
     budget: float | None,
-    test: Test,
+    significance: Callable[[Mapping[str, Report]], Comparison],
     baseline: str | None,
-    random_state: int,
     title: str,
 ) -> Contest:
     kept = [c for c in entries if c.name not in held.left_out]
@@ -220,12 +226,7 @@ def _judge(
         title=title,
         data=data,
         entrants=tuple(entrants),
-        comparison=compare(
-            {entrant.name: entrant.report for entrant in entrants},
-            test,
-            baseline=baseline,
-            random_state=random_state,
-        ),
+        comparison=significance({entrant.name: entrant.report for entrant in entrants}),
         fold=fold,
         notes=tuple(_notes(held, kept, target, entrants, budget)),
         measure=main,

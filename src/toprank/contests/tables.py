@@ -42,6 +42,7 @@ def means(contest: Contest) -> Table:
         f"* where p ≤ {comparison.alpha:g}: the difference to {rival} is real.",
         f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
+        *([comparison.caution] if comparison.caution else []),
     ]
     return Table(
         ["", main, f"{level} interval", f"− {rival}", "p (Holm)", *others],

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 from .._html import bound_bar, clip, element
-from .._statistics import EXACT
 from .._tables import Table
 from ..certificates.base import Certificate
 from ..comparison import Difference
@@ -132,13 +131,6 @@ def tested(outline: Outline) -> str:
     comparison = outline.contest.comparison
     _, table = comparison.tables()
     words = f"{table.title}. {' '.join(table.notes)}"
-    family, smallest = len(comparison.differences), 1 / (comparison.n_resamples + 1)
-    if comparison.test == "permutation" and comparison.n_queries > EXACT and family * smallest > comparison.alpha:
-        words += (
-            f" With {comparison.n_resamples:,} flips no p can be below {smallest:.2g}, and {family:,} times that is "
-            f"above {comparison.alpha:g}: hardly any difference can show here, however large. More flips, fewer "
-            "systems or fewer measures would tell."
-        )
     chosen = [
         (row, d)
         for row, d in zip(table.rows, comparison.differences, strict=True)
