@@ -107,6 +107,48 @@ def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
         assert found.tobytes() == np.where(data.informative, expected, 0.0).tobytes()
 
 
+def awkward_columns(rng, n):
+    """Scores that 16 bits tell apart, that they do not, that are really equal, and mixtures."""
+    x = rng.random(n)
+    outlier = np.where(np.arange(n) % 97 == 5, 1e9, x)
+    return np.column_stack(
+        [
+            x,
+            rng.normal(size=n),
+            rng.integers(0, 3, n),
+            outlier,
+            np.where(rng.random(n) < 0.5, outlier, 0.0),
+            np.round(x, 5) * 1e-3 - rng.integers(0, 40, n),
+            np.ones(n),
+            rng.integers(0, 2, n) * 5e-324,
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["map", "map@7", "map@7:lightgbm", "ndcg", "ndcg@10", "ndcg@10:letor4"])
+def test_counted_ranks_are_those_of_the_measure(name):
+    """Lists to count and lists to sort, relevant documents rare and frequent; alone, reversed and added up."""
+    rng, measure = np.random.default_rng(2), tr.measure(name)
+    lengths = np.array([3, 16, 17, 64, 65, 130, 130, 130, 600, 1500, 1600, 5000])
+    shares = np.array([0.5, 0.5, 0.1, 0.9, 0.5, 0.02, 0.3, 0.99, 0.4, 0.2, 0.8, 0.02])
+    X = awkward_columns(rng, lengths.sum())
+    y = rng.integers(1, 5, len(X)) * (rng.random(len(X)) < np.repeat(shares, lengths))
+    y[np.cumsum(lengths) - 1], y[np.cumsum(lengths) - 2] = 0, 1
+    data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(len(lengths)), lengths))
+    d = X.shape[1]
+    table = measure_table(measure, data, both=True)
+    ensemble = _Ensemble(measure, data, np.full(len(lengths), 1 / len(lengths)), None)
+    scores = np.zeros(data.n_docs)
+    for k in range(2 * d):
+        column = X[:, k % d] * (1.0 if k < d else -1.0)
+        assert table[:, k].tobytes() == np.nan_to_num(measure.per_query(column, data.y, data.ptr)).tobytes()
+    for k, weight in zip((7, 2, d + 5, 1, 4, d + 3, 0), (1.0, 0.5, 2.0, 1e-4, 0.3, 0.3, 0.1), strict=True):
+        scores = scores + weight * X[:, k % d] * (1.0 if k < d else -1.0)
+        found = ensemble.try_step(k, weight)
+        ensemble.take_step()
+        assert found.tobytes() == measure.per_query(scores, data.y, data.ptr).tobytes()
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
 def test_the_improve_rule_never_loses_on_the_training_part(seed, name):
     data = small(seed, n_queries=8)
@@ -178,11 +220,12 @@ def test_a_column_of_one_value_has_no_threshold():
     assert (half.order < 0).sum() == 2
 
 
+@pytest.mark.parametrize("name", ["ndcg@5", "map"])
 @pytest.mark.parametrize("rule", ["paper", "improve"])
-def test_threads_give_the_same_bits(rule, monkeypatch):
+def test_threads_give_the_same_bits(rule, name, monkeypatch):
     monkeypatch.setattr("toprank.solvers.adarank.TABLE_VALUES", 40)
     monkeypatch.setattr("toprank.solvers.adarank.PIECE_DOCS", 20)
-    data, measure = small(5, n_queries=20), tr.measure("ndcg@5")
+    data, measure = small(5, n_queries=20), tr.measure(name)
     assert len(blocks.split(data, 40)) > 3
     importance = np.full(20, 0.05)
     with ThreadPoolExecutor(4) as pool:

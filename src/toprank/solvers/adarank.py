@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..data.validation import is_sparse
 from ..measures.base import Measure
 from ..measures.order import Ties, id_places
 from ..measures.plan import Plan, discount_table
-from ..measures.presets import Kind, Short
+from ..measures.presets import Kind, Norm, Short
 from .boosting import Rounds, columns_of
 
 Rule = Literal["paper", "improve"]
@@ -30,6 +30,9 @@ SMALLEST_SHARE = 1 / 64
 
 TABLE_VALUES = 1 << 19
 """Feature values in a block of the measure table."""
+
+TOGETHER = 16
+"""Columns that are copied from X at one time: neighbours in a row come from memory together."""
 
 PIECE_DOCS = 1 << 16
 """Documents that one task of a round evaluates: enough that handing it to a thread costs little beside the work."""
@@ -45,28 +48,20 @@ def measure_table(
     >>> measure_table(tr.measure("map"), data).tolist()
     [[1.0, 0.5]]
     """
-    fill = partial(_sparse_rows if data.is_sparse else _dense_rows, measure, both)
+    fill = partial(_table_rows, measure, both)
     return np.concatenate(blocks.map_reduce(fill, blocks.split(data, TABLE_VALUES), executor))
 
 
-def _dense_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
-    from . import _adarank_kernels as kernels
-
-    table = np.empty((block.n_queries, block.n_features * (2 if both else 1)))
-    y, ptr, key, codes = _codes(measure, block)
-    kernels.feature_values(block.X, y, ptr, both, key, *codes, table)
-    return [table]
-
-
-def _sparse_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
-    signs = (1.0, -1.0) if both else (1.0,)
-    table = np.empty((block.n_queries, block.n_features * len(signs)))
-    column = columns_of(block.X)
-    for k in range(block.n_features):
-        values = column(k)
-        for n, sign in enumerate(signs):
-            table[:, n * block.n_features + k] = values_of(measure, sign * values, block)
-    return [table]
+def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
+    lists = _Lists(measure, block, np.ones(block.n_queries, dtype=bool))
+    d, scores, signs = block.n_features, np.zeros(block.n_docs), (1.0, -1.0) if both else (1.0,)
+    X = block.X[lists.order]
+    if not block.is_sparse:
+        features = np.ascontiguousarray(X.T), np.tile(np.arange(d), len(signs)), np.repeat(signs, d)
+        return [lists.after(scores, *features)[0]]
+    column, first = columns_of(X), np.zeros(len(signs), dtype=np.int64)
+    parts = [lists.after(scores, column(k)[None, :], first, np.array(signs))[0] for k in range(d)]
+    return [np.stack(parts, axis=2).reshape(block.n_queries, -1)]
 
 
 def _codes(measure: Measure, data: QueryDataset) -> tuple[Floats, Ints, Floats, tuple[Any, ...]]:
@@ -141,73 +136,106 @@ class AdaRankRounds:
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
 
 
-class _Ensemble:
-    """The scores so far and what one more step would make of them; only the queries that count are looked at."""
+class _Lists:
+    """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
 
-    def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
+    def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray, *, keep_tops: bool = False) -> None:
         from . import _adarank_kernels as kernels
 
-        self.X, self.executor = data.X, executor
-        self.columns: dict[int, AnyArray] = {}
-        self.scores = np.zeros(data.n_docs)
         y, ptr, key, codes = _codes(measure, data)
         row = measure.row()
-        top = row.kind == Kind.NDCG and row.k is not None and row.ties == Ties.INPUT
-        precise = row.kind == Kind.AP and row.k is None and row.ties == Ties.INPUT
-        way = kernels.TOP if top else kernels.PRECISION if precise else kernels.ANY
-        k = int(row.k or 1) if top else 1
-        discounts = np.ascontiguousarray(codes[3][row.discount])
+        by_gain = kernels.TOP if keep_tops and row.k else kernels.GAINS
+        way = {Kind.NDCG: by_gain, Kind.AP: kernels.PRECISION}.get(row.kind, kernels.ANY)
+        longest = int(data.lengths.max(initial=1))
+        cut, discounts = int(row.k or longest), np.ascontiguousarray(codes[3][row.discount])
         gains, ideal = np.zeros(data.n_docs), np.zeros(data.n_queries)
-        if top:
-            kernels.ideal_gains(y, ptr, k, int(row.gain), discounts, gains, ideal)
+        if row.ties != Ties.INPUT:
+            way = kernels.ANY
+        elif row.kind == Kind.NDCG:
+            kernels.ideal_gains(y, ptr, cut, int(row.gain), discounts, gains, ideal)
             if row.short == Short.ZERO:
-                ideal[data.lengths < k] = 0.0
-        self.work = partial(_piece_values, way, (row.above, k, discounts, *codes))
-        self.pieces: list[_Piece] = []
-        self.heads: list[AnyArray] = []
-        for a, b in pairwise(blocks.cuts(ptr, PIECE_DOCS)):
-            rows = slice(int(ptr[a]), int(ptr[b]))
-            fixed = (y[rows], ptr[a : b + 1] - ptr[a], importance[a:b] > 0, gains[rows], ideal[a:b], key[rows])
-            self.pieces.append((rows, fixed))
-            self.heads.append(np.tile(np.arange(k, dtype=np.int32), (b - a, 1)))
-        self.step: tuple[AnyArray, float, list[AnyArray]] | None = None
+                ideal[data.lengths < cut] = 0.0
+        elif row.kind == Kind.AP:
+            gains[y > row.above], discounts = 1.0, np.ones(longest)
+            ideal += np.diff(np.concatenate(([0.0], gains.cumsum()))[ptr])
+            if row.norm == Norm.CUT:
+                ideal = np.minimum(ideal, cut)
+        discounts = np.where(np.arange(longest) < cut, discounts[:longest], 0.0)
+        starts = np.repeat(ptr[:-1], data.lengths)
+        self.order = np.lexsort((gains == 0, starts)) if way > kernels.TOP else np.arange(data.n_docs)
+        """Documents list by list, the relevant ones first: the order that `after` wants scores and columns in."""
+        place = (self.order - starts).astype(np.uint32)
+        relevant = np.diff(np.concatenate(([0], np.cumsum(gains != 0)))[ptr])
+        width = min(cut, longest) if way == kernels.TOP else 1
+        self.head = np.tile(np.arange(width, dtype=np.int32), (data.n_queries, 1))
+        """Documents of each list that may stand at its top: a start for NDCG@k."""
+        self._way = way
+        self._fixed = (counts, y, ptr, key, place, relevant, gains[self.order], ideal)
+        self._codes = (cut, discounts, *codes)
+
+    def after(
+        self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats, head: AnyArray | None = None
+    ) -> tuple[Floats, AnyArray]:
+        """Return the measure of each query for scores + weights · columns[which], and the documents at its top."""
+        from . import _adarank_kernels as kernels
+
+        old = self.head if head is None else head
+        values, new = np.empty((len(old), len(which))), old.copy()
+        step = (scores, columns, which, weights, *self._fixed, old, *self._codes)
+        kernels.step_values(self._way, *step, values, new)
+        return values, new
+
+
+class _Ensemble:
+    """The scores so far, run by run, and what one more step would make of them."""
+
+    def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
+        self.X, self.executor = data.X, executor
+        runs = list(pairwise(blocks.cuts(data.ptr, PIECE_DOCS)))
+        self.lists = [_Lists(measure, data[a:b], importance[a:b] > 0, keep_tops=True) for a, b in runs]
+        self.rows = [data.ptr[a] + lists.order for (a, _), lists in zip(runs, self.lists, strict=True)]
+        self.scores = [np.zeros(len(rows)) for rows in self.rows]
+        self.heads = [lists.head for lists in self.lists]
+        self.columns: dict[int, list[AnyArray]] = {}
+        self.step: tuple[list[AnyArray], int, float, list[AnyArray]] | None = None
 
     def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
-        """Return the measure of each query for scores + weight · column k; `known` where it need not be computed."""
-        if k not in self.columns:
-            self.columns[k] = _column(self.X, k)
-        column = self.columns[k]
-        self.step = column, weight, self.heads
+        """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
+        d = self.X.shape[1]
+        columns, row = self._columns(k % d)
+        weight = weight if k < d else -weight
+        self.step = columns, row, weight, self.heads
         if known is not None:
             return known
-        work = [
-            (self.scores[rows], column[rows], weight, head, fixed)
-            for (rows, fixed), head in zip(self.pieces, self.heads, strict=True)
-        ]
-        parts = blocks.map_reduce(self.work, work, self.executor if len(work) > 1 else None)
-        self.step = column, weight, [head for _, head in parts]
-        return parts[0][0] if len(parts) == 1 else np.concatenate([values for values, _ in parts])
+        step = repeat(np.array([row])), repeat(np.array([weight]))
+        work = list(zip(self.lists, self.scores, columns, *step, self.heads, strict=False))
+        parts = blocks.map_reduce(_run_values, work, self.executor if len(work) > 1 else None)
+        self.step = columns, row, weight, [head for _, head in parts]
+        return np.concatenate([values[:, 0] for values, _ in parts])
 
     def take_step(self) -> None:
         """Go on from what was tried last."""
         assert self.step is not None
-        column, weight, self.heads = self.step
-        self.scores = self.scores + weight * column.astype(np.float64, copy=False)
+        columns, row, weight, self.heads = self.step
+        for scores, values in zip(self.scores, columns, strict=True):
+            scores += weight * values[row].astype(np.float64, copy=False)
+
+    def _columns(self, k: int) -> tuple[list[AnyArray], int]:
+        """Return some columns of every run, copied on first use, and which of them is column k."""
+        group, row = (k, 0) if is_sparse(self.X) else divmod(k, TOGETHER)
+        if group not in self.columns:
+            if is_sparse(self.X):
+                column = candidate_column(self.X, k)
+                self.columns[group] = [column[None, rows] for rows in self.rows]
+            else:
+                near = slice(group * TOGETHER, (group + 1) * TOGETHER)
+                self.columns[group] = [np.ascontiguousarray(self.X[rows, near].T) for rows in self.rows]
+        return self.columns[group], row
 
 
-_Fixed: TypeAlias = tuple[AnyArray, ...]
-_Piece: TypeAlias = tuple[slice, _Fixed]
-_Step: TypeAlias = tuple[Floats, AnyArray, float, AnyArray, _Fixed]
-
-
-def _piece_values(way: int, codes: tuple[Any, ...], piece: _Step) -> list[tuple[Floats, AnyArray]]:
-    """Return the measure of each query of a run after a step, and the documents at its top."""
-    from . import _adarank_kernels as kernels
-
-    scores, column, weight, head, (y, ptr, counts, gains, ideal, key) = piece
-    values, new_head = np.empty(len(ptr) - 1), head.copy()
-    kernels.step_values(way, scores, column, weight, y, ptr, counts, gains, ideal, head, key, *codes, values, new_head)
-    return [(values, new_head)]
+def _run_values(work: tuple[_Lists, Floats, AnyArray, Ints, Floats, AnyArray]) -> list[tuple[Floats, AnyArray]]:
+    lists, scores, columns, which, weights, head = work
+    return [lists.after(scores, columns, which, weights, head)]
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
@@ -244,12 +272,3 @@ def candidate_column(X: Matrix, k: int) -> Floats:
     d = X.shape[1]
     column = X[:, [k % d]].toarray().ravel() if is_sparse(X) else X[:, k % d]
     return np.asarray(column, dtype=np.float64) * (1.0 if k < d else -1.0)
-
-
-def _column(X: Matrix, k: int) -> AnyArray:
-    """Candidate k in the precision of X, which costs half the memory of `candidate_column` for float32."""
-    if is_sparse(X):
-        return candidate_column(X, k)
-    d = X.shape[1]
-    column = np.ascontiguousarray(X[:, k % d])
-    return column if k < d else -column
