@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toprank as tr
+from tests.export.engines import as_rows, oracle_scores
 from tests.oracles import export as linear_oracle
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
@@ -46,24 +47,6 @@ def boosted(stumps, fill=None, names=NAMES, offset=0.0):
     return Stumps(names, model, None if fill is None else np.array(fill, dtype=np.float64), "RankBoost", offset)
 
 
-def oracle_scores(to, path, rows, names=NAMES):
-    text, names = path.read_text(encoding="utf-8"), list(names)
-    if to in ("elasticsearch", "opensearch"):
-        return [oracle.plugin(text, names, row) for row in rows]
-    if to == "solr":
-        features = path.with_name(path.stem + ".features.json").read_text()
-        return [oracle.solr(text, features, names, row) for row in rows]
-    if to == "vespa":
-        return [oracle.vespa(text, [f"attribute({name})" for name in names], row) for row in rows]
-    if to == "ranklib":
-        return [linear_oracle.ranklib(text, row) for row in rows]
-    return [oracle.stumps_json(text, names, row) for row in rows]
-
-
-def as_rows(X):
-    return [[None if math.isnan(x) else x for x in row] for row in X.tolist()]
-
-
 grid = st.sampled_from([-2.0, -0.1, 0.0, 1e-7, 0.1, 0.25, 1.0, 1.0 + 2**-24, 3.0, 1e6])
 stump_lists = st.lists(
     st.tuples(st.sampled_from([0, 1, 3]), grid, st.floats(-3, 3).filter(lambda w: abs(w) > 1e-3)),
@@ -87,7 +70,7 @@ def test_the_engine_scores_as_the_model(tmp_path_factory, to, stumps, X, fill, s
     seen = np.ascontiguousarray(X[:, columns[: replica.n_features]])
     got = replica.score_rows(seen)
     if to != "onnx":
-        assert got.tolist() == oracle_scores(to, path, as_rows(X))
+        assert got.tolist() == oracle_scores(oracle, to, path, NAMES, as_rows(X))
     truth = np.array([oracle.score(stumps, row, fill) for row in as_rows(X)]) + (2.5 if shift else 0.0)
     exact = np.array_equal(X.astype(np.float32), X, equal_nan=True)
     apart = len({(f, t) for f, t, _ in stumps}) == len({(f, below(t)) for f, t, _ in stumps})

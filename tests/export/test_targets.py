@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toprank as tr
+from tests.export.engines import as_rows, oracle_scores
 from tests.oracles import export as oracle
 from toprank.errors import InputError, MissingExtraError
 from toprank.export import Linear, Stumps
@@ -26,24 +27,6 @@ def linear(weights=(0.25, -1.5, 3e-3), **rest):
 def written(model, path, to, **settings):
     export = tr.export.write(model, path, to, **settings)
     return export, path.read_text(encoding="utf-8")
-
-
-def oracle_scores(to, path, names, rows):
-    text = path.read_text(encoding="utf-8")
-    if to in ("elasticsearch", "opensearch"):
-        return [oracle.ltr_plugin(text, names, row) for row in rows]
-    if to == "solr":
-        features = path.with_name(path.stem + ".features.json").read_text()
-        return [oracle.solr(text, features, names, row) for row in rows]
-    if to == "vespa":
-        return [oracle.vespa(text, [f"attribute({name})" for name in names], row) for row in rows]
-    if to == "ranklib":
-        return [oracle.ranklib(text, row) for row in rows]
-    return [oracle.own_json(text, names, row) for row in rows]
-
-
-def as_rows(X):
-    return [[None if math.isnan(x) else x for x in row] for row in X.tolist()]
 
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -69,7 +52,7 @@ def test_restated_arithmetic_is_the_oracles(tmp_path_factory, to, weights, X, of
     _, replica = tr.export.read(path)
     X = np.array(X)
     got = replica.score_rows(X)
-    expected = oracle_scores(to, path, list(NAMES), as_rows(X))
+    expected = oracle_scores(oracle, to, path, NAMES, as_rows(X))
     assert got.tolist() == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
     # And the oracle is what the model says, within the bound that the verification rests on.
     own = np.nan_to_num(X, nan=0.0) if to in ("elasticsearch", "opensearch", "ranklib") else X

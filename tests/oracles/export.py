@@ -28,7 +28,7 @@ def float_dot(weights, values, scalers):
     return total
 
 
-def ltr_plugin(text, names, row):
+def plugin(text, names, row):
     """Elasticsearch and OpenSearch: an unmatched feature is 0, then normalised."""
     model = json.loads(text)["model"]["model"]
     assert model["type"] == "model/linear"

@@ -77,7 +77,7 @@ def vespa(text, expressions, row):
     return total
 
 
-def stumps_json(text, names, row):
+def own_json(text, names, row):
     """toprank-stumps: the offset, and for each feature the score at the number of thresholds below the value."""
     file = json.loads(text)
     assert file["format"] == "toprank-stumps"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -110,6 +112,19 @@ def test_early_stopping_keeps_the_best_epoch():
     assert np.array_equal(alone.predict(data.X), ranker.predict(data.X))
     assert tr.measure("ndcg@10").mean(ranker.predict(valid.X), valid.y, valid.ptr) == reached[best - 1]
     assert ranker.n_stored_ <= 30
+
+
+def test_short_lists_teach_under_every_convention():
+    """LETOR 4 gives NDCG@10 of a list of five as 0 whatever its order, which is for evaluation."""
+    data = tr.datasets.make_graded(n_queries=20, n_docs=(5, 5), n_features=4, random_state=0)
+    letor4 = tr.measure("ndcg@10", convention="letor4")
+    own = tr.measure("ndcg@5", convention="letor4")  # the same for lists of five, and none of them is short
+    for kind in (partial(tr.KernelSlamPerceptron, kernel="linear", budget=500), tr.SlamPerceptron):
+        short, expected = (kind(m, epochs=1, shuffle=False).fit_queries(data) for m in (letor4, own))
+        np.testing.assert_array_equal(short.trace_["measure"], expected.trace_["measure"])
+        np.testing.assert_array_equal(short.predict(data.X), expected.predict(data.X))
+        assert len(short.trace_["measure"]) == 20
+        assert tr.certify(short, data)[1].assumptions_hold
 
 
 def test_bad_input_changes_nothing():

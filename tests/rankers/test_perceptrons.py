@@ -77,6 +77,7 @@ def test_csr_that_stores_everything_is_dense_to_the_last_bit(kind, dtype):
 @pytest.mark.parametrize(
     ("surrogate", "target", "always"),
     [(Slam("ndcg@3", within="score"), "ndcg@3", False), (Slam("map"), "map", True), (Minimax(), "ndcg", False),
+     (Minimax(), "ndcg@10:letor4", False),
      (ListNet(truth="gains"), "ndcg@3", True)],
     ids=str,
 )  # fmt: skip

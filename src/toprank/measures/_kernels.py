@@ -50,14 +50,12 @@ def workspace(longest):
 
 
 @inner_kernel
-def count_ranks(single, n, rank):
+def count_ranks(values, n, rank):
     """rank[i] = #{j: v_j > v_i} + #{j < i: v_j = v_i}, each pair looked at once."""
     for i in range(n):
-        rank[i] = 0
-    for i in range(n):
-        x, ahead = single[i], np.int32(0)
+        x, ahead = values[i], np.int32(0)
         for j in range(i):
-            before = np.int32(single[j] >= x)
+            before = np.int32(values[j] >= x)
             ahead += before
             rank[j] += np.int32(1) - before
         rank[i] = ahead

@@ -23,6 +23,7 @@ from ..data.validation import (
 from ..errors import InputError
 from ..measures import AP
 from ..measures.base import Measure
+from ..solvers.online import judge_of_rounds
 from ..solvers.steps import Total
 from ..surrogates import Slam
 from .base import Ranker
@@ -188,7 +189,7 @@ class KernelSlamPerceptron(Ranker):
 
     def _play(self, store: Store, loss: Slam, data: QueryDataset, order: Ints, weights: Floats | None = None) -> Floats:
         """Play the lists in order; `weights`, where given, grow by what each document weighs in the surrogate."""
-        rows, ptr = [], np.zeros(2, dtype=np.int64)
+        rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(loss.target)
         for q in order:
             a, b = data.ptr[q], data.ptr[q + 1]
             y = data.y[a:b]
@@ -197,7 +198,7 @@ class KernelSlamPerceptron(Ranker):
             grades = compared_grades(loss, y)
             if weight == 0 or b - a < 2 or (grades == grades[0]).all():
                 continue
-            best = float(loss.target.per_query(y, y, ptr)[0])
+            best = float(judge.per_query(y, y, ptr)[0])
             if not best > 0:
                 continue
             X = data.X[a:b]
@@ -206,7 +207,7 @@ class KernelSlamPerceptron(Ranker):
             store.model().score_rows(X, scores)
             if not np.isfinite(scores).all():
                 raise _overflow(q)
-            reached = float(loss.target.per_query(scores, y, ptr)[0])
+            reached = float(judge.per_query(scores, y, ptr)[0])
             value, znorm2 = 0.0, 0.0
             mistake = reached < best - 1e-12
             if mistake:

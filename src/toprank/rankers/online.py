@@ -51,7 +51,8 @@ class OnlineRanker(Ranker):
 
     `scale="running"` divides each feature by its spread inside the lists seen so far, `scale="query"` divides each list
     by the largest distance of a document from the list's mean (its ranking does not change); None is the paper's plain
-    algorithm.
+    algorithm. Rounds are judged with ties in input order and lists shorter than k like any other, whatever the
+    convention of the measure says of them; validation follows the convention.
 
     With a validation set, `fit_queries` keeps the weights of the epoch with the best `measure` on it, and stops after
     `patience` epochs without a better one. `warm_start` goes on from the weights so far. Every round starts from the

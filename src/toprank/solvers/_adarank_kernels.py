@@ -11,7 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner_kernel, kernel
-from ..measures._kernels import gain_of, ideal_list, longest_list, needs, one_value, rank_list, tie_groups, workspace
+from ..measures._kernels import (
+    count_ranks,
+    gain_of,
+    ideal_list,
+    longest_list,
+    needs,
+    one_value,
+    rank_list,
+    tie_groups,
+    workspace,
+)
 
 LANES = 32
 """Running maxima kept side by side where many documents could be at the top."""
@@ -180,20 +190,6 @@ def before(t, place, c, start, stop):
 
 
 @inner_kernel
-def count_ahead(values, n, rank):
-    """rank[i] = #{j: v_j > v_i} + #{j < i: v_j = v_i}, each pair looked at once."""
-    for i in range(n):
-        rank[i] = 0
-    for i in range(n):
-        x, ahead = values[i], np.int32(0)
-        for j in range(i):
-            before = np.int32(values[j] >= x)
-            ahead += before
-            rank[j] += np.int32(1) - before
-        rank[i] = ahead
-
-
-@inner_kernel
 def top_value(t, n, gains, k, discounts, head, new_head, listed, rank, near, shown):
     """DCG@k of the scores t; `head` lists documents of the last top and gets a successor."""
     size = min(k, n)
@@ -213,7 +209,7 @@ def top_value(t, n, gains, k, discounts, head, new_head, listed, rank, near, sho
             shown[lane] = near[lane]
         for c in range(LANES, m):
             shown[c % LANES] = max(shown[c % LANES], near[c])
-        count_ahead(shown, LANES, rank)
+        count_ranks(shown, LANES, rank)
         for lane in range(LANES):
             if rank[lane] == size - 1:
                 bound = shown[lane]
@@ -222,7 +218,7 @@ def top_value(t, n, gains, k, discounts, head, new_head, listed, rank, near, sho
             near[kept], listed[kept] = near[c], listed[c]
             kept += int(near[c] >= bound)
         m = kept
-    count_ahead(near, m, rank)
+    count_ranks(near, m, rank)
     for c in range(m):
         if rank[c] < size:
             new_head[rank[c]] = listed[c]

@@ -27,8 +27,9 @@ LINES = 6
 def ask(values, indices, at, lines):
     """Ask for `lines` lines of the list to come, from item `at` on, every third; return the item after them.
 
-    This is for the time in which memory would be idle because a list is ranked or added up. Every third line, for then
-    the scores of the next list never find so much at hand that memory falls idle again.
+    This is for the time in which memory would be idle because a list is ranked or added up. Not every line, for then
+    the scores of the next list would find all at hand and memory would be idle meanwhile; of every second to every
+    fifth, every third gained most.
     """
     step = 3 * LINE // values.itemsize
     half = lines if len(indices) == 0 else lines // 2

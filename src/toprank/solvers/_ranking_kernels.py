@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from .._jit import inner_kernel
+from ..measures._kernels import count_ranks
 from .steps import Target
 
 AP = int(Target.AP)
@@ -75,24 +76,18 @@ def merge_sort(index, n, keys, other):
 
 
 @inner_kernel
-def count_ranks(values, n, rank):
-    """rank[i] = #{j: v_j > v_i} + #{j < i: v_j = v_i}. The 2·LANES places after the values are written over."""
-    if n <= 2 * LANES:  # every pair twice, but all loops of one length
-        whole = (n + LANES - 1) // LANES * LANES
-        for j in range(n, whole):
-            values[j] = -math.inf
-        for i in range(n):
-            x, ahead = values[i], np.int32(0)
-            for j in range(whole):
-                ahead += np.int32((values[j] > x) | ((values[j] == x) & (j < i)))
-            rank[i] = ahead
+def rank_all(values, n, rank):
+    """`count_ranks`, quicker for a few; the 2·LANES places after the values are written over."""
+    if n > 2 * LANES:
+        count_ranks(values, n, rank)
         return
-    for i in range(n):  # each pair once
+    whole = (n + LANES - 1) // LANES * LANES  # every pair twice, but all loops of one length
+    for j in range(n, whole):
+        values[j] = -math.inf
+    for i in range(n):
         x, ahead = values[i], np.int32(0)
-        for j in range(i):
-            before = np.int32(values[j] >= x)
-            ahead += before
-            rank[j] += np.int32(1) - before
+        for j in range(whole):
+            ahead += np.int32((values[j] > x) | ((values[j] == x) & (j < i)))
         rank[i] = ahead
 
 
@@ -107,7 +102,7 @@ def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
         for start in range(LANES, m - m % LANES, LANES):
             for lane in range(LANES):
                 kept[lane] = r[start + lane] if r[start + lane] > kept[lane] else kept[lane]
-        count_ranks(kept, LANES, rank)
+        rank_all(kept, LANES, rank)
         bound = kept[0]
         for lane in range(LANES):
             bound = kept[lane] if rank[lane] == room - 1 else bound
@@ -121,7 +116,7 @@ def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
             kept[i] = r[i]
         n = m
     if n <= COUNTED:
-        count_ranks(kept, n, rank)
+        rank_all(kept, n, rank)
         for p in range(n):  # a place past the top takes the others, which is no branch to guess
             order[min(rank[p], room)] = chosen[p]
         return

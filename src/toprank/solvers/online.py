@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,9 @@ from ..data import linear
 from ..data.validation import is_sparse
 from ..errors import InputError
 from ..measures import AP, NDCG, Gain, Measure, Norm
+from ..measures.order import Ties
 from ..measures.plan import discount_table
+from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
 from .steps import TRIAL, Loss, Rule, Scaling, Steps, Target, Total
 
@@ -117,6 +119,10 @@ class OnlineDescent:
     def start(self, n_features: int) -> OnlineState:
         """Return the state before the first round."""
         return OnlineState.zeros(n_features, self.steps, self.scaling)
+
+    @cached_property
+    def _judge(self) -> Measure:
+        return judge_of_rounds(self.measure)
 
     @cached_property
     def _compiled(self) -> tuple[Ints, Floats, int] | None:
@@ -246,7 +252,7 @@ class OnlineDescent:
             whole[1] = b - a
             if weight == 0 or b - a < 2 or _one_grade(self._compared(labels)):
                 continue
-            best = float(self.measure.per_query(labels, labels, whole)[0])
+            best = float(self._judge.per_query(labels, labels, whole)[0])
             if not best > 0:
                 continue
             rows_X = X[a:b]
@@ -264,10 +270,10 @@ class OnlineDescent:
             scores = linear.scores(rows_X, raw * inverse)
             if not np.isfinite(scores).all():
                 raise _overflow(int(q))
-            reached = float(self.measure.per_query(scores, labels, whole)[0])
+            reached = float(self._judge.per_query(scores, labels, whole)[0])
             if self.compare and totals[Total.ROUNDS] % TRIAL == TRIAL - 1:
                 averaged = linear.scores(rows_X, (raw - drift / totals[Total.ROUNDS]) * inverse)
-                totals[Total.AVERAGE] += float(self.measure.per_query(averaged, labels, whole)[0]) / best
+                totals[Total.AVERAGE] += float(self._judge.per_query(averaged, labels, whole)[0]) / best
                 totals[Total.LAST] += reached / best
             mistake = reached < best - 1e-12
             value, znorm2 = 0.0, 0.0
@@ -289,7 +295,7 @@ class OnlineDescent:
 
     def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
         """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
-        best = self.measure.per_query(y, y, ptr)
+        best = self._judge.per_query(y, y, ptr)
         bounds = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
         taught = [b - a > 1 and not _one_grade(self._compared(y[a:b])) for a, b in bounds]
         return np.array(taught) & (best > 0)
@@ -337,6 +343,22 @@ def _rows(X: Matrix) -> Floats:
 
 def _one_grade(labels: Floats) -> bool:
     return bool((labels == labels[0]).all())
+
+
+def judge_of_rounds(measure: Measure) -> Measure:
+    """Return the measure as rounds are judged by: ties in input order, a list shorter than k like any other.
+
+    What a convention says of these is for evaluation; LETOR 4 gives a short list 0 whatever its order, but it teaches.
+
+    >>> from toprank.measures import measure
+    >>> labels = np.array([0.0, 1.0])
+    >>> letor4 = measure("ndcg@10", convention="letor4")
+    >>> [judge.per_query(labels, labels, [0, 2]).tolist() for judge in (letor4, judge_of_rounds(letor4))]
+    [[0.0], [1.0]]
+    """
+    if isinstance(measure, NDCG):
+        return replace(measure, ties=Ties.INPUT, short=Short.SHORTEN)
+    return replace(measure, ties=Ties.INPUT) if isinstance(measure, AP) else measure
 
 
 def _parts(X: Matrix) -> tuple[Any, Any, Any]:

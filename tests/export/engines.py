@@ -1,0 +1,25 @@
+"""What an engine makes of an exported file, by an oracle: rows in, scores out."""
+
+import math
+
+from tests.oracles import export as linear_oracle
+
+
+def oracle_scores(oracle, to, path, names, rows):
+    """Scores of the rows by the oracle's restatement of the target; RankLib text is one format for all models."""
+    text, names = path.read_text(encoding="utf-8"), list(names)
+    if to in ("elasticsearch", "opensearch"):
+        return [oracle.plugin(text, names, row) for row in rows]
+    if to == "solr":
+        features = path.with_name(path.stem + ".features.json").read_text(encoding="utf-8")
+        return [oracle.solr(text, features, names, row) for row in rows]
+    if to == "vespa":
+        return [oracle.vespa(text, [f"attribute({name})" for name in names], row) for row in rows]
+    if to == "ranklib":
+        return [linear_oracle.ranklib(text, row) for row in rows]
+    return [oracle.own_json(text, names, row) for row in rows]
+
+
+def as_rows(X):
+    """Rows as lists, None where a value is missing."""
+    return [[None if math.isnan(x) else x for x in row] for row in X.tolist()]
