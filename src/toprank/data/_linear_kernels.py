@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import sum_kernel
-from .._list_function_kernels import call
-from .._prefetch_kernels import LINE, prefetch
+from ..core._call_kernels import call
+from ..core._prefetch_kernels import LINE, prefetch
+from ..core.jit import sum_kernel
 
 AHEAD = 12
 """Rows between the one that is read and the one that is asked for."""

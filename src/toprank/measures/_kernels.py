@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner_kernel, kernel
+from ..core.jit import inner_kernel, kernel
 from .order import Ties
 from .presets import Gain, Kind, Norm, Short
 

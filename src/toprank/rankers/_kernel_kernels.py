@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from .._jit import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 
 
 class Kind(IntEnum):

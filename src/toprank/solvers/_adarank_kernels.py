@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner_kernel, kernel
+from ..core.jit import inner_kernel, kernel
 from ..measures._kernels import (
     count_ranks,
     gain_of,

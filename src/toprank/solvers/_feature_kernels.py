@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from .._jit import inlined_kernel, inner_kernel, inner_sum_kernel
-from .._prefetch_kernels import LINE, prefetch
+from ..core._prefetch_kernels import LINE, prefetch
+from ..core.jit import inlined_kernel, inner_kernel, inner_sum_kernel
 
 AHEAD = 2048
 """How many values of a full list are asked for before they are read; half as many where indices come along."""

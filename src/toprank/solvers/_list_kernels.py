@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .._jit import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 
 WHOLE = 32
 """Whole grades below this are their own levels; other grades are numbered list by list."""

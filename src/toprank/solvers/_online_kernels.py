@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from .._jit import inlined_kernel, inner_kernel, kernel
+from ..core.jit import inlined_kernel, inner_kernel, kernel
 from ._feature_kernels import (
     AHEAD,
     all_finite,

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .._jit import inner_kernel
+from ..core.jit import inner_kernel
 from ..measures._kernels import count_ranks
 from .steps import Target
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from .._jit import kernel, sum_kernel
-from .._prefetch_kernels import LINE, prefetch
+from ..core._prefetch_kernels import LINE, prefetch
+from ..core.jit import kernel, sum_kernel
 from ..surrogates._at_k_kernels import dot, list_k, loss_of_list, workspace
 from ..surrogates._selection_kernels import fill
 

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from .._jit import inner_kernel, inner_sum_kernel
-from .._vector_kernels import exponentials
+from ..core._vector_kernels import exponentials
+from ..core.jit import inner_kernel, inner_sum_kernel
 from ._ranking_kernels import best_below
 from .steps import Target
 

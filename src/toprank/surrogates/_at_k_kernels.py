@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .._jit import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 from ._selection_kernels import COUNTED, fill, kth_largest, sorted_top
 from .precision_at_k import Rule
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from .._jit import kernel
+from ..core.jit import kernel
 
 
 class Gain(IntEnum):

@@ -14,9 +14,9 @@ from enum import IntEnum
 import numpy as np
 from numba import carray
 
-from .._jit import kernel, sum_kernel
-from .._list_function_kernels import list_function
-from .._vector_kernels import exponentials, logarithms
+from ..core._call_kernels import list_function
+from ..core._vector_kernels import exponentials, logarithms
+from ..core.jit import kernel, sum_kernel
 from .transforms import TransformCode
 
 GRADES, GAINS, ORDER = 0, 1, 2

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .._jit import kernel
+from ..core.jit import kernel
 
 
 @kernel

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .._jit import kernel
+from ..core.jit import kernel
 
 FULL_LIMIT = 12
 """Longest list for the full permutation form: its sum runs over all sets of documents."""

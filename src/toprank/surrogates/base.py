@@ -22,7 +22,7 @@ class ListFunction:
 
     def fill(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
         """Fill losses, gradient and (where it has a length) curvature; return −1 or the list it cannot take."""
-        from .._list_function_kernels import call
+        from ..core._call_kernels import call
 
         return int(call(self.address, scores, y, ptr, self.codes, self.numbers, losses, grad, curve))
 

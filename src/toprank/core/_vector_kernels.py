@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._jit import fused_kernel
+from .jit import fused_kernel
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 0.693147180369123816490

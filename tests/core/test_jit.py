@@ -2,7 +2,7 @@
 
 import pytest
 
-from toprank._jit import fused_kernel, inner_kernel, inner_sum_kernel, kernel, sum_kernel
+from toprank.core.jit import fused_kernel, inner_kernel, inner_sum_kernel, kernel, sum_kernel
 
 LARGE = 1e16
 """1 + LARGE − LARGE is 0 in this order; a compiler that may reorder sums makes it 1."""

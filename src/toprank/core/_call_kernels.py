@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ._jit import kernel
+from .jit import kernel
 
 _reals, _whole = types.CPointer(types.float64), types.CPointer(types.int64)
 SIGNATURE = types.int64(

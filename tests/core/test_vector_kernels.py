@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank._vector_kernels import exponentials, logarithms
+from toprank.core._vector_kernels import exponentials, logarithms
 
 
 def units(ours, theirs):
