@@ -50,9 +50,9 @@ def test_runs_agree_with_trec_eval(run: dict[str, dict[str, float]], qrels: dict
     common = [q for q in qrels if q in run]
     if not common:
         with pytest.raises(InputError, match="no query in common"):
-            evaluate_run(Run.of(run), Qrels.of(qrels), list(NAMES))
+            evaluate_run(run, qrels, list(NAMES))
         return
-    report = evaluate_run(Run.of(run), Qrels.of(qrels), list(NAMES))
+    report = evaluate_run(run, qrels, list(NAMES), complete=False)
     expected = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(run)
     assert report.query_ids.tolist() == common
     assert report.convention == "trec_eval"
@@ -65,19 +65,38 @@ def test_runs_agree_with_trec_eval(run: dict[str, dict[str, float]], qrels: dict
 @settings(max_examples=60, deadline=None)
 @given(runs, judgements)
 def test_complete_counts_missing_queries_as_empty_lists(run, qrels) -> None:
-    report = evaluate_run(Run.of(run), Qrels.of(qrels), ["map", "ndcg@3", "p@3", "recall@3", "mrr"], complete=True)
+    if not run.keys() & qrels.keys():
+        return
+    report = evaluate_run(run, qrels, ["map", "ndcg@3", "p@3", "recall@3", "mrr"])
     expected = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(run)
     assert report.query_ids.tolist() == list(qrels)
     for ours, theirs in (("map", "map"), ("ndcg@3", "ndcg_cut_3"), ("p@3", "P_3"), ("mrr", "recip_rank")):
         mean = sum(values[theirs] for values in expected.values()) / len(qrels)
         assert report.mean[ours] == pytest.approx(mean, abs=1e-9)
+    assert report.counts["missing_queries"] == len(qrels.keys() - run.keys())
+    assert report.counts["unjudged_queries"] == len(run.keys() - qrels.keys())
+
+
+def test_a_run_that_answers_few_queries_says_so() -> None:
+    """7 perfect answers to 156 judged queries are worth 7/156, as in trec_eval -c, unless one asks otherwise."""
+    qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(156)}
+    run = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(7)} | {"stray": {"a": 1.0}}
+    report = evaluate_run(run, qrels, "ndcg@10")
+    assert report.mean["ndcg@10"] == pytest.approx(7 / 156, abs=1e-12)
+    assert "156 queries, 149 of them not answered (counted as 0), 1 of the run not judged (left out)" in str(report)
+    some = evaluate_run(run, qrels, "ndcg@10", complete=False)
+    assert some.mean["ndcg@10"] == 1
+    assert "7 queries, 149 judged queries not answered (left out)" in str(some)
+    assert "not answered" not in str(evaluate_run(run, {"q1": qrels["q1"]}, "ndcg@10"))
 
 
 @settings(max_examples=60)
 @given(runs, with_negative)
 def test_a_grade_below_zero_counts_as_zero(run, qrels) -> None:
+    if not run.keys() & qrels.keys():
+        return
     raised = {query: {doc: max(grade, 0) for doc, grade in docs.items()} for query, docs in qrels.items()}
-    one, other = (evaluate_run(Run.of(run), Qrels.of(q), list(NAMES), complete=True) for q in (qrels, raised))
+    one, other = (evaluate_run(run, q, list(NAMES)) for q in (qrels, raised))
     for name in NAMES:
         assert one.per_query[name].tolist() == other.per_query[name].tolist()
 
@@ -89,7 +108,7 @@ def test_long_random_runs_agree_with_trec_eval() -> None:
              for q in range(30)}  # fmt: skip
     run = {f"q{q}": {d: float(s) for d, s in zip(rng.permutation(names)[:150], rng.integers(0, 40, 150), strict=True)}
            for q in range(5, 35)}  # fmt: skip
-    report = evaluate_run(Run.of(run), Qrels.of(qrels), list(NAMES))
+    report = evaluate_run(run, qrels, list(NAMES), complete=False)
     expected = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(run)
     assert report.query_ids.tolist() == [f"q{q}" for q in range(5, 30)]
     for ours, theirs in NAMES.items():
@@ -135,7 +154,7 @@ def test_a_data_set_measures_the_same_as_its_run() -> None:
     by_run = evaluate_run(run_of(data, values), qrels_of(data), ["ndcg@10", "map", "mrr"], convention="standard")
     for name in ("ndcg@10", "map", "mrr"):
         assert by_run.per_query[name] == pytest.approx(direct.per_query[name], abs=1e-12)
-    assert by_run.counts == direct.counts
+    assert by_run.counts == {**direct.counts, "missing_queries": 0, "unjudged_queries": 0}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +163,10 @@ def test_a_data_set_measures_the_same_as_its_run() -> None:
         (Run.of({"q": {"a": 1.0}}), "auc", "auc is not defined for runs"),
         (Run.of({"q": {"a": 1.0}}), "meanndcg", "meanndcg is not defined for runs"),
         (Run.of({"z": {"a": 1.0}}), "map", "no query in common: are the ids written the same way?"),
-        (Run.of({}), "map", "no query in common"),
+        (Run.of({}), "map", "the run is empty"),
+        ({}, "map", "the run is empty"),
+        (3, "map", "run must be what toprank.read_run returns, or a dictionary {query: {document: score}}, got int"),
+        ({"q": 3}, "map", "run must be what toprank.read_run returns, or a dictionary"),
         (
             Run(np.array(["q", "q"]), np.array(["a", "a"]), np.zeros(2)),
             "map",

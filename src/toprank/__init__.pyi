@@ -29,6 +29,8 @@ from .data.tables import read_table as read_table
 from .data.tables import write_parquet as write_parquet
 from .data.transforms import QueryNormalizer as QueryNormalizer
 from .data.transforms import SignedLog as SignedLog
+from .data.trec import Qrels as Qrels
+from .data.trec import Run as Run
 from .data.trec import read_qrels as read_qrels
 from .data.trec import read_run as read_run
 from .data.trec import write_qrels as write_qrels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,10 @@ class Judged:
     scores: Floats
     y: Floats
     ptr: Ints
+    missing: int
+    """Judged queries that the run does not answer."""
+    unjudged: int
+    """Queries of the run without judgements: they count nowhere."""
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels, *, complete: bool) -> Judged:
@@ -31,14 +35,17 @@ class Judged:
             again = repeated(table.qid, table.doc_ids)
             if again is not None:
                 raise InputError(f"{name}: document {table.doc_ids[again]} stands twice under query {table.qid[again]}")
+            if len(table.qid) == 0:
+                raise InputError(f"the {name} {'is' if name == 'run' else 'are'} empty: there is nothing to measure")
         n = len(qrels.qid)
         query, doc = (codes(np.concatenate(ids)) for ids in ((qrels.qid, run.qid), (qrels.doc_ids, run.doc_ids)))
         n_queries = int(query[:n].max(initial=-1)) + 1
-        counted = np.zeros(max(n_queries, int(query.max(initial=-1)) + 1), dtype=bool)
-        counted[:n_queries] = complete
-        counted[query[n:]] = True
+        answered = np.zeros(int(query.max(initial=-1)) + 1, dtype=bool)
+        answered[query[n:]] = True
+        unjudged, missing = int(answered[n_queries:].sum()), n_queries - int(answered[:n_queries].sum())
+        counted = answered | complete
         counted[n_queries:] = False  # nothing is known about a query without judgements
-        if not counted.any():
+        if missing == n_queries:
             raise InputError("the run and the judgements have no query in common: are the ids written the same way?")
         pair = query * (int(doc.max(initial=0)) + 1) + doc
         y, ptr, _ = _grouped(np.maximum(qrels.grades, 0), query[:n], counted)
@@ -55,7 +62,7 @@ class Judged:
             query_ids=names[chosen],
             doc_ids=run.doc_ids[rows],
         )
-        return cls(retrieved, run.scores[rows], y.astype(np.float64), ptr)
+        return cls(retrieved, run.scores[rows], y.astype(np.float64), ptr, missing, unjudged)
 
     def value(self, measure: Measure, values: Floats) -> Floats:
         """Turn values that know only the retrieved documents into values that know all the judged ones.
@@ -73,28 +80,30 @@ class Judged:
 
 
 def evaluate_run(
-    run: Run,
-    qrels: Qrels,
+    run: Run | Mapping[str, Mapping[str, float]],
+    qrels: Qrels | Mapping[str, Mapping[str, int]],
     measures: str | Measure | Sequence[str | Measure] = ("ndcg@10", "map"),
     convention: str = "trec_eval",
     *,
-    complete: bool = False,
+    complete: bool = True,
 ) -> Report:
-    """Measure a run against judgements, as trec_eval does.
+    """Measure a run against judgements, as trec_eval does; both may be dictionaries by query and document.
 
     Documents that were not judged, or judged below 0, have grade 0. Judged documents that were not retrieved count as
-    what there was to find: in the ideal order of NDCG, the divisor of average precision, the base of recall. Queries
-    of the run without judgements are left out. So are judged queries that the run lacks, unless `complete=True`: then
-    each counts as an empty list (trec_eval's `-c`). Queries come in the order of the judgements, so that reports of
-    several runs on the same queries can be compared.
+    what there was to find: in the ideal order of NDCG, the divisor of average precision, the base of recall. A judged
+    query that the run does not answer counts as an empty list (trec_eval's `-c`), or not at all with `complete=False`;
+    queries of the run without judgements are left out. `counts` and the printed line say how many there are of both.
+    Queries come in the order of the judgements, so that reports of several runs on the same queries can be compared.
 
-    >>> run, qrels = Run.of({"q": {"a": 2.0, "b": 1.0}}), Qrels.of({"q": {"a": 0, "b": 1, "c": 1}, "z": {"a": 1}})
+    >>> run, qrels = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 0, "b": 1, "c": 1}, "z": {"a": 1}}
     >>> evaluate_run(run, qrels, ["map", "recall@10"]).mean
-    {'map': 0.25, 'recall@10': 0.5}
-    >>> evaluate_run(run, qrels, ["map"], complete=True).mean
-    {'map': 0.125}
+    {'map': 0.125, 'recall@10': 0.25}
+    >>> print(evaluate_run(run, qrels, "map").summary())
+    convention trec_eval; 2 queries, 1 of them not answered (counted as 0), ...
+    >>> evaluate_run(run, qrels, ["map"], complete=False).mean
+    {'map': 0.25}
     """
-    judged = Judged.of(run, qrels, complete=complete)
+    judged = Judged.of(Run.of(run), Qrels.of(qrels), complete=complete)
     report = evaluate(judged.scores, judged.retrieved, measures, convention=convention)
     for measure in report.measures:
         if isinstance(measure, (MeanNDCG, AUC)):
@@ -106,7 +115,12 @@ def evaluate_run(
     return replace(
         report,
         per_query={name: judged.value(measure, values) for (name, values), measure in pairs},
-        counts={**report.counts, "blank_queries": int(blank.sum())},
+        counts={
+            **report.counts,
+            "blank_queries": int(blank.sum()),
+            "missing_queries" if complete else "left_out_queries": judged.missing,
+            "unjudged_queries": judged.unjudged,
+        },
     )
 
 

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from ..errors import InputError
 from ._common import (
     busy,
     convention_option,
@@ -75,6 +76,11 @@ def fit(
 @convention_option
 @click.option("--per-query", is_flag=True, help="One line per query.")
 @click.option("--trec", is_flag=True, help="MODEL is a TREC run and DATA are TREC qrels.")
+@click.option(
+    "--answered-only",
+    is_flag=True,
+    help="Leave judged queries that a TREC run does not answer out. [default: they count 0]",
+)
 @label_option
 @qid_option
 @json_option
@@ -85,6 +91,7 @@ def evaluate(
     convention: str | None,
     per_query: bool,
     trec: bool,
+    answered_only: bool,
     label: str,
     qid: str,
     as_json: bool,
@@ -99,8 +106,16 @@ def evaluate(
         from ..data.trec import read_qrels, read_run
         from ..trec_evaluation import evaluate_run
 
-        report = evaluate_run(read_run(model), read_qrels(data), names, convention=convention or "trec_eval")
+        report = evaluate_run(
+            read_run(model),
+            read_qrels(data),
+            names,
+            convention=convention or "trec_eval",
+            complete=not answered_only,
+        )
     else:
+        if answered_only:
+            raise InputError("--answered-only is about TREC runs: give --trec too")
         from ..evaluation import evaluate as measure_all
 
         scorer, missing = load_scorer(model)

@@ -41,9 +41,11 @@ class Run:
         _check_lengths(self.qid, self.doc_ids, self.scores)
 
     @classmethod
-    def of(cls, scores: Mapping[str, Mapping[str, float]]) -> Run:
-        """Make a run from scores by query and document."""
-        qid, doc_ids, values = _flat(scores)
+    def of(cls, scores: Run | Mapping[str, Mapping[str, float]]) -> Run:
+        """Make a run from scores by query and document; a run is returned as it is."""
+        if isinstance(scores, Run):
+            return scores
+        qid, doc_ids, values = _flat(scores, "run", "a dictionary {query: {document: score}}")
         return cls(qid, doc_ids, validation.as_scores(values))
 
     @cached_property
@@ -73,9 +75,11 @@ class Qrels:
         _check_lengths(self.qid, self.doc_ids, self.grades)
 
     @classmethod
-    def of(cls, grades: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """Make judgements from grades by query and document."""
-        qid, doc_ids, values = _flat(grades)
+    def of(cls, grades: Qrels | Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Make judgements from grades by query and document; judgements are returned as they are."""
+        if isinstance(grades, Qrels):
+            return grades
+        qid, doc_ids, values = _flat(grades, "qrels", "a dictionary {query: {document: grade}}")
         return cls(qid, doc_ids, _whole(values))
 
 
@@ -173,7 +177,10 @@ def _whole(grades: ArrayLike) -> Ints:
     return values.astype(np.int64)
 
 
-def _flat(table: Mapping[str, Mapping[str, float]]) -> tuple[AnyArray, AnyArray, list[float]]:
+def _flat(table: object, name: str, layout: str) -> tuple[AnyArray, AnyArray, list[float]]:
+    if not isinstance(table, Mapping) or not all(isinstance(docs, Mapping) for docs in table.values()):
+        what = type(table).__name__ if not isinstance(table, Mapping) else "a dictionary of something else"
+        raise InputError(f"{name} must be what toprank.read_{name} returns, or {layout}, got {what}")
     rows = [(str(q), str(d), value) for q, docs in table.items() for d, value in docs.items()]
     return np.array([q for q, _, _ in rows]), np.array([d for _, d, _ in rows]), [value for *_, value in rows]
 
