@@ -53,7 +53,7 @@ def epochs() -> Table:
             train, valid, test = (tr.datasets.load(name, fold=fold, part=p) for p in ("train", "valid", "test"))
 
             def reached(ranker, data, measure):
-                return tr.measure(measure).mean(ranker.predict(data), data.y, data.ptr)
+                return tr.measure(measure).mean(ranker.predict_grouped(data), data.y, data.ptr)
 
             def keep(label, kept, test=test, found=found):
                 pair = tuple(reached(kept[m], test, m) for m in ("ndcg@10", "map"))

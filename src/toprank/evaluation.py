@@ -34,8 +34,8 @@ BLOCK_DOCS = 1 << 16
 class QueryScorer(Protocol):
     """A model that scores a data set and checks its features by name: every ranker of ours."""
 
-    def predict_queries(self, data: QueryDataset) -> Floats:
-        """Return one score per document."""
+    def predict_grouped(self, data: QueryDataset) -> Floats:
+        """Return one score per row of `data.X`, grouped by query."""
 
 
 @runtime_checkable
@@ -152,19 +152,25 @@ class Report:
 
 def evaluate(
     model: QueryScorer | RowScorer | ArrayLike,
-    data: QueryDataset,
+    data: QueryDataset | None = None,
     measures: str | Measure | Sequence[str | Measure] = ("ndcg@10", "map"),
     convention: str = "standard",
     executor: Executor | None = None,
+    *,
+    y: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
 ) -> Report:
-    """Measure a model, or scores given one per row of `data.X`, on judged queries; a query is sorted once for all.
+    """Measure a model, or scores in the caller's row order, on judged queries; a query is sorted once for all.
 
-    `convention` is whose rules to follow (`toprank measures` lists them); a `Measure`, or a text that names its own,
-    keeps it. An `executor` works on blocks of queries in parallel and changes no bit of the result. A single feature is
-    a baseline too: `evaluate(data.X[:, 3], data)`.
+    Scores need no data set: `evaluate(scores, y=grades, qid=ids)` takes grades and query ids row by row (without `qid`
+    all rows are one list). `convention` is whose rules to follow (`toprank measures` lists them); a `Measure`, or a
+    text that names its own, keeps it. An `executor` works on blocks of queries in parallel and changes no bit of the
+    result. A single feature is a baseline too: `evaluate(data.feature("bm25"), data)`.
 
     >>> data = QueryDataset.from_arrays([[3.0], [2.0], [1.0]], [0, 1, 0])
-    >>> report = evaluate(data.X[:, 0], data, ["ndcg@10", "map"])
+    >>> evaluate([1, 3, 2, 4], y=[0, 1, 0, 1], qid=["a", "b", "b", "a"], measures=["map"]).mean["map"]
+    1.0
+    >>> report = evaluate(data.feature(0), data, ["ndcg@10", "map"])
     >>> report.mean["map"], report.per_query["ndcg@10"].round(4).tolist()
     (0.5, [0.6309])
     >>> print(report)
@@ -174,6 +180,25 @@ def evaluate(
     map      0.5000
     convention standard; 1 query, 0 without relevant documents, 1 shorter than 10, 0 with tied scores
     """
+    if y is not None or qid is not None:
+        data = _without_features(model, data, y, qid)
+    elif not isinstance(data, QueryDataset):
+        got = "nothing" if data is None else f"a {type(data).__name__}"
+        raise InputError(
+            f"data must be a QueryDataset, got {got}: read a table with toprank.read_table, group arrays with "
+            "QueryDataset.from_arrays, or give y= and qid= beside scores"
+        )
+    return evaluate_grouped(_scores(model, data), data, measures, convention, executor)
+
+
+def evaluate_grouped(
+    scores: ArrayLike,
+    data: QueryDataset,
+    measures: str | Measure | Sequence[str | Measure] = ("ndcg@10", "map"),
+    convention: str = "standard",
+    executor: Executor | None = None,
+) -> Report:
+    """Do what `evaluate` does for scores given one per row of `data.X`, grouped by query."""
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     parsed = tuple(parse(m, convention=convention) for m in wanted)
     if not parsed:
@@ -182,8 +207,7 @@ def evaluate(
     keys = [str(m) if names.count(m.name) > 1 else m.name for m in parsed]
     if len(set(keys)) != len(keys):
         raise InputError(f"measures names {next(k for k in keys if keys.count(k) > 1)} more than once")
-    scores = validation.as_scores(_scores(model, data), data.n_docs)
-    values, tied = _run(Plan.of(parsed), scores, data, executor)
+    values, tied = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
     conventions = tuple(dict.fromkeys(m.convention for m in parsed))
     longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
     counts = {
@@ -203,13 +227,38 @@ def evaluate(
 
 
 def _scores(model: Any, data: QueryDataset) -> ArrayLike:
+    """Return one score per row of `data.X`."""
+    if isinstance(model, type):
+        raise InputError(f"{model.__name__} is a class: make one, fit it and evaluate that")
     if isinstance(model, QueryScorer):
-        return model.predict_queries(data)
-    scores: Any = model.predict(data.X) if isinstance(model, RowScorer) else model
-    dense: ArrayLike = (
-        scores.toarray().ravel() if validation.is_sparse(scores) else scores
-    )  # a column of sparse features
-    return dense
+        return model.predict_grouped(data)
+    if isinstance(model, RowScorer):
+        scores: ArrayLike = model.predict(data.X)
+        return scores
+    if data.order is not None and (validation.is_sparse(model) or _is_ours(model, data)):
+        raise InputError(
+            "these scores are rows of the data set, which are grouped by query, and scores are taken in the row order "
+            "you gave: use data.feature(...) for a feature, data.in_caller_order(...) for anything else"
+        )
+    values: Any = model.toarray().ravel() if validation.is_sparse(model) else model  # a column of sparse features
+    return data.grouped(validation.as_scores(values, data.n_docs))
+
+
+def _is_ours(scores: Any, data: QueryDataset) -> bool:
+    """Say whether the scores are a column of X, or the labels, and not a copy."""
+    rows = data.X.data if data.is_sparse else data.X
+    return isinstance(scores, np.ndarray) and any(np.may_share_memory(scores, own) for own in (rows, data.y))
+
+
+def _without_features(model: Any, data: object, y: ArrayLike | None, qid: ArrayLike | None) -> QueryDataset:
+    """Return grades and ids as a data set whose one feature says nothing."""
+    if data is not None:
+        raise InputError("give a data set, or y= and qid= beside scores, not both")
+    if y is None:
+        raise InputError("y is missing: evaluate(scores, y=grades, qid=ids)")
+    if isinstance(model, (QueryScorer, RowScorer)):
+        raise InputError("y= and qid= go with scores, and a model needs features: evaluate(model, data)")
+    return QueryDataset.from_arrays(np.zeros((len(validation.as_labels(y)), 1), dtype=np.float32), y, qid)
 
 
 def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None) -> tuple[Floats, AnyArray]:

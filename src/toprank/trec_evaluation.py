@@ -11,7 +11,7 @@ from ._typing import AnyArray, Floats, Ints
 from .data.dataset import QueryDataset
 from .data.trec import Qrels, Run, codes, repeated
 from .errors import InputError
-from .evaluation import Report, evaluate
+from .evaluation import Report, evaluate_grouped
 from .measures import AP, AUC, DCG, MRR, NDCG, MeanNDCG, Measure, Norm, Recall, Short, Ties
 
 
@@ -104,7 +104,7 @@ def evaluate_run(
     {'map': 0.25}
     """
     judged = Judged.of(Run.of(run), Qrels.of(qrels), complete=complete)
-    report = evaluate(judged.scores, judged.retrieved, measures, convention=convention)
+    report = evaluate_grouped(judged.scores, judged.retrieved, measures, convention=convention)
     for measure in report.measures:
         if isinstance(measure, (MeanNDCG, AUC)):
             raise InputError(

@@ -115,7 +115,7 @@ def test_data_sets_become_runs_and_judgements() -> None:
     data = QueryDataset.from_arrays(np.zeros((4, 1)), [0, 1, 2, 0], [8, 7, 8, 8])
     run = run_of(data, [0.5, 1.5, 0.5, 3.0])
     assert run.qid.tolist() == ["8", "8", "8", "7"]
-    assert run.doc_ids.tolist() == ["3", "1", "4", "2"]  # the caller's rows, ties in their order
+    assert run.doc_ids.tolist() == ["4", "1", "3", "2"]  # the caller's rows, ties in their order
     assert run.rank.tolist() == [1, 2, 3, 1]
     qrels = qrels_of(data)
     assert dict(zip(qrels.doc_ids.tolist(), qrels.grades.tolist(), strict=True)) == {"1": 0, "2": 1, "3": 2, "4": 0}

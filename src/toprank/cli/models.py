@@ -147,7 +147,7 @@ def rank(model: str, data: str, trec: bool, output: str, label: str, qid: str, a
 
     scorer, missing = load_scorer(model)
     queries = read(data, label, qid, missing)
-    scores = scorer.predict_queries(queries)
+    scores = scorer.predict(queries)
     run = trec_files.run_of(queries, scores)
     if trec:
         trec_files.write_run(run, output, tag=type(scorer).__name__)

@@ -21,7 +21,7 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold
 from ..errors import InputError
-from ..evaluation import Report, evaluate
+from ..evaluation import Report, evaluate_grouped
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..rankers.base import Ranker
@@ -181,7 +181,7 @@ def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: Query
             held.left_out.setdefault(who, outcome.reason)
             continue
         spent += outcome.searched
-        scores[who] = outcome.ranker.predict_queries(test)
+        scores[who] = outcome.ranker.predict_grouped(test)
         held.winners.setdefault(who, []).append(outcome)
         if first:
             held.curves[who] = curves(outcome.ranker)
@@ -235,7 +235,7 @@ def _judge(
 
 def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure], convention: str) -> Entrant:
     scores = np.concatenate(held.scores[name])
-    report = evaluate(scores, data, measures, convention=convention)
+    report = evaluate_grouped(scores, data, measures, convention=convention)
     winners = held.winners.get(name, [])
     params = tuple(told(winner.ranker) for winner in winners)
     return Entrant(

@@ -158,7 +158,7 @@ class Search:
 
     def value(self, ranker: Ranker, valid: QueryDataset) -> float:
         """Return the mean measure on the validation queries."""
-        scores = ranker.predict_queries(valid)
+        scores = ranker.predict_grouped(valid)
         if not np.isfinite(scores).all():
             raise InputError("its scores are not finite numbers")
         return self.measure.mean(scores, valid.y, valid.ptr, valid.query_weight, doc_ids=valid.doc_ids)
@@ -181,7 +181,7 @@ def _warm_up(template: Ranker, train: QueryDataset, valid: QueryDataset) -> None
         return
     _warm.add(type(template))
     with suppress(InputError, ArithmeticError):
-        fit(template, train[np.flatnonzero(train.informative)[:3]], valid[:1]).predict_queries(valid[:1])
+        fit(template, train[np.flatnonzero(train.informative)[:3]], valid[:1]).predict_grouped(valid[:1])
 
 
 def _best(trials: list[Trial]) -> Trial | None:

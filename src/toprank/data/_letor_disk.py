@@ -99,6 +99,8 @@ class DiskRows:
         check_ids(tally)
         np.save(folder / "ptr.npy", ptr)
         np.save(folder / "query_ids.npy", query_ids)
+        if order is not None:
+            np.save(folder / "order.npy", order)
         rows, entries = tally.rows, self._piles["values"].size
         ends_type = np.int32 if entries < 2**31 else np.int64
         with ExitStack() as stack:

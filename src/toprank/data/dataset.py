@@ -23,13 +23,20 @@ class QueryDataset:
     Build one with `QueryDataset.from_arrays`, `read_letor` or `read_table`. It is immutable: slices share memory
     with it, and nothing ever writes to `X`.
 
+    `X`, `y`, `qid` and `doc_ids` are grouped by query. What goes in or out beside a data set (`evaluate(scores, data)`,
+    `ranker.predict(data)`, `ranker.rank(data)`) is in the caller's row order, which `order` remembers;
+    `in_caller_order` and `grouped` go from one to the other. A slice `data[...]` is a data set of its own: the order of
+    its rows is the caller's order.
+
     >>> data = QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
     >>> data.n_queries, data.n_docs, data.n_features
     (2, 3, 1)
     >>> data.query_ids.tolist(), data.qid.tolist(), data.y.tolist()
     (['a', 'b'], ['a', 'a', 'b'], [0.0, 2.0, 1.0])
-    >>> data.in_caller_order(data.y).tolist()
-    [0.0, 1.0, 2.0]
+    >>> data.in_caller_order(data.y).tolist(), data.grouped(np.array([0, 1, 2])).tolist()
+    ([0.0, 1.0, 2.0], [0, 2, 1])
+    >>> data.feature(0).tolist()
+    [1.0, 2.0, 3.0]
     >>> data[1].X.tolist()
     [[2.0]]
     """
@@ -140,12 +147,27 @@ class QueryDataset:
         return result
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
-        """Return one value per document in the row order the caller used."""
+        """Return values of the rows of `X` in the row order the caller used."""
         if self.order is None:
             return values
         result = np.empty_like(values)
         result[self.order] = values
         return result
+
+    def grouped(self, values: AnyArray) -> AnyArray:
+        """Return values of the caller's rows in the order of the rows of `X`."""
+        return values if self.order is None else values[self.order]
+
+    def feature(self, which: int | str) -> AnyArray:
+        """Return one feature, by its column or its name, in the row order the caller used."""
+        if isinstance(which, str):
+            if which not in (self.feature_names or ()):
+                raise InputError(f"the data set has no feature {which!r}")
+            which = (self.feature_names or ()).index(which)
+        if not -self.n_features <= which < self.n_features:
+            raise InputError(f"the data set has {self.n_features} features, and none in column {which}")
+        column = self.X[:, [which]]
+        return self.in_caller_order((column.toarray() if self.is_sparse else column)[:, 0])
 
     def __len__(self) -> int:
         return self.n_queries
@@ -154,7 +176,7 @@ class QueryDataset:
         return (self[q] for q in range(self.n_queries))
 
     def __getitem__(self, which: int | slice | ArrayLike) -> QueryDataset:
-        """Return one query, a run of queries (both views) or the queries listed (a copy)."""
+        """Return one query, a run of queries (both views) or the queries listed (a copy), in row order of its own."""
         if isinstance(which, (int, np.integer)):
             q = int(which) + (self.n_queries if which < 0 else 0)
             if not 0 <= q < self.n_queries:
@@ -203,7 +225,7 @@ class QueryDataset:
         )
 
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
-        """Return the same queries with other features (rows in our order)."""
+        """Return the same queries with other features, given row by row as `X` is: grouped by query."""
         X = validation.as_matrix(X, feature_names=feature_names)
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")

@@ -142,7 +142,7 @@ def run_of(data: QueryDataset, scores: ArrayLike) -> Run:
     >>> list(zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist()))
     [('7', '2', 1), ('7', '1', 2), ('8', '3', 1)]
     """
-    values = validation.as_scores(scores, data.n_docs)
+    values = data.grouped(validation.as_scores(scores, data.n_docs))
     query = np.repeat(np.arange(data.n_queries), data.lengths)
     order = np.lexsort((-values, query))
     return Run(data.qid.astype(str)[order], _doc_ids(data)[order], values[order])

@@ -156,7 +156,12 @@ def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
 
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
-    array = np.ascontiguousarray(np.asarray(scores, dtype=np.float64))
+    try:
+        array = np.ascontiguousarray(np.asarray(scores, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"scores must be numbers, one per document, or a fitted model, got {type(scores).__name__}"
+        ) from None
     if array.ndim != 1:
         raise InputError(f"scores must have one dimension, got shape {array.shape}")
     if n_docs is not None and len(array) != n_docs:

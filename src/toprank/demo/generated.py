@@ -11,7 +11,7 @@ from ..contests.search import curves
 from ..contests.spaces import told
 from ..data.splits import query_train_test_split
 from ..data.synthetic import make_graded
-from ..evaluation import evaluate
+from ..evaluation import evaluate_grouped
 from ..rankers.listwise import ListNet
 
 MEASURES = ("ndcg@10", "map", "mrr", "p@10")
@@ -33,9 +33,9 @@ def run(n_queries: int = 400, random_state: int = 0) -> Contest:
     scores = {
         "order as given": given_order(test),
         f"feature {feature + 1}": feature_scores(test, feature, sign),
-        "ListNet": ranker.predict_queries(test),
+        "ListNet": ranker.predict_grouped(test),
     }
-    reports = {name: evaluate(values, test, MEASURES) for name, values in scores.items()}
+    reports = {name: evaluate_grouped(values, test, MEASURES) for name, values in scores.items()}
     entrants = [Entrant(name, values, reports[name]) for name, values in scores.items()]
     entrants[-1] = Entrant("ListNet", scores["ListNet"], reports["ListNet"], (ranker,), (told(ranker),), curves(ranker))
     return Contest(

@@ -20,7 +20,7 @@ from ..contests.base import Contest, Entrant
 from ..contests.search import Failure, Search, Winner, curves
 from ..contests.spaces import Candidate, told
 from ..errors import InputError
-from ..evaluation import evaluate
+from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
 from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
@@ -111,7 +111,7 @@ def run(packages: Collection[str] | None = None) -> Demo:
     remember(library, winners[best_of(winners)].ranker)
     test = judged.test
     bm25 = np.asarray(test.X[:, 0], dtype=np.float64)  # divided by what the query could bring: the same order
-    entrants = [Entrant(BM25, bm25, evaluate(bm25, test, MEASURES))]
+    entrants = [Entrant(BM25, bm25, evaluate_grouped(bm25, test, MEASURES))]
     entrants += [_entrant(name, winner, judged) for name, winner in winners.items()]
     facts = facts_of(library, judged)
     contest = Contest(
@@ -128,11 +128,11 @@ def run(packages: Collection[str] | None = None) -> Demo:
 
 
 def _entrant(name: str, winner: Winner, judged: Judged) -> Entrant:
-    scores = winner.ranker.predict_queries(judged.test)
+    scores = winner.ranker.predict_grouped(judged.test)
     return Entrant(
         name=name,
         scores=scores,
-        report=evaluate(scores, judged.test, MEASURES),
+        report=evaluate_grouped(scores, judged.test, MEASURES),
         rankers=(winner.ranker,),
         params=(told(winner.ranker),),
         curves=curves(winner.ranker),

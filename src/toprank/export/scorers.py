@@ -39,13 +39,13 @@ class Scorer(ABC):
         """Return the same score with other names for the features."""
 
     def predict(self, X: Any) -> Floats:
-        """Return one score per row, in float64. X is a matrix, a frame or a `QueryDataset`; NaN is a missing value."""
+        """Return one score per row, in float64. X is a matrix, a frame or a data set; NaN is a missing value."""
         if isinstance(X, QueryDataset):
-            return self.predict_queries(X)
+            return X.in_caller_order(self.predict_grouped(X))
         return self._scores(with_gaps(X))
 
-    def predict_queries(self, data: QueryDataset) -> Floats:
-        """Return one score per document of a data set."""
+    def predict_grouped(self, data: QueryDataset) -> Floats:
+        """Return one score per row of `data.X`, grouped by query."""
         return self._scores(data.X)
 
     def _scores(self, X: Matrix) -> Floats:

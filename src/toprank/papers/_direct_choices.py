@@ -58,7 +58,7 @@ Variants: TypeAlias = dict[str, Floats]
 
 def _fits(rankers: list[Ranker], measure: Measure, train: QueryDataset, valid: QueryDataset) -> Floats:
     """One option for each setting; what a learner picks by itself on the validation part, it picks on all of it."""
-    rows = [ranker.fit_queries(train, valid).predict(valid) for ranker in rankers]
+    rows = [ranker.fit_queries(train, valid).predict_grouped(valid) for ranker in rankers]
     return np.array([measure.per_query(scores, valid.y, valid.ptr) for scores in rows])
 
 

@@ -19,7 +19,7 @@ from ..data.dataset import QueryDataset
 from ..data.splits import Fold, read_fold
 from ..data.transforms import QueryNormalizer
 from ..errors import InputError
-from ..evaluation import Report, evaluate
+from ..evaluation import Report, evaluate_grouped
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
@@ -155,13 +155,13 @@ def learn(method: str, letor: Letor, home: Path, number: int) -> dict[str, Any]:
     began = time.perf_counter()
     for ranker in candidates(method, measure):
         ranker.fit_queries(fold.train, fold.valid)
-        reached = measure.mean(ranker.predict(fold.valid), fold.valid.y, fold.valid.ptr)
+        reached = measure.mean(ranker.predict_grouped(fold.valid), fold.valid.y, fold.valid.ptr)
         if best is None or reached > best[0]:
             best = reached, ranker
     assert best is not None
     reached, ranker = best
     return {
-        "scores": ranker.predict(fold.test),
+        "scores": ranker.predict_grouped(fold.test),
         "valid": reached,
         "chosen": {name: vars(ranker)[name] for name in CHOSEN if name in vars(ranker)},
         "seconds": time.perf_counter() - began,
@@ -179,7 +179,7 @@ class Results:
     def report(self, method: str, fold: int) -> Report:
         """Return the measures of one method on one fold (from 0)."""
         scores = np.array(self.runs[method][fold]["scores"])
-        return evaluate(scores, self.tests[fold], list(MEASURES), convention=self.letor.convention)
+        return evaluate_grouped(scores, self.tests[fold], list(MEASURES), convention=self.letor.convention)
 
     def fold_means(self, method: str) -> Floats:
         """Return folds × measures."""

@@ -75,25 +75,25 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Return one score per row: higher ranks first. X is a matrix, a frame or a `QueryDataset`."""
+        """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set."""
         if isinstance(X, QueryDataset):
-            return self.predict_queries(X)
+            return X.in_caller_order(self.predict_grouped(X))
         check_is_fitted(self, "model_")
         matrix = self._matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.model_.scores(matrix)
 
-    def predict_queries(self, data: QueryDataset) -> Floats:
-        """Return one score per document of a data set, after comparing its features with those of the fit."""
+    def predict_grouped(self, data: QueryDataset) -> Floats:
+        """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
         check_is_fitted(self, "model_")
         self._check_same_features(data)
         return self.model_.scores(data.X)
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> Ints:
         """Return each row's place in its query, 1 for the best; ties keep the order of the rows."""
-        scores = self.predict(X)
         if isinstance(X, QueryDataset):
-            return ranks(scores, X.ptr)
+            return X.in_caller_order(ranks(self.predict_grouped(X), X.ptr))
+        scores = self.predict(X)
         ptr, _, order = validation.group_rows(qid, len(scores))
         if order is None:
             return ranks(scores, ptr)

@@ -15,7 +15,7 @@ from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import Missing, check_choice, check_count, check_not_negative, check_positive
 from ..errors import InputError
-from ..evaluation import evaluate
+from ..evaluation import evaluate_grouped
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
@@ -203,7 +203,7 @@ class _Watch:
     def __call__(self, iteration: int, w: Floats, value: float) -> bool:
         text = f"{iteration:5d}  objective {value:.6g}"
         if self.valid is not None:
-            report = evaluate(LinearModel(w).scores(self.valid.X), self.valid, [self.measure])
+            report = evaluate_grouped(LinearModel(w).scores(self.valid.X), self.valid, [self.measure])
             reached = next(iter(report.mean.values()))
             self.reached.append(reached)
             if self.best is None or reached > self.reached[self.best_at]:
