@@ -86,7 +86,7 @@ class LightGBMRanker(TreeRanker):
             import lightgbm as lgb
         except ImportError:
             raise MissingExtraError("lightgbm", extra="trees", purpose="LightGBMRanker") from None
-        train = _dataset(lgb, data)
+        train = lightgbm_data(lgb, data)
         history: dict[str, Any] = {}
         callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
         if valid is not None:
@@ -113,7 +113,7 @@ class LightGBMRanker(TreeRanker):
             params,
             train,
             num_boost_round=self.rounds,
-            valid_sets=None if valid is None else [_dataset(lgb, valid, train)],
+            valid_sets=None if valid is None else [lightgbm_data(lgb, valid, train)],
             valid_names=None if valid is None else ["valid"],
             feval=reached,
             callbacks=callbacks,
@@ -124,9 +124,9 @@ class LightGBMRanker(TreeRanker):
         return int(booster.current_iteration())
 
 
-def _dataset(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:
+def lightgbm_data(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:
+    """Return a data set as LightGBM takes it, weights on every row; a validation part follows its `reference`."""
     weight = None if data.query_weight is None else np.repeat(data.query_weight, data.lengths)
     X = data.X.tocsr() if data.is_sparse else data.X
-    return lgb.Dataset(
-        X, label=data.y, group=data.lengths, weight=weight, reference=reference, params={"verbosity": -1}
-    )
+    options = {"verbosity": -1, "feature_pre_filter": False}
+    return lgb.Dataset(X, label=data.y, group=data.lengths, weight=weight, reference=reference, params=options)

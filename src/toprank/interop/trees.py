@@ -15,9 +15,10 @@ from ..data.validation import Missing, check_count, check_positive
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..rankers.base import Ranker
-from ..rankers.models import Model
+from ..rankers.models import Model, TreeModel
 from ..surrogates.base import Surrogate
 from ..surrogates.listwise import ListNet
+from .tree_files import read_trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,10 @@ class BoosterModel(Model):
     """The sum of trees of another package's booster."""
 
     booster: Any
+
+    def as_value(self) -> TreeModel:
+        """Return the trees without the package: what a file holds, and what is exported."""
+        return read_trees(self.booster).model
 
 
 class TreeRanker(Ranker):

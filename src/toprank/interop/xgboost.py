@@ -104,12 +104,12 @@ class XGBoostRanker(TreeRanker):
         history: dict[str, Any] = {}
         booster = xgb.train(
             params,
-            _matrix(xgb, data),
+            xgboost_data(xgb, data),
             num_boost_round=self.rounds,
             obj=xgboost_objective(surrogate, random_state=self.random_state),
             custom_metric=reached,
             maximize=True,
-            evals=[] if valid is None else [(_matrix(xgb, valid), "valid")],
+            evals=[] if valid is None else [(xgboost_data(xgb, valid), "valid")],
             early_stopping_rounds=None if valid is None else self.patience,
             evals_result=history,
             verbose_eval=self.verbose,
@@ -122,7 +122,8 @@ class XGBoostRanker(TreeRanker):
         return int(booster.num_boosted_rounds())
 
 
-def _matrix(xgb: Any, data: QueryDataset) -> Any:
+def xgboost_data(xgb: Any, data: QueryDataset) -> Any:
+    """Return a data set as XGBoost takes it."""
     matrix = xgb.DMatrix(data.X, label=data.y)
     matrix.set_group(data.lengths)
     if data.query_weight is not None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._typing import Floats, Ints, Matrix
+from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
-__all__ = ["KernelModel", "LinearModel", "StumpModel"]
+__all__ = ["KernelModel", "LinearModel", "StumpModel", "TreeModel"]
+
+
+Nested: TypeAlias = "float | tuple[int, float, bool, Nested, Nested]"
+"""A tree for `TreeModel.build`: a leaf, or (feature, value, whether a missing value goes low, low, high)."""
 
 
 class Model(ABC):
@@ -28,6 +34,10 @@ class Model(ABC):
     @abstractmethod
     def scores(self, X: Matrix) -> Floats:
         """Return one score per row; X is taken as already checked."""
+
+    def as_value(self) -> Model:
+        """Return the model as one that a file can hold: itself, unless it belongs to another package."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +120,106 @@ class StumpModel(Model):
         else:
             kernels.stump_scores_dense(X, used, threshold, height, start, out)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel(Model):
+    """f(x) = Σ_t the leaf of tree t that x reaches, added in the order of the trees: boosted trees of any origin.
+
+    Nodes of all trees stand in one list, children behind their parents; tree t begins at node `root[t]`. At a node with
+    a `feature`, x ≤ `value` goes on at `low`, any other number at `high`, and a missing value (NaN) at `low` where
+    `missing_low` says so. A node without one (−1) is a leaf, and its `value` is what the tree adds. Absent entries of a
+    sparse X are 0, or missing where `absent_missing` says so, as in XGBoost. `TreeModel.build` takes nested trees.
+
+    >>> stump = (0, 0.5, True, -1.0, (1, 2.0, False, 1.0, 3.0))  # feature, x ≤, missing goes low?, low, high
+    >>> model = TreeModel.build(2, [stump, 10.0])
+    >>> model.scores(np.array([[0.5, 9.0], [1.0, 9.0], [1.0, np.nan], [np.nan, 0.0]])).tolist()
+    [9.0, 13.0, 13.0, 9.0]
+    """
+
+    width: int
+    root: Ints
+    feature: Ints
+    value: Floats
+    low: Ints
+    high: Ints
+    missing_low: AnyArray
+    absent_missing: bool = False
+
+    @classmethod
+    def build(cls, width: int, trees: Sequence[Nested], *, absent_missing: bool = False) -> TreeModel:
+        """Return the model of trees, each a leaf (a number) or (feature, value, missing goes low, low, high)."""
+        rows: list[list[Any]] = []
+        root = []
+        for tree in trees:
+            root.append(len(rows))
+            stack: list[tuple[Nested, list[Any], int]] = [(tree, [], 0)]
+            while stack:
+                node, parent, side = stack.pop()
+                if parent:
+                    parent[side] = len(rows)
+                if isinstance(node, tuple):
+                    feature, value, missing_low, low, high = node
+                    rows.append([feature, value, 0, 0, missing_low])
+                    stack += [(high, rows[-1], 3), (low, rows[-1], 2)]
+                else:
+                    rows.append([-1, node, 0, 0, False])
+        feature, value, low, high, missing = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        places = (np.array(column, dtype=np.int64) for column in (root, feature))
+        children = (np.array(column, dtype=np.int64) for column in (low, high))
+        numbers = np.array(value, dtype=np.float64)
+        return cls(width, *places, numbers, *children, np.array(missing, dtype=bool), absent_missing)
+
+    def __post_init__(self) -> None:
+        n = len(self.feature)
+        columns = (self.feature, self.value, self.low, self.high, self.missing_low)
+        if {np.shape(column) for column in columns} != {(n,)} or np.ndim(self.root) != 1:
+            raise InputError("a node of a tree has a feature, a value and two children: the lists differ in length")
+        if any(column.dtype.kind not in "iu" for column in (self.root, self.feature, self.low, self.high)):
+            raise InputError("the features, children and roots of trees must be whole numbers")
+        if type(self.width) is not int or self.missing_low.dtype != bool or not isinstance(self.absent_missing, bool):
+            raise InputError("the width of trees must be a whole number, and missing_low true or false")
+        if not np.isfinite(self.value).all():
+            raise InputError("the thresholds and leaves of trees must be finite numbers")
+        if not len(self.root) or not ((self.root >= 0) & (self.root < n)).all():
+            raise InputError("there is no tree, or one begins at a node that is not there")
+        if not ((self.feature >= -1) & (self.feature < self.width)).all():
+            raise InputError(f"a tree looks at a feature outside 0 … {self.width - 1}")
+        split, node = self.feature >= 0, np.arange(n)
+        for child in (self.low, self.high):
+            if not ((child > node) & (child < n))[split].all():
+                raise InputError("the children of a node of a tree must stand behind it")
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return self.width
+
+    @cached_property
+    def depth(self) -> int:
+        """Comparisons on the longest way to a leaf."""
+        depth = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0):  # children stand behind their parents
+            depth[[self.low[node], self.high[node]]] = depth[node] + 1
+        return int(depth.max())
+
+    def scores(self, X: Matrix) -> Floats:
+        """Return f of every row, 4,096 rows of a sparse X at a time."""
+        from . import _tree_kernels as kernels
+
+        out = np.empty(X.shape[0])
+        step = 4096 if is_sparse(X) else max(1, X.shape[0])
+        for first in range(0, X.shape[0], step):
+            rows = X[first : first + step]
+            dense = self._dense(rows) if is_sparse(rows) else rows
+            columns = (self.root, self.feature, self.value, self.low, self.high, self.missing_low)
+            kernels.tree_scores(dense, *columns, out[first : first + step])
+        return out
+
+    def _dense(self, X: Matrix) -> Floats:
+        dense = np.full(X.shape, np.nan if self.absent_missing else 0.0)
+        dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
+        return dense
 
 
 @dataclass(frozen=True, eq=False)

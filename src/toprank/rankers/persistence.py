@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         n_features=int(ranker.n_features_in_),
         feature_names=None if names is None else [str(name) for name in names],
         n_queries=int(ranker.n_queries_in_),
-        model=encode(ranker.model_, "model"),
+        model=encode(ranker.model_.as_value(), "model"),
         state={name: encode(getattr(ranker, name), name) for name in ranker.state_attributes},
     )
     with replacing(path) as draft:
@@ -93,11 +94,7 @@ def load(path: str | os.PathLike[str]) -> Ranker:
 
 
 def _restore(content: ModelFile) -> Ranker:
-    from .. import rankers
-
-    kind = getattr(rankers, content.ranker, None) if content.ranker in rankers.__all__ else None
-    if kind is None:
-        raise InputError(f"unknown ranker {content.ranker!r}; known: {', '.join(rankers.__all__)}")
+    kind = _ranker_kind(content.ranker)
     params = {key: _parameter(decode(value, f"$.params.{key}"), key) for key, value in content.params.items()}
     try:
         ranker: Ranker = kind(**params)
@@ -123,9 +120,28 @@ def _restore(content: ModelFile) -> Ranker:
     return ranker
 
 
+ELSEWHERE = {
+    "LightGBMRanker": "interop",
+    "XGBoostRanker": "interop",
+    "LightGBM": "contests.peers",
+    "XGBoost": "contests.peers",
+}
+"""Rankers around other packages' trees, by the package of toprank that has them; it is loaded with their file."""
+
+
+def _ranker_kind(name: str) -> Any:
+    from .. import rankers
+
+    if name in rankers.__all__:
+        return getattr(rankers, name)
+    if name in ELSEWHERE:
+        return getattr(import_module(f"toprank.{ELSEWHERE[name]}"), name)
+    raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *ELSEWHERE))}")
+
+
 def _parameter(value: Any, key: str) -> Any:
     """Refuse what no hyper-parameter is; what it may be is checked where it is used, as for one given by hand."""
-    if isinstance(value, (np.ndarray, dict, models.Model)):
+    if isinstance(value, (np.ndarray, models.Model)) or (isinstance(value, dict) and key != "params"):
         raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
     if key == "random_state" and value is not None and not (isinstance(value, int) and value >= 0):
         raise InputError(f"$.params.{key} must be a whole number not below 0, or null, got {value!r}")
