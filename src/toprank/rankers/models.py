@@ -159,16 +159,14 @@ class TreeModel(Model):
                 if parent:
                     parent[side] = len(rows)
                 if isinstance(node, tuple):
-                    feature, value, missing_low, low, high = node
-                    rows.append([feature, value, 0, 0, missing_low])
-                    stack += [(high, rows[-1], 3), (low, rows[-1], 2)]
+                    rows.append([node[0], node[1], 0, 0, node[2]])
+                    stack += [(node[4], rows[-1], 3), (node[3], rows[-1], 2)]
                 else:
                     rows.append([-1, node, 0, 0, False])
-        feature, value, low, high, missing = zip(*rows, strict=True) if rows else ((), (), (), (), ())
-        places = (np.array(column, dtype=np.int64) for column in (root, feature))
-        children = (np.array(column, dtype=np.int64) for column in (low, high))
-        numbers = np.array(value, dtype=np.float64)
-        return cls(width, *places, numbers, *children, np.array(missing, dtype=bool), absent_missing)
+        columns = np.array(rows, dtype=object).reshape(-1, 5).T
+        feature, low, high = (columns[i].astype(np.int64) for i in (0, 2, 3))
+        value, missing = columns[1].astype(np.float64), columns[4].astype(bool)
+        return cls(width, np.array(root, dtype=np.int64), feature, value, low, high, missing, absent_missing)
 
     def __post_init__(self) -> None:
         n = len(self.feature)
