@@ -1,8 +1,37 @@
-"""AdaRank and RankBoost straight from their figures: explicit pairs, every threshold tried anew."""
+"""AdaRank and RankBoost from their figures: explicit pairs, every threshold tried anew; ties in every order."""
 
 from __future__ import annotations
 
-from math import exp, log
+from itertools import chain, groupby, permutations, product
+from math import exp, inf, log
+
+
+def orders_of(scores):
+    """Return every order of the documents by falling score: all orders of those that score the same."""
+    falling = sorted(range(len(scores)), key=lambda i: -scores[i])
+    groups = [list(same) for _, same in groupby(falling, key=lambda i: scores[i])]
+    return [list(chain(*parts)) for parts in product(*(permutations(group) for group in groups))]
+
+
+def expected(E, scores, grades):
+    """Return the mean of E(order, grades) over the orders that the scores allow."""
+    values = [E(order, grades) for order in orders_of(scores)]
+    return sum(values) / len(values)
+
+
+def expected_precision(scores, relevant, cut=inf):
+    """Return Σ over relevant places up to the cut-off of the precision there, as expected, place by place."""
+    falling = sorted(range(len(scores)), key=lambda i: -scores[i])
+    total, ahead, hits = 0.0, 0, 0
+    for _, same in groupby(falling, key=lambda i: scores[i]):
+        same = list(same)
+        g, r = len(same), sum(bool(relevant[i]) for i in same)
+        for p in range(1, g + 1):
+            if ahead + p <= cut and r:
+                others = (p - 1) * (r - 1) / (g - 1) if g > 1 else 0.0
+                total += r / g * (hits + 1 + others) / (ahead + p)
+        ahead, hits = ahead + g, hits + r
+    return total
 
 
 def adarank(table, evaluate, rounds):

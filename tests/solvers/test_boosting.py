@@ -13,9 +13,12 @@ import toprank as tr
 from tests.oracles import boosting as oracle
 from tests.oracles import direct
 from toprank.data import blocks
+from toprank.measures.order import Ties
+from toprank.measures.presets import Kind, Norm
 from toprank.rankers.models import StumpModel
 from toprank.solvers.adarank import AdaRankRounds, _Ensemble, measure_table, replay
 from toprank.solvers.boosting import RankBoostRounds, SortedColumns
+from toprank.surrogates.direct import in_training
 
 
 def small(seed, n_queries=5, n_docs=6, n_features=4, zeros=0.3):
@@ -28,11 +31,37 @@ def small(seed, n_queries=5, n_docs=6, n_features=4, zeros=0.3):
 
 
 def ap_of(data, scores):
+    """AP of each query, expected over the orders of ties, by writing them out (or place by place in long lists)."""
     found = []
     for a, b in pairwise(data.ptr):
-        order = sorted(range(b - a), key=lambda i: -scores[a + i])
-        found.append(direct.ap(order, data.y[a:b]))
+        relevant = data.y[a:b] >= 1
+        found.append(oracle.expected_precision(scores[a:b], relevant) / max(relevant.sum(), 1))
     return found
+
+
+CUTS = {
+    "map": direct.ap,
+    "map@2": lambda o, g: (
+        sum(sum(g[j] >= 1 for j in o[: p + 1]) / (p + 1) for p in range(min(2, len(o))) if g[o[p]] >= 1)
+        / max(sum(x >= 1 for x in g), 1)
+    ),
+    "ndcg": direct.ndcg,
+    "ndcg@2": lambda o, g: direct.ndcg(o, g, k=2),
+    "mrr": lambda o, g: next((1 / (p + 1) for p, i in enumerate(o) if g[i] >= 1), 0.0),
+}
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(list(CUTS)))
+def test_ties_count_as_expected_over_their_orders(seed, name):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 7))
+    x, y = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, n).astype(float)
+    found = float(measure_table(tr.measure(name), tr.QueryDataset.from_arrays(x[:, None], y))[0, 0])
+    if name == "mrr" and Ties.AVERAGE not in tr.measure("mrr").tie_rules:
+        return
+    assert found == pytest.approx(oracle.expected(CUTS[name], x, y), abs=1e-12)
+    if name == "map" and (y >= 1).any():  # the two oracles
+        assert oracle.expected_precision(x, y >= 1) / (y >= 1).sum() == pytest.approx(found, abs=1e-12)
 
 
 def test_the_table_is_each_feature_alone_whatever_the_storage():
@@ -90,7 +119,7 @@ MEASURES += [
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
-    """Step after step, long lists and short ones, tied scores: the same bits, whatever short cut was taken."""
+    """Step after step, long lists and short ones, tied scores, whatever short cut was taken."""
     rng, measure = np.random.default_rng(1), tr.measure(name)
     lengths = np.array([1, 2, 5, 9, 30, 90, 200, 700])
     X = rng.integers(0, 40, (lengths.sum(), 6)).astype(dtype) / 8
@@ -103,8 +132,23 @@ def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
         found = ensemble.try_step(k, weight)
         ensemble.take_step()
         scores = scores + weight * (1.0 if k < 6 else -1.0) * X[:, k % 6].astype(np.float64)
-        expected = np.nan_to_num(measure.per_query(scores, data.y, data.ptr))
-        assert found.tobytes() == np.where(data.informative, expected, 0.0).tobytes()
+        np.testing.assert_allclose(
+            found, np.where(data.informative, expected_of(measure, scores, data), 0.0), atol=1e-12
+        )
+
+
+def expected_of(measure, scores, data):
+    """The measure of each query with ties as expected, by the measure itself or, for AP, place by place."""
+    row = measure.row()
+    if row.kind != Kind.AP:
+        return np.nan_to_num(in_training(measure).per_query(scores, data.y, data.ptr))
+    found = []
+    for a, b in pairwise(data.ptr):
+        relevant, cut = data.y[a:b] > row.above, row.k or b - a
+        most = max(min(relevant.sum(), cut) if row.norm == Norm.CUT else relevant.sum(), 1)
+        blank = not relevant.any() and row.blank == 1
+        found.append(1.0 if blank else oracle.expected_precision(scores[a:b], relevant, cut) / most)
+    return np.array(found)
 
 
 def awkward_columns(rng, n):
@@ -141,12 +185,12 @@ def test_counted_ranks_are_those_of_the_measure(name):
     scores = np.zeros(data.n_docs)
     for k in range(2 * d):
         column = X[:, k % d] * (1.0 if k < d else -1.0)
-        assert table[:, k].tobytes() == np.nan_to_num(measure.per_query(column, data.y, data.ptr)).tobytes()
+        np.testing.assert_allclose(table[:, k], expected_of(measure, column, data), atol=1e-11)
     for k, weight in zip((7, 2, d + 5, 1, 4, d + 3, 0), (1.0, 0.5, 2.0, 1e-4, 0.3, 0.3, 0.1), strict=True):
         scores = scores + weight * X[:, k % d] * (1.0 if k < d else -1.0)
         found = ensemble.try_step(k, weight)
         ensemble.take_step()
-        assert found.tobytes() == measure.per_query(scores, data.y, data.ptr).tobytes()
+        np.testing.assert_allclose(found, expected_of(measure, scores, data), atol=1e-11)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
@@ -156,7 +200,7 @@ def test_the_improve_rule_never_loses_on_the_training_part(seed, name):
     done = AdaRankRounds(measure, 30, "improve").run(data, measure_table(measure, data), np.full(8, 1 / 8))
     assert (np.diff(done.trace["measure"]) > 0).all()
     scores = sum(w * data.X[:, k] for k, w in zip(done.candidates, done.weights, strict=True))
-    assert measure.mean(scores, data.y, data.ptr) == pytest.approx(done.trace["measure"][-1])
+    assert expected_of(measure, scores, data).mean() == pytest.approx(done.trace["measure"][-1])
 
 
 def test_replay_finds_the_numbers_of_the_run():

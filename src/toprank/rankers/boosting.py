@@ -18,7 +18,7 @@ from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
 from ..solvers.boosting import RankBoostRounds, Rounds, SortedColumns
-from ..surrogates.direct import bounded
+from ..surrogates.direct import bounded, check_teaching
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker
 from .models import LinearModel, StumpModel
@@ -28,9 +28,10 @@ class AdaRank(Ranker):
     """f = Σ_t α_t h_t, each h_t the feature with the best Σ_q P_t(q) E(q, h), P_{t+1} ∝ exp(−E(f_t)) (Fig. 6).
 
     `measure` is any measure in [0, 1]. Its value for every query and feature is computed once; a round is then one
-    matrix-vector product and one evaluation of f_t. `rule="paper"` is the figure to the letter. It often picks one
-    feature for ever, since P moves by less than a factor e; the default `rule="improve"` takes the best feature that
-    raises the training measure, halves its steps when none does, and stops when small steps do not help either.
+    matrix-vector product and one evaluation of f_t. Documents that score alike count as expected over their orders, so
+    the order of the rows does not matter. `rule="paper"` is the figure to the letter: every query counts. It often
+    picks one feature for ever, since P moves by less than a factor e; the default `rule="improve"` takes the best
+    feature that raises the training measure, halves its steps when none does, and stops when small steps help no more.
     `both_directions` also offers every feature reversed (None: with the rule "improve"). Both defaults were chosen on
     validation parts of LETOR (`toprank.papers.direct_optimization.choices`): a round picked by one half of them has on
     the other half a MAP of .4568, against .4558 without the reversed features and .4501 by the paper's rule.
@@ -71,7 +72,7 @@ class AdaRank(Ranker):
         check_count(rounds=self.rounds)
         check_choice(("paper", "improve"), rule=self.rule)
         measure = bounded(self.measure)
-        importance = query_importance(data)
+        importance = self._importance(data, measure)
         watch = _Watch(self.measure, valid, self.patience)
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else watch.feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
@@ -96,9 +97,18 @@ class AdaRank(Ranker):
 
     def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
         measure = bounded(self.measure)
-        return _theorem_4(
-            measure, replay(measure, data, Rounds(self.candidates_, self.alphas_), query_importance(data))
-        )
+        rounds = Rounds(self.candidates_, self.alphas_)
+        return _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
+
+    def _importance(self, data: QueryDataset, measure: Measure) -> Floats:
+        """Return P_1: every query counts in the figure, else those with two grades."""
+        teaching = query_importance(data)
+        check_teaching(measure, data)
+        if self.rule != "paper":
+            return teaching
+        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        known = ~np.isnan(measure.per_query(data.y, data.y, data.ptr))  # those that the measure does not leave out
+        return np.asarray(weight * known / (weight @ known))
 
 
 def _theorem_4(measure: Measure, done: Rounds) -> list[Certificate]:

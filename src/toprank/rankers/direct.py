@@ -13,12 +13,13 @@ from .._progress import track
 from .._typing import Floats
 from ..data.dataset import QueryDataset
 from ..data.validation import Missing, check_choice, check_count, check_positive
+from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
-from ..surrogates.direct import StructuralHinge, structural
+from ..surrogates.direct import StructuralHinge, bounded, check_teaching, in_training
 from ._path import choose, constants, mean_on
 from .base import Ranker
 from .boosting import AdaRank, query_importance
@@ -62,7 +63,10 @@ class SVMMap(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_positive(tol=self.tol)
         values = constants(self.C, valid)
-        objective = Objective(data, StructuralHinge(self.measure, self.threshold), executor=executor)
+        loss = StructuralHinge(self.measure, self.threshold)
+        objective = Objective(data, loss, executor=executor)
+        query_importance(data)  # refuses data from which nothing can be learned
+        check_teaching(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64)))
 
         def solve(path: list[float]) -> list[Solution]:
             return Bundle(tol=self.tol).path(objective, [1 / C for C in path])
@@ -77,7 +81,7 @@ class PermuRank(Ranker):
     """min_w ½‖w‖² + (C/m) Σ_q 1/|B_q| Σ_{B_q × C_q} (E(π*) − E(π)) [1 − (F(π*) − F(π))]₊, the sets growing (Fig. 7).
 
     Each round fits to the working sets of perfect (B) and imperfect (C) rankings by cutting planes (`svm` extra), then
-    adds the most violated ranking of each kind, found exactly for MAP and NDCG with or without a cut-off; `trace_`
+    adds the most violated ranking of each kind, found exactly for each of the library's measures in [0, 1]; `trace_`
     has the sizes of the sets. `pairs` says which pairs of documents make up F: those of different grade (relevant ×
     irrelevant for MAP), or all (Eq. 2), where perfect rankings with the documents of a grade reversed count as violated
     too. `start="adarank"` begins at an AdaRank model: the type-one bound first, then the type-two bound, as the paper
@@ -126,8 +130,9 @@ class PermuRank(Ranker):
         check_count(rounds=self.rounds)
         check_choice(("graded", "all"), pairs=self.pairs)
         check_choice(("zero", "adarank"), start=self.start)
-        measure = structural(self.measure)
+        measure = bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
+        check_teaching(measure, data)
         w0 = None
         if self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
@@ -155,7 +160,7 @@ class _Watch:
     """Measures every round on the training part and, where there is one, the validation part."""
 
     def __init__(self, measure: Measure, data: QueryDataset, valid: QueryDataset | None) -> None:
-        self.measure, self.data, self.valid = measure, data, valid
+        self.measure, self.data, self.valid = in_training(measure), data, valid
         self.train_curve: list[float] = []
         self.valid_curve: list[float] = []
         self.best: Floats | None = None

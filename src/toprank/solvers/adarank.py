@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, repeat
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from ..data import blocks, linear
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..measures.base import Measure
-from ..measures.order import Ties, id_places
-from ..measures.plan import Plan, discount_table
-from ..measures.presets import Kind, Norm, Short
+from ..measures.plan import discount_table
+from ..measures.presets import Gain, Kind, Norm, Short
+from ..surrogates.direct import in_training
 from .boosting import Rounds, columns_of
 
 Rule = Literal["paper", "improve"]
@@ -28,11 +28,17 @@ Watch: TypeAlias = Callable[[int, int, float], bool]
 SMALLEST_SHARE = 1 / 64
 """How far the rule "improve" halves its steps before it gives up."""
 
+PERFECT = 1.0 - 1e-12
+"""From here on a measure is 1 but for rounding."""
+
 TABLE_VALUES = 1 << 19
 """Feature values in a block of the measure table."""
 
 TOGETHER = 16
 """Columns that are copied from X at one time: neighbours in a row come from memory together."""
+
+KEPT = 1 / 4
+"""Share of the columns whose copies are kept."""
 
 PIECE_DOCS = 1 << 16
 """Documents that one task of a round evaluates: enough that handing it to a thread costs little beside the work."""
@@ -43,10 +49,12 @@ def measure_table(
 ) -> Floats:
     """E(q, k): the measure of every query ranked by feature k alone; with `both`, the reversed features follow.
 
+    Documents that score alike count as expected over their orders, see `in_training`.
+
     >>> import toprank as tr
-    >>> data = tr.QueryDataset.from_arrays([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    >>> data = tr.QueryDataset.from_arrays([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]], [1, 0])
     >>> measure_table(tr.measure("map"), data).tolist()
-    [[1.0, 0.5]]
+    [[1.0, 0.5, 0.75]]
     """
     fill = partial(_table_rows, measure, both)
     return np.concatenate(blocks.map_reduce(fill, blocks.split(data, TABLE_VALUES), executor))
@@ -58,22 +66,10 @@ def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Float
     X = block.X[lists.order]
     if not block.is_sparse:
         features = np.ascontiguousarray(X.T), np.tile(np.arange(d), len(signs)), np.repeat(signs, d)
-        return [lists.after(scores, *features)[0]]
+        return [lists.after(scores, *features)]
     column, first = columns_of(X), np.zeros(len(signs), dtype=np.int64)
-    parts = [lists.after(scores, column(k)[None, :], first, np.array(signs))[0] for k in range(d)]
+    parts = [lists.after(scores, column(k)[None, :], first, np.array(signs)) for k in range(d)]
     return [np.stack(parts, axis=2).reshape(block.n_queries, -1)]
-
-
-def _codes(measure: Measure, data: QueryDataset) -> tuple[Floats, Ints, Floats, tuple[Any, ...]]:
-    """Return grades, ptr, tie-breakers, and the measure as kernels read it: ties, codes, reals, discounts, top."""
-    from ..measures import _kernels
-
-    measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades that the measure cannot take
-    (group,) = Plan.of((measure,)).groups
-    y, ptr = np.require(data.y, requirements="W"), np.require(data.ptr, requirements="W")
-    key = id_places(None, data.n_docs) if group.ties == Ties.ID else y
-    table = discount_table(int(data.lengths.max(initial=1)))
-    return y, ptr, key, (group.ties, group.codes, group.reals, table, int(_kernels.scale_of(y)[0]))
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ class AdaRankRounds:
             P /= P.sum()
             performance = linear.adjoint(table, P)
             stop = self.watch is not None and self.watch(len(chosen), k, weight)
-            if stop or mean >= 1.0 or phis[-1] >= 1.0:
+            if stop or mean >= PERFECT or phis[-1] >= PERFECT:
                 break
         trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
@@ -139,51 +135,50 @@ class AdaRankRounds:
 class _Lists:
     """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
 
-    def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray, *, keep_tops: bool = False) -> None:
+    def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray) -> None:
+        self.measure, self.y, self.ptr, self.counts = in_training(measure), data.y, data.ptr, counts
+        self.order = np.arange(data.n_docs)
+        """Documents list by list, the relevant ones first where their places are counted: what `after` wants."""
+        tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
+        self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
+        """The value of a query with nothing to find, in whatever order."""
+        row, lengths = self.measure.row(), data.lengths
+        self._counted = row.kind in (Kind.NDCG, Kind.AP)
+        if not self._counted:
+            return
+        longest, query = int(lengths.max(initial=1)), np.repeat(np.arange(data.n_queries), lengths)
+        cut, places = int(row.k or longest), np.arange(1, longest + 1)
+        if row.kind == Kind.AP:
+            gains, discounts = (data.y > row.above).astype(np.float64), np.ones(longest)
+        else:
+            gains = data.y if row.gain == Gain.LINEAR else 2.0**data.y - 1.0
+            discounts = discount_table(longest)[row.discount][:longest].copy()
+        discounts[cut:] = 0.0
+        best = np.lexsort((-gains, query))
+        reach = discounts[np.arange(data.n_docs) - data.ptr[query]]
+        if row.kind == Kind.AP and row.norm == Norm.ALL:
+            reach = np.ones(data.n_docs)
+        ideal = np.bincount(query, gains[best] * reach, minlength=data.n_queries)
+        if row.kind == Kind.NDCG and row.short == Short.ZERO:
+            ideal[lengths < cut] = 0.0
+        self.order = np.lexsort((gains == 0, query))
+        relevant = np.bincount(query, gains != 0, minlength=data.n_queries).astype(np.int64)
+        sums = np.concatenate(([0.0], np.cumsum(discounts / places if row.kind == Kind.AP else discounts)))
+        self._precision = row.kind == Kind.AP
+        self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
+
+    def after(self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats) -> Floats:
+        """Return the measure of each query for scores + weights · columns[which]."""
         from . import _adarank_kernels as kernels
 
-        y, ptr, key, codes = _codes(measure, data)
-        row = measure.row()
-        by_gain = kernels.TOP if keep_tops and row.k else kernels.GAINS
-        way = {Kind.NDCG: by_gain, Kind.AP: kernels.PRECISION}.get(row.kind, kernels.ANY)
-        longest = int(data.lengths.max(initial=1))
-        cut, discounts = int(row.k or longest), np.ascontiguousarray(codes[3][row.discount])
-        gains, ideal = np.zeros(data.n_docs), np.zeros(data.n_queries)
-        if row.ties != Ties.INPUT:
-            way = kernels.ANY
-        elif row.kind == Kind.NDCG:
-            kernels.ideal_gains(y, ptr, cut, int(row.gain), discounts, gains, ideal)
-            if row.short == Short.ZERO:
-                ideal[data.lengths < cut] = 0.0
-        elif row.kind == Kind.AP:
-            gains[y > row.above], discounts = 1.0, np.ones(longest)
-            ideal += np.diff(np.concatenate(([0.0], gains.cumsum()))[ptr])
-            if row.norm == Norm.CUT:
-                ideal = np.minimum(ideal, cut)
-        discounts = np.where(np.arange(longest) < cut, discounts[:longest], 0.0)
-        starts = np.repeat(ptr[:-1], data.lengths)
-        self.order = np.lexsort((gains == 0, starts)) if way > kernels.TOP else np.arange(data.n_docs)
-        """Documents list by list, the relevant ones first: the order that `after` wants scores and columns in."""
-        place = (self.order - starts).astype(np.uint32)
-        relevant = np.diff(np.concatenate(([0], np.cumsum(gains != 0)))[ptr])
-        width = min(cut, longest) if way == kernels.TOP else 1
-        self.head = np.tile(np.arange(width, dtype=np.int32), (data.n_queries, 1))
-        """Documents of each list that may stand at its top: a start for NDCG@k."""
-        self._way = way
-        self._fixed = (counts, y, ptr, key, place, relevant, gains[self.order], ideal)
-        self._codes = (cut, discounts, *codes)
-
-    def after(
-        self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats, head: AnyArray | None = None
-    ) -> tuple[Floats, AnyArray]:
-        """Return the measure of each query for scores + weights · columns[which], and the documents at its top."""
-        from . import _adarank_kernels as kernels
-
-        old = self.head if head is None else head
-        values, new = np.empty((len(old), len(which))), old.copy()
-        step = (scores, columns, which, weights, *self._fixed, old, *self._codes)
-        kernels.step_values(self._way, *step, values, new)
-        return values, new
+        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
+        if self._counted:
+            kernels.step_values(self._precision, scores, columns, which, weights, *self._fixed, values)
+            return values
+        for s, (k, weight) in enumerate(zip(which, weights, strict=True)):
+            found = self.measure.per_query(scores + weight * columns[k].astype(np.float64), self.y, self.ptr)
+            values[:, s] = np.where(self.counts, np.nan_to_num(found), 0.0)
+        return values
 
 
 class _Ensemble:
@@ -192,62 +187,63 @@ class _Ensemble:
     def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
         self.X, self.executor = data.X, executor
         runs = list(pairwise(blocks.cuts(data.ptr, PIECE_DOCS)))
-        self.lists = [_Lists(measure, data[a:b], importance[a:b] > 0, keep_tops=True) for a, b in runs]
+        self.lists = [_Lists(measure, data[a:b], importance[a:b] > 0) for a, b in runs]
         self.rows = [data.ptr[a] + lists.order for (a, _), lists in zip(runs, self.lists, strict=True)]
         self.scores = [np.zeros(len(rows)) for rows in self.rows]
-        self.heads = [lists.head for lists in self.lists]
         self.columns: dict[int, list[AnyArray]] = {}
-        self.step: tuple[list[AnyArray], int, float, list[AnyArray]] | None = None
+        self.step: tuple[list[AnyArray], int, float] | None = None
 
     def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
         """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
         d = self.X.shape[1]
         columns, row = self._columns(k % d)
         weight = weight if k < d else -weight
-        self.step = columns, row, weight, self.heads
+        self.step = columns, row, weight
         if known is not None:
             return known
-        step = repeat(np.array([row])), repeat(np.array([weight]))
-        work = list(zip(self.lists, self.scores, columns, *step, self.heads, strict=False))
-        parts = blocks.map_reduce(_run_values, work, self.executor if len(work) > 1 else None)
-        self.step = columns, row, weight, [head for _, head in parts]
-        return np.concatenate([values[:, 0] for values, _ in parts])
+        work = list(zip(self.lists, self.scores, columns, repeat(row), repeat(weight), strict=False))
+        values = blocks.map_reduce(_run_values, work, self.executor if len(work) > 1 else None)
+        return np.concatenate(values)
 
     def take_step(self) -> None:
         """Go on from what was tried last."""
         assert self.step is not None
-        columns, row, weight, self.heads = self.step
+        columns, row, weight = self.step
         for scores, values in zip(self.scores, columns, strict=True):
             scores += weight * values[row].astype(np.float64, copy=False)
 
     def _columns(self, k: int) -> tuple[list[AnyArray], int]:
-        """Return some columns of every run, copied on first use, and which of them is column k."""
-        group, row = (k, 0) if is_sparse(self.X) else divmod(k, TOGETHER)
+        """Return some columns of every run, and which of them is column k; the last few copies are kept."""
+        width = 1 if is_sparse(self.X) else TOGETHER
+        group, row = divmod(k, width)
         if group not in self.columns:
+            while len(self.columns) * width > KEPT * self.X.shape[1]:
+                del self.columns[next(iter(self.columns))]
             if is_sparse(self.X):
                 column = candidate_column(self.X, k)
                 self.columns[group] = [column[None, rows] for rows in self.rows]
             else:
                 near = slice(group * TOGETHER, (group + 1) * TOGETHER)
                 self.columns[group] = [np.ascontiguousarray(self.X[rows, near].T) for rows in self.rows]
+        self.columns[group] = self.columns.pop(group)  # the one used last goes last
         return self.columns[group], row
 
 
-def _run_values(work: tuple[_Lists, Floats, AnyArray, Ints, Floats, AnyArray]) -> list[tuple[Floats, AnyArray]]:
-    lists, scores, columns, which, weights, head = work
-    return [lists.after(scores, columns, which, weights, head)]
+def _run_values(work: tuple[_Lists, Floats, AnyArray, int, float]) -> list[Floats]:
+    lists, scores, columns, row, weight = work
+    return [lists.after(scores, columns, np.array([row]), np.array([weight]))[:, 0]]
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
     """Return the rounds with φ, δ and the mean measure of each as they come out on `data`."""
     scores, current = np.zeros(data.n_docs), np.zeros(data.n_queries)
-    P = importance
+    lists, P = _Lists(measure, data, importance > 0), importance
     found: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
     for k, weight in zip(rounds.candidates, rounds.weights, strict=True):
         column = candidate_column(data.X, int(k))
-        alone = values_of(measure, column, data)
+        alone = _of(lists, column)
         scores = scores + weight * column
-        values = values_of(measure, scores, data)
+        values = _of(lists, scores)
         found["phi"].append(float(P @ alone))
         found["delta"].append(float((values - current - weight * alone)[importance > 0].min()))
         found["measure"].append(float(importance @ values))
@@ -257,9 +253,9 @@ def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Flo
     return Rounds(rounds.candidates, rounds.weights, {name: np.array(values) for name, values in found.items()})
 
 
-def values_of(measure: Measure, scores: Floats, data: QueryDataset) -> Floats:
-    """Return the measure of each query, 0 where it is undefined (such queries carry no weight)."""
-    return np.nan_to_num(measure.per_query(scores, data.y, data.ptr))
+def _of(lists: _Lists, scores: Floats) -> Floats:
+    """Return the measure of each query for scores in the order of the rows."""
+    return lists.after(np.zeros(len(scores)), scores[None, lists.order], np.zeros(1, np.int64), np.ones(1))[:, 0]
 
 
 def step_size(phi: float) -> float:

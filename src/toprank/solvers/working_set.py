@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
-from ..measures.presets import Discount, Kind
 from ..objective import Objective
-from ..surrogates.direct import WorkingSetHinge, structural
+from ..surrogates.direct import WorkingSetHinge, bounded, told_apart
 from .base import Solution
 from .bundle import Bundle
+
+TIGHT = 1e-7
+"""How near to the minimum of a round "no set changes" is said, as a share of its value."""
 
 Watch = Callable[[int, Floats], bool]
 """Called after each round with its number and the weights; True stops."""
@@ -39,7 +41,7 @@ class WorkingSets:
     watch: Watch | None = None
 
     def __post_init__(self) -> None:
-        structural(self.measure)
+        bounded(self.measure)
         check_positive(alpha=self.alpha)
         check_count(rounds=self.rounds)
 
@@ -58,17 +60,21 @@ class WorkingSets:
         converged = False
         for t in range(1, self.rounds + 1):
             objective = sets.objective(self.alpha)
+            good, bad = sets.sizes()
             solution = self.inner.minimize(objective, w)
+            changed = sets.add(solution.w)
+            if not changed:  # at the minimum itself they may change
+                solution = replace(self.inner, tol=min(TIGHT, self.inner.tol)).minimize(objective, solution.w)
+                changed = sets.add(solution.w)
             w = solution.w
             values.append(solution.value)
-            good, bad = sets.sizes()
             perfect.append(float(good.mean()))
             imperfect.append(float(bad.mean()))
             largest.append(float((good + bad).max()))
             if self.watch is not None and self.watch(t, w):
                 break
-            if not sets.add(w):
-                converged = True
+            if not changed:
+                converged = solution.converged
                 break
         return Solution(
             w=w,
@@ -92,9 +98,8 @@ class _Sets:
 
     def __init__(self, data: QueryDataset, measure: Measure, graded: bool) -> None:
         self.data, self.measure, self.graded = data, measure, graded
-        self.row = measure.row()
-        binary = self.row.kind == Kind.AP
-        self.level = np.where(data.y > self.row.above, 1.0, 0.0) if binary else data.y
+        self.blocks, binary = told_apart(measure, data.n_docs)
+        self.level = np.where(data.y > measure.row().above, 1.0, 0.0) if binary else data.y
         self.phi: list[list[Floats]] = [[] for _ in range(data.n_queries)]
         self.value: list[list[float]] = [[] for _ in range(data.n_queries)]
         self.seen: list[set[bytes]] = [set() for _ in range(data.n_queries)]
@@ -108,15 +113,14 @@ class _Sets:
         scores = linear.scores(data.X, w)
         lowest, highest = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
         known = np.empty(data.n_queries, dtype=np.bool_)
-        first = 2 if self.row.discount == Discount.LETOR else 1
-        k = self.row.k or data.n_docs
-        kernels.most_violated(scores, self.level, data.ptr, self.row.kind == Kind.AP, first, k, lowest, highest, known)
+        blocks, first, k = self.blocks
+        kernels.most_violated(scores, self.level, data.ptr, blocks, first, k, lowest, highest, known)
         E_low = self.measure.per_query(-lowest.astype(np.float64), data.y, data.ptr)
         E_high = self.measure.per_query(-highest.astype(np.float64), data.y, data.ptr)
         lost = E_low - E_high
         low, high = np.empty(data.n_docs), np.empty(data.n_docs)
-        kernels.ranking_coefficients(lowest, self.level, data.ptr, self.graded, low)
-        kernels.ranking_coefficients(highest, self.level, data.ptr, self.graded, high)
+        kernels.ranking_coefficients(scores, lowest, self.level, data.ptr, self.graded, low)
+        kernels.ranking_coefficients(scores, highest, self.level, data.ptr, self.graded, high)
         changed = False
         for q in np.flatnonzero(known & data.informative & (lost > 0)):
             changed |= self._put(int(q), low, 1.0)

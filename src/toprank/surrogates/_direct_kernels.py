@@ -22,7 +22,16 @@ class Gain(IntEnum):
     DISCOUNT = 1
 
 
+class Blocks(IntEnum):
+    """Which places of a ranking a measure tells apart: each, the relevant from the others, the top from the rest."""
+
+    EACH = 0
+    RELEVANT = 1
+    TOP = 2
+
+
 PRECISION, DISCOUNT = int(Gain.PRECISION), int(Gain.DISCOUNT)
+EACH, RELEVANT = int(Blocks.EACH), int(Blocks.RELEVANT)
 
 
 @kernel
@@ -115,6 +124,20 @@ def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, sl
 
 
 @kernel
+def average_runs(sorted_values, at, out):
+    """Give documents `at` with the same value the mean of their `out`: which of them stood first was mere row order."""
+    start = 0
+    while start < len(at):
+        stop, total = start, 0.0
+        while stop < len(at) and sorted_values[stop] == sorted_values[start]:
+            total += out[at[stop]]
+            stop += 1
+        for p in range(start, stop if stop > start + 1 else start):
+            out[at[p]] = total / (stop - start)
+        start = max(stop, start + 1)
+
+
+@kernel
 def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_is_zero, losses, grad):
     """ℓ_q = max_π (1 − E(π)) − (F(π*) − F(π)), F over relevant × irrelevant pairs; E is AP or NDCG@k of 0/1 grades.
 
@@ -184,22 +207,22 @@ def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_
             grad[pos_at[i - 1]] = -price * j
         for j in range(n_neg):
             grad[neg_at[j]] = price * (n_pos + 1 - slot[j])
+        average_runs(pos, pos_at, grad)
+        average_runs(neg, neg_at, grad)
         losses[q] = max(1.0 - reached * scale - price * drop, 0.0)
 
 
 @kernel
-def block_ends(one_block, first, k, n, ends):
+def block_ends(blocks, first, k, relevant, n, ends):
     """Number of places before each boundary that a perfect ranking must respect; returns how many boundaries.
 
-    `one_block` > 0: a single boundary after that many places (AP: the relevant documents). Otherwise places 0 … first−1
-    share one discount, then each place has its own, and those from k on share the discount 0.
+    EACH: places 0 … first − 1 share one discount, then each has its own, and those from k on count nothing. RELEVANT:
+    one boundary after the relevant documents, or after k places where they are more. TOP: one after k places.
     """
-    if one_block > 0:
-        ends[0] = one_block
-        return 1 if one_block < n else 0
-    count, e = 0, max(first, 1)
-    if k < e:
-        e = k
+    if blocks != EACH:
+        ends[0] = min(k, relevant) if blocks == RELEVANT else k
+        return 1 if 0 < ends[0] < n and relevant > 0 else 0
+    count, e = 0, min(max(first, 1), k)
     while e < n and e <= k:
         ends[count] = e
         count += 1
@@ -208,14 +231,14 @@ def block_ends(one_block, first, k, n, ends):
 
 
 @kernel
-def most_violated(scores, level, ptr, binary, first, k, lowest, highest, known):
+def most_violated(scores, level, ptr, blocks, first, k, lowest, highest, known):
     """Places of the perfect ranking with the smallest F and of the imperfect one with the largest F, for each list.
 
     A ranking is perfect when each block of equal discounts holds the levels of the ideal order. The smallest F has
     each level's lower scores in its earlier blocks and every block in rising order. The largest F of all is the order
-    by score; when that is perfect, the cheapest broken boundary e sends some document i ≤ e below it and some j > e of
-    another level above it: a shift that costs each of the pairs it turns round their difference. `known` is false for
-    lists without an imperfect ranking.
+    by score, equal scores in their worst order; when that is perfect, the cheapest broken boundary e sends some
+    document i ≤ e below it and some j > e of another level above it: a shift that costs each of the pairs it turns
+    round their difference. `known` is false for lists without an imperfect ranking.
     """
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -225,11 +248,7 @@ def most_violated(scores, level, ptr, binary, first, k, lowest, highest, known):
             continue
         s, g = scores[a:b], level[a:b]
         ends = np.empty(n + 1, dtype=np.int64)
-        top = 0
-        if binary:
-            for i in range(n):
-                top += g[i] > 0
-        n_ends = 0 if binary and top == 0 else block_ends(top if binary else 0, first, k, n, ends)
+        n_ends = block_ends(blocks, first, k, (g > 0).sum(), n, ends)
         # Perfect, smallest F: by level (high first), inside a level by rising score, then each block by rising score.
         rising = np.argsort(s, kind="mergesort")
         by_level = rising[np.argsort(-g[rising], kind="mergesort")]
@@ -242,7 +261,8 @@ def most_violated(scores, level, ptr, binary, first, k, lowest, highest, known):
                 lowest[a + part[p - start]] = p
             start = stop
         # Imperfect, largest F.
-        order = np.argsort(-s, kind="mergesort")
+        order = np.argsort(g, kind="mergesort")
+        order = order[np.argsort(-s[order], kind="mergesort")]
         ideal = np.sort(g)[::-1]
         perfect = True
         start = 0
@@ -301,30 +321,48 @@ def most_violated(scores, level, ptr, binary, first, k, lowest, highest, known):
 
 
 @kernel
-def ranking_coefficients(places, level, ptr, graded, out):
-    """∂F/∂s of a ranking: (documents behind − documents ahead)/pairs, over all pairs or those of different level."""
+def ranking_coefficients(scores, places, level, ptr, graded, out):
+    """∂F/∂s of a ranking: (documents behind − documents ahead)/pairs, over all pairs or those of different level.
+
+    Documents of one level and score get the mean of theirs: F and E are the same in whatever order these stand.
+    """
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if not graded:
-            for i in range(a, b):
-                out[i] = (n - 1.0 - 2.0 * places[i]) / (n * (n - 1.0))
-            continue
-        values = np.unique(level[a:b])
-        codes = np.searchsorted(values, level[a:b])
-        size, passed = np.zeros(len(values)), np.zeros(len(values))
-        at = np.empty(n, dtype=np.int64)
-        for i in range(n):
-            size[codes[i]] += 1
-            at[places[a + i]] = i
-        pairs = float(n) * (n - 1) / 2
-        for count in size:
-            pairs -= count * (count - 1) / 2
+        n, s, g, own = b - a, scores[a:b], level[a:b], out[a:b]
+        rising = np.argsort(s, kind="mergesort")
+        rising = rising[np.argsort(g[rising], kind="mergesort")]
+        if graded:
+            graded_coefficients(places[a:b], g, rising, own)
+        else:
+            for i in range(n):
+                own[i] = (n - 1.0 - 2.0 * places[a + i]) / (n * (n - 1.0))
+        start = 0
         for p in range(n):
-            code = codes[at[p]]
-            ahead = p - passed[code]
-            out[a + at[p]] = (n - size[code] - 2.0 * ahead) / pairs if pairs > 0 else 0.0
-            passed[code] += 1
+            if p + 1 == n or g[rising[p + 1]] != g[rising[p]]:
+                average_runs(s[rising[start : p + 1]], rising[start : p + 1], own)
+                start = p + 1
+
+
+@kernel
+def graded_coefficients(places, level, by_level, out):
+    """The coefficients of one list over its pairs of different level; `by_level` lists its documents by level."""
+    n, codes, at = len(places), np.empty(len(places), dtype=np.int64), np.empty(len(places), dtype=np.int64)
+    code = 0
+    for p in range(n):
+        code += p > 0 and level[by_level[p]] != level[by_level[p - 1]]
+        codes[by_level[p]] = code
+        at[places[p]] = p
+    size, passed = np.zeros(code + 1), np.zeros(code + 1)
+    for i in range(n):
+        size[codes[i]] += 1
+    pairs = float(n) * (n - 1) / 2
+    for count in size:
+        pairs -= count * (count - 1) / 2
+    for p in range(n):
+        code = codes[at[p]]
+        ahead = p - passed[code]
+        out[at[p]] = (n - size[code] - 2.0 * ahead) / pairs if pairs > 0 else 0.0
+        passed[code] += 1
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import factorial, prod
@@ -11,10 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
+from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_finite
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Discount, Kind, Norm, Short
 from .base import Surrogate
@@ -43,6 +45,37 @@ def bounded(measure: str | Measure) -> Measure:
             f"{value.name} is not a measure in [0, 1]: use ndcg, map, mrr, p, recall, wta, rbp, err or auc"
         )
     return value
+
+
+def in_training(measure: Measure) -> Measure:
+    """Return the measure with ties counted as expected over their orders (as the worst where it has no such rule).
+
+    By the order of the rows, a feature that never changes is "perfect" on rows that come sorted by grade.
+
+    >>> str(in_training(parse_measure("ndcg@10:trec_eval")))
+    'ndcg@10:trec_eval:ties=average'
+    """
+    rule = next((ties for ties in (Ties.AVERAGE, Ties.WORST) if ties in measure.tie_rules), None)
+    return measure if rule is None or not hasattr(measure, "ties") else replace(measure, ties=rule)  # type: ignore[call-arg]
+
+
+def check_teaching(measure: Measure, data: QueryDataset) -> None:
+    """Refuse data in which the measure is the same for the best and the worst order of every query.
+
+    >>> import toprank as tr
+    >>> check_teaching(parse_measure("map"), tr.QueryDataset.from_arrays([[1.0], [2.0]], [1, 2]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: map cannot tell one ranking of these data from another: in each query all documents are \
+alike to it. Use a measure that reads the grades (ndcg), or other grades
+    """
+    best, worst = (measure.per_query(sign * data.y, data.y, data.ptr) for sign in (1.0, -1.0))
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    if not (np.nan_to_num(best - worst)[weight > 0] > 0).any():
+        raise InputError(
+            f"{measure} cannot tell one ranking of these data from another: in each query all documents are alike to "
+            "it. Use a measure that reads the grades (ndcg), or other grades"
+        )
 
 
 @dataclass(frozen=True)
@@ -322,6 +355,24 @@ def structural(measure: str | Measure) -> Measure:
     if not (row.kind == Kind.NDCG or (row.kind == Kind.AP and row.k is None and row.norm in (Norm.ALL, Norm.CUT))):
         raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
     return value
+
+
+def told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
+    """Return which places a measure tells apart, for the search for rankings, and whether it knows relevance alone.
+
+    MAP and rank-biased precision are perfect with the relevant documents first (up to a cut-off), P@k and recall with
+    as many as can be in the top, the reciprocal rank with one at rank 1; the others read every place.
+    """
+    from ._direct_kernels import Blocks
+
+    row = measure.row()
+    k = row.k or n_docs
+    if row.kind == Kind.AP or (row.kind == Kind.RBP and not row.norm):
+        return (Blocks.RELEVANT, 1, k), True
+    if row.kind in (Kind.PRECISION, Kind.RECALL, Kind.RR):
+        return (Blocks.TOP, 1, 1 if row.kind == Kind.RR else k), True
+    first = 2 if row.kind == Kind.NDCG and row.discount == Discount.LETOR else 1
+    return (Blocks.EACH, first, k), False
 
 
 @dataclass(frozen=True)
