@@ -1,3 +1,4 @@
+from . import clicks as clicks
 from . import datasets as datasets
 from . import export as export
 from . import interop as interop

@@ -7,6 +7,7 @@ QueryDataset(5 queries, 20 documents, 20 features, float64)
 
 from __future__ import annotations
 
+from .clicks.simulation import simulate_clicks
 from .data.adversary import LowerBoundAdversary
 from .data.catalog import CATALOG, Collection, load
 from .data.synthetic import Separable, make_graded, make_mslr_like, make_separable
@@ -20,4 +21,5 @@ __all__ = [
     "make_graded",
     "make_mslr_like",
     "make_separable",
+    "simulate_clicks",
 ]

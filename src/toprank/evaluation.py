@@ -188,7 +188,7 @@ def evaluate(
             f"data must be a QueryDataset, got {got}: read a table with toprank.read_table, group arrays with "
             "QueryDataset.from_arrays, or give y= and qid= beside scores"
         )
-    return evaluate_grouped(_scores(model, data), data, measures, convention, executor)
+    return evaluate_grouped(grouped_scores(model, data), data, measures, convention, executor)
 
 
 def evaluate_grouped(
@@ -226,7 +226,7 @@ def evaluate_grouped(
     )
 
 
-def _scores(model: Any, data: QueryDataset) -> ArrayLike:
+def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
     """Return one score per row of `data.X`."""
     if isinstance(model, type):
         raise InputError(f"{model.__name__} is a class: make one, fit it and evaluate that")

@@ -64,7 +64,7 @@ def open_columns(source: Any) -> tuple[dict[str, Column], dict[str, Any]]:
 
 def _notes(raw: bytes, file: str) -> dict[str, Any]:
     """Return what `write_parquet` noted, checked: the file may come from anywhere."""
-    kinds = {"named": bool, "sparse": bool, "doc_id": str, "query_weight": str}
+    kinds = {"named": bool, "sparse": bool, "doc_id": str, "query_weight": str, "doc_weight": str}
     try:
         notes = json.loads(raw)
     except (ValueError, RecursionError):

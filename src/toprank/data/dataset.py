@@ -48,6 +48,8 @@ class QueryDataset:
     feature_names: tuple[str, ...] | None = None
     doc_ids: AnyArray | None = None
     query_weight: Floats | None = None
+    doc_weight: Floats | None = None
+    """How much each document counts where it is preferred to another: clicks weigh by how rarely they are made."""
     order: Ints | None = None
     """The caller's row behind each of ours; None: the same order."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
@@ -63,12 +65,13 @@ class QueryDataset:
         feature_names: Sequence[str] | None = None,
         doc_ids: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        doc_weight: ArrayLike | None = None,
         missing: validation.Missing = "error",
     ) -> QueryDataset:
         """Check and group the caller's arrays; `qid` is one id per row in any order, None means one list.
 
-        `query_weight` has one weight per query, in order of first appearance. Only rows that are not yet grouped by
-        query are copied.
+        `query_weight` has one weight per query, in order of first appearance, `doc_weight` one per row. Only rows that
+        are not yet grouped by query are copied.
         """
         if feature_names is None:
             columns = getattr(X, "columns", None)
@@ -83,10 +86,12 @@ class QueryDataset:
             raise InputError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
         labels = validation.as_labels(y, n_docs)
         ids = validation.as_doc_ids(doc_ids, n_docs)
+        weights = validation.as_doc_weight(doc_weight, n_docs)
         ptr, query_ids, order = validation.group_rows(qid, n_docs)
         if order is not None:
             X, labels = X[order], labels[order]
             ids = None if ids is None else ids[order]
+            weights = None if weights is None else weights[order]
         return cls(
             X=X,
             y=labels,
@@ -95,6 +100,7 @@ class QueryDataset:
             feature_names=validation.as_feature_names(feature_names, n_features),
             doc_ids=ids,
             query_weight=validation.as_query_weight(query_weight, len(ptr) - 1),
+            doc_weight=weights,
             order=order,
         )
 
@@ -204,6 +210,7 @@ class QueryDataset:
             query_ids=self.query_ids[start:stop],
             doc_ids=None if self.doc_ids is None else self.doc_ids[a:b],
             query_weight=None if self.query_weight is None else self.query_weight[start:stop],
+            doc_weight=None if self.doc_weight is None else self.doc_weight[a:b],
             order=None,
             mapped=None if self.mapped is None else (self.mapped[0], self.mapped[1] + start, self.mapped[1] + stop),
         )
@@ -220,6 +227,7 @@ class QueryDataset:
             query_ids=self.query_ids[chosen],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            doc_weight=None if self.doc_weight is None else self.doc_weight[rows],
             order=None,
             mapped=None,
         )
@@ -298,6 +306,8 @@ class DatasetInfo:
     uninformative_queries: int
     constant_features: int
     bytes: int
+    weighted_docs: int | None = None
+    """Documents with a weight above 0, where documents have weights."""
 
     @classmethod
     def of(cls, data: QueryDataset) -> DatasetInfo:
@@ -326,6 +336,7 @@ class DatasetInfo:
             uninformative_queries=int((~data.informative).sum()),
             constant_features=constant,
             bytes=int(size),
+            weighted_docs=None if data.doc_weight is None else int(np.count_nonzero(data.doc_weight)),
         )
 
     def rows(self) -> list[tuple[str, str, str]]:
@@ -342,6 +353,11 @@ class DatasetInfo:
             ("without relevant", str(self.blank_queries), "(no document above grade 0)"),
             ("one grade only", str(self.uninformative_queries), "(teach nothing)"),
             ("constant columns", str(self.constant_features), ""),
+            *(
+                []
+                if self.weighted_docs is None
+                else [("weighted", str(self.weighted_docs), "(documents with a weight)")]
+            ),
         ]
 
     def __str__(self) -> str:

@@ -168,6 +168,8 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
     from ._letor_chunk import power_table
     from ._letor_kernels import format_rows
 
+    if data.doc_weight is not None:
+        raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")
     X: Any = data.X
     names, name_ends = _encode(_whole(data.query_ids), "query id", "#")
     name_lengths = np.diff(name_ends, prepend=0)

@@ -40,6 +40,8 @@ def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
             arrays["doc_ids"] = data.doc_ids
         if data.query_weight is not None:
             arrays["query_weight"] = data.query_weight
+        if data.doc_weight is not None:
+            arrays["doc_weight"] = data.doc_weight
         if data.order is not None:
             arrays["order"] = data.order
         for name, array in arrays.items():
@@ -115,6 +117,7 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
         feature_names=None if names is None else tuple(names),
         doc_ids=doc_ids,
         query_weight=load("query_weight", optional=True),
+        doc_weight=validation.as_doc_weight(load("doc_weight", optional=True), len(y)),
         order=load("order", optional=True),
         mapped=(path.resolve(), 0, len(ptr) - 1),
     )

@@ -29,17 +29,18 @@ def read_table(
     *,
     doc_id: str | None = None,
     query_weight: str | None = None,
+    doc_weight: str | None = None,
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     missing: validation.Missing = "error",
 ) -> QueryDataset:
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
-    `label`, `qid`, `doc_id` and `query_weight` name columns; `qid=None` means that all rows are one list, and a weight
-    must be the same in all rows of its query. The features are the columns of `features`, or else all remaining ones
-    but those of `exclude`. X is float32 if every feature is, else float64, and is assembled once, already grouped by
-    query. CSV may be compressed (.gz, .bz2, .xz, .zst); Parquet files of `write_parquet` also say which columns hold
-    document ids and weights.
+    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (a column `doc_weight` is taken as such);
+    `qid=None` means that all rows are one list, and a weight must be the same in all rows of its query. The features
+    are the columns of `features`, or else all remaining ones but those of `exclude`. X is float32 if every feature
+    is, else float64, and is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst);
+    Parquet files of `write_parquet` also say which columns hold document ids and weights.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +53,9 @@ def read_table(
     columns, stored = open_columns(source)
     doc_id = stored.get("doc_id") if doc_id is None else doc_id
     query_weight = stored.get("query_weight") if query_weight is None else query_weight
-    roles = [name for name in (label, qid, doc_id, query_weight) if name is not None]
+    if doc_weight is None and "doc_weight" in columns and "doc_weight" not in (features or ()):
+        doc_weight = "doc_weight"
+    roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
     for name in (*roles, *(features or ()), *exclude):
         _find(columns, name)
     if features is None:
@@ -74,6 +77,7 @@ def read_table(
         query_weight=None
         if query_weight is None
         else _per_query(_number(columns[query_weight]), ptr, order, query_weight),
+        doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
     )
     return data if order is None else replace(data, order=order)
 
@@ -81,8 +85,8 @@ def read_table(
 def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     """Write a data set as a Parquet table that `read_table` reads back the same; the file appears whole or not at all.
 
-    Columns: `query`, `label`, then `doc_id` and `query_weight` if there are any, then the features (`f1`, `f2`, … where
-    they have no names). Other programs can read the file; the roles of the columns are in its metadata.
+    Columns: `query`, `label`, then `doc_id`, `query_weight` and `doc_weight` if any, then the features (`f1`, `f2`, …
+    where they have no names). Other programs can read the file; the roles of the columns are in its metadata.
 
     >>> import tempfile
     >>> data = QueryDataset.from_arrays(np.ones((2, 3), dtype=np.float32), [0, 1], qid=["a", "a"])
@@ -98,11 +102,13 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
         roles["doc_id"] = data.doc_ids
     if data.query_weight is not None:
         roles["query_weight"] = np.repeat(data.query_weight, data.lengths)
+    if data.doc_weight is not None:
+        roles["doc_weight"] = data.doc_weight
     clash = next((name for name in names if name in roles), None)
     if clash is not None:
         raise InputError(f"a feature is called {clash!r}, a name the table needs for itself: rename the feature")
     about: dict[str, Any] = {"named": data.feature_names is not None, "sparse": data.is_sparse}
-    about |= {role: role for role in ("doc_id", "query_weight") if role in roles}
+    about |= {role: role for role in ("doc_id", "query_weight", "doc_weight") if role in roles}
     try:
         arrays = {name: pa.array(values) for name, values in roles.items()}
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -196,6 +196,20 @@ def as_query_weight(query_weight: ArrayLike | None, n_queries: int) -> Floats | 
     return weight
 
 
+def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
+    """Return one finite weight ≥ 0 per document, or None for equal weights."""
+    if doc_weight is None:
+        return None
+    weight = np.ascontiguousarray(np.asarray(doc_weight, dtype=np.float64))
+    if weight.shape != (n_docs,):
+        raise InputError(f"doc_weight must have one weight per document ({n_docs}), got shape {weight.shape}")
+    _name_first(
+        ~(np.isfinite(weight) & (weight >= 0)),
+        lambda i: f"doc_weight has {weight[i]} in row {i}: weights are finite and not negative",
+    )
+    return weight
+
+
 def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
     """Group rows by query, stably, in order of first appearance.
 

@@ -1,0 +1,29 @@
+"""Learning from clicks: logs, how likely each position is seen, weights that undo it, interleaving.
+
+>>> import toprank as tr
+>>> data = tr.datasets.make_graded(n_queries=40, random_state=0)
+>>> served = [data.X[:, 0], data.X[:, 1]]  # two production rankers
+>>> log = tr.datasets.simulate_clicks(data, served, sessions=20_000, cut=5)
+>>> seen = tr.clicks.Propensities.estimate(log, resamples=0)
+>>> judged = log.to_queries(data, seen)
+>>> judged.doc_weight is not None
+True
+"""
+
+from __future__ import annotations
+
+from .interleaving import Interleaved, InterleavingResult, interleave, interleaving_test
+from .log import ClickLog
+from .propensities import Propensities
+from .weighing import effective_sample_size, to_queries
+
+__all__ = [
+    "ClickLog",
+    "Interleaved",
+    "InterleavingResult",
+    "Propensities",
+    "effective_sample_size",
+    "interleave",
+    "interleaving_test",
+    "to_queries",
+]

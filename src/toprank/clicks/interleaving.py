@@ -1,0 +1,108 @@
+"""Two rankers on one page: team-draft interleaving, and the test of who is clicked more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Ints
+from ..data.validation import check_count, check_fraction
+from ..errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved:
+    """What to show, and which ranker (0 or 1) put each document there."""
+
+    shown: AnyArray
+    team: Ints
+
+    def credit(self, clicked: ArrayLike) -> tuple[int, int]:
+        """Return the clicks of the first and of the second ranker; `clicked` has one flag per document shown.
+
+        >>> Interleaved(np.array(["d", "e", "f"]), np.array([0, 1, 0])).credit([True, False, True])
+        (2, 0)
+        """
+        flags = np.asarray(clicked, dtype=bool)
+        if flags.shape != self.shown.shape:
+            raise InputError(f"clicked must have one flag per document shown ({len(self.shown)}), got {flags.shape}")
+        second = int((flags & (self.team == 1)).sum())
+        return int(flags.sum()) - second, second
+
+
+def interleave(
+    first: ArrayLike, second: ArrayLike, length: int = 10, random_state: int | np.random.Generator = 0
+) -> Interleaved:
+    """Let two rankings of documents, best first, choose in turns; a coin says who begins each round (team draft).
+
+    Under the null hypothesis that users do not tell the rankers apart, a click is as likely for one as for the other
+    (Radlinski, Kurup and Joachims 2008).
+
+    >>> page = interleave(["a", "b", "c"], ["b", "d", "a"], length=3)
+    >>> sorted(page.shown.tolist()[:2]), len(page.shown)
+    (['a', 'b'], 3)
+    """
+    check_count(length=length)
+    rankings = [np.asarray(first), np.asarray(second)]
+    if any(ranking.ndim != 1 for ranking in rankings):
+        raise InputError("a ranking is a list of documents, best first")
+    rng = np.random.default_rng(random_state)
+    queues = [list(dict.fromkeys(ranking.tolist())) for ranking in rankings]
+    shown: list[object] = []
+    team: list[int] = []
+    at, seen = [0, 0], set()
+    while len(shown) < length:
+        begins = int(rng.integers(2))
+        picked = len(shown)
+        for who in (begins, 1 - begins):
+            queue = queues[who]
+            while at[who] < len(queue) and queue[at[who]] in seen:
+                at[who] += 1
+            if at[who] < len(queue) and len(shown) < length:
+                seen.add(queue[at[who]])
+                shown.append(queue[at[who]])
+                team.append(who)
+        if len(shown) == picked:
+            break
+    documents = np.empty(len(shown), dtype=object)
+    documents[:] = shown
+    kind = np.result_type(*rankings) if all(len(ranking) for ranking in rankings) else object
+    return Interleaved(documents.astype(kind), np.array(team, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class InterleavingResult:
+    """Sessions won by each ranker, and how likely a split at least as uneven is if users do not tell them apart."""
+
+    wins_first: int
+    wins_second: int
+    ties: int
+    p: float
+    alpha: float
+
+    def __str__(self) -> str:
+        counts = f"first {self.wins_first:,}, second {self.wins_second:,}, neither {self.ties:,} sessions"
+        if self.p > self.alpha:
+            return f"{counts}: no difference shown at {self.alpha:.0%} (sign test, p = {self.p:.4g})"
+        better = "first" if self.wins_first > self.wins_second else "second"
+        return f"{counts}: the {better} is clicked more (sign test, p = {self.p:.4g})"
+
+
+def interleaving_test(credits: ArrayLike, alpha: float = 0.05) -> InterleavingResult:
+    """Compare two rankers by the sessions each won; `credits` has two columns, the clicks of each in a session.
+
+    An exact sign test over the sessions that one of them won.
+
+    >>> print(interleaving_test([[1, 0]] * 9 + [[0, 1]] + [[1, 1]]))
+    first 9, second 1, neither 1 sessions: the first is clicked more (sign test, p = 0.02148)
+    """
+    from scipy.stats import binomtest
+
+    check_fraction(alpha=alpha)
+    table = np.asarray(credits)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise InputError(f"credits must have two columns, the clicks of each ranker, got shape {table.shape}")
+    first, second = int((table[:, 0] > table[:, 1]).sum()), int((table[:, 0] < table[:, 1]).sum())
+    p = float(binomtest(first, first + second).pvalue) if first + second else 1.0
+    return InterleavingResult(first, second, len(table) - first - second, p, alpha)

@@ -1,0 +1,355 @@
+"""A click log: which document of which query was shown at which position, and whether it was clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Ints
+from ..data._columns import Column, open_columns, require_pyarrow
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..data.dataset import QueryDataset
+    from .propensities import Propensities
+
+_ROLES = {
+    "query": ("query", "query_id", "qid"),
+    "document": ("document", "doc_id", "doc"),
+    "position": ("position", "rank"),
+    "clicked": ("clicked", "click"),
+    "session": ("session", "session_id"),
+    "ranker": ("ranker", "served_by"),
+}
+"""Names under which a column is found when the caller names none."""
+_OPTIONAL = ("session", "ranker")
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The log added up: how often a document of a query was shown at a position, and how often it was clicked there.
+
+    Rows are sorted by pair; pair i, one document of one query, owns rows `ptr[i]:ptr[i+1]`.
+    """
+
+    ptr: Ints
+    query: Ints
+    """Number of the query of each pair."""
+    document: Ints
+    """Number of the document of each pair."""
+    position: Ints
+    """From 1."""
+    shown: Ints
+    clicks: Ints
+
+    @property
+    def n_pairs(self) -> int:
+        """Documents of queries."""
+        return len(self.query)
+
+    @cached_property
+    def pair(self) -> Ints:
+        """Pair of each row."""
+        return np.repeat(np.arange(self.n_pairs), np.diff(self.ptr))
+
+    def up_to(self, cut: int) -> Counts:
+        """Return the rows at positions 1 to `cut`."""
+        keep = self.position <= cut
+        left = np.unique(self.pair[keep])
+        ptr = np.concatenate(([0], np.cumsum(np.bincount(self.pair[keep], minlength=self.n_pairs)[left])))
+        return Counts(
+            ptr, self.query[left], self.document[left], self.position[keep], self.shown[keep], self.clicks[keep]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """One row per document shown: its query, the position it was shown at (from 1), and whether it was clicked.
+
+    Ids are kept once (`query_ids`, `doc_ids`, `ranker_names`), rows hold their numbers. Build one with
+    `ClickLog.from_arrays`, `ClickLog.from_table` or `ClickLog.from_ubi`.
+
+    >>> log = ClickLog.from_arrays(["q", "q", "q", "q"], ["a", "b", "b", "a"], [1, 2, 1, 2], [1, 0, 1, 0], [0, 0, 1, 1])
+    >>> log
+    ClickLog(4 impressions of 2 documents, 1 query, 2 sessions, 2 clicks, positions 1 to 2)
+    >>> log.counts.shown.tolist(), log.counts.clicks.tolist()
+    ([1, 1, 1, 1], [1, 0, 1, 0])
+    """
+
+    query: Ints
+    document: Ints
+    position: Ints
+    clicked: AnyArray
+    query_ids: AnyArray
+    doc_ids: AnyArray
+    session: Ints | None = None
+    ranker: Ints | None = None
+    ranker_names: AnyArray | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        query: ArrayLike,
+        document: ArrayLike,
+        position: ArrayLike,
+        clicked: ArrayLike,
+        session: ArrayLike | None = None,
+        ranker: ArrayLike | None = None,
+    ) -> ClickLog:
+        """Check and number one value per row; `session` says which rows were one page of results."""
+        queries, query_ids = _numbered(query, "query")
+        documents, doc_ids = _numbered(document, "document", len(queries))
+        sessions = None if session is None else _numbered(session, "session", len(queries))[0]
+        rankers, names = (None, None) if ranker is None else _numbered(ranker, "ranker", len(queries))
+        log = cls(
+            queries,
+            documents,
+            _positions(position, len(queries)),
+            _flags(clicked, len(queries)),
+            query_ids,
+            doc_ids,
+            sessions,
+            rankers,
+            names,
+        )
+        log._check_sessions()
+        return log
+
+    @classmethod
+    def from_table(cls, source: Any, **columns: str | None) -> ClickLog:
+        """Read a table (Parquet, CSV, pandas, polars, Arrow) with one row per document shown.
+
+        `query=`, `document=`, `position=`, `clicked=`, `session=` and `ranker=` name columns; those not named are
+        looked for under their own names (and `doc_id`, `click`, …). Session and ranker may be absent.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"query": ["q", "q"], "doc": ["a", "b"], "position": [1, 2], "click": [0, 1]})
+        >>> ClickLog.from_table(frame)
+        ClickLog(2 impressions of 2 documents, 1 query, 1 click, positions 1 to 2)
+        """
+        unknown = sorted(set(columns) - set(_ROLES))
+        if unknown:
+            raise InputError(f"a click log has no {unknown[0]!r}: name columns for {', '.join(_ROLES)}")
+        table, _ = open_columns(source)
+        values = {}
+        for role, names in _ROLES.items():
+            named = columns.get(role)
+            found = next((name for name in ([named] if named else names) if name in table), None)
+            if found is not None:
+                values[role] = _complete(table[found])
+            elif named or role not in _OPTIONAL:
+                wanted = repr(named) if named else " or ".join(map(repr, names))
+                raise InputError(
+                    f"the log has no column {wanted} for the {role}: name it, e.g. {role}=COLUMN; the columns are "
+                    f"{', '.join(map(repr, list(table)[:20]))}"
+                )
+        return cls.from_arrays(**values)
+
+    @classmethod
+    def from_ubi(cls, queries: Any, events: Any, *, action: str = "click") -> ClickLog:
+        """Read the two tables of OpenSearch's User Behavior Insights: what was answered, and what users did.
+
+        `queries` has `query_id` (one per request: a session here), `user_query` and the hits as they were shown in
+        `query_response_hit_ids` (or `query_response_object_ids`); `events` has `action_name`, `query_id` and the
+        object that was acted on in `object_id` (or `event_attributes.object.object_id`). Events with the name `action`
+        are clicks; a click on what was not shown in its request is an error.
+        """
+        pa = require_pyarrow("reading User Behavior Insights")
+        asked, _ = open_columns(queries)
+        done, _ = open_columns(events)
+        request = _complete(_one_of(asked, ("query_id",), "queries"))
+        text = _complete(_one_of(asked, ("user_query",), "queries"))
+        hits = _one_of(asked, ("query_response_hit_ids", "query_response_object_ids"), "queries")
+        lists = pa.array(hits.values().tolist(), type=pa.list_(pa.string()))
+        lengths = np.diff(lists.offsets.to_numpy()).astype(np.int64)
+        shown = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=object)
+        rows = np.repeat(np.arange(len(request)), lengths)
+        position = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
+        name = _complete(_one_of(done, ("action_name",), "events")) == action
+        at = _complete(_one_of(done, ("query_id",), "events"))[name]
+        on = _complete(_one_of(done, ("object_id", "event_attributes.object.object_id"), "events"))[name].astype(str)
+        _, both = _first_seen(np.concatenate((request[rows], at)))
+        _, what = _first_seen(np.concatenate((shown.astype(str), on)))
+        key = both * (int(what.max(initial=0)) + 1) + what
+        impressions, clicks = key[: len(rows)], np.unique(key[len(rows) :])
+        lost = ~np.isin(clicks, impressions)
+        if lost.any():
+            first = int(np.flatnonzero(key[len(rows) :] == clicks[lost][0])[0])
+            raise InputError(
+                f"events: {int(lost.sum())} clicks are on what was not shown, the first on {str(on[first])!r} in "
+                f"request {str(at[first])!r}: the hits of a request must be all that users could see"
+            )
+        return cls.from_arrays(text[rows], shown, position, np.isin(impressions, clicks), request[rows])
+
+    def _check_sessions(self) -> None:
+        """Refuse a session that shows two documents at one position, one document twice, or two queries."""
+        if self.session is None:
+            return
+        for what, other in (("position", self.position), ("document", self.document)):
+            key = self.session * (int(other.max(initial=0)) + 1) + other
+            order = np.argsort(key, kind="stable")
+            again = np.flatnonzero(key[order][1:] == key[order][:-1])
+            if len(again):
+                row, before = int(order[again[0] + 1]), int(order[again[0]])
+                shown = self.doc_ids[self.document[row]] if what == "document" else self.position[row]
+                raise InputError(
+                    f"rows {before} and {row} of the log are one session and both have {what} {shown!s}: a page shows "
+                    f"each {what} once (is the session column right?)"
+                )
+        first = np.full(int(self.session.max(initial=-1)) + 1, -1, dtype=np.int64)
+        first[self.session[::-1]] = self.query[::-1]
+        mixed = np.flatnonzero(first[self.session] != self.query)
+        if len(mixed):
+            raise InputError(f"row {int(mixed[0])} of the log has another query than its session: one page, one query")
+
+    @property
+    def n_impressions(self) -> int:
+        """Rows: documents shown."""
+        return len(self.query)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The log added up over sessions: all that the estimators read."""
+        depth, documents = int(self.position.max(initial=1)), max(len(self.doc_ids), 1)
+        pair, heads = self.query * documents + self.document, None
+        if len(self.query_ids) * documents > (1 << 62) // (2 * depth):
+            heads, pair = np.unique(pair, return_inverse=True)
+        # Sorted numbers instead of a grouping: ten million rows take a second.
+        key = np.sort((pair * depth + (self.position - 1)) * 2 + self.clicked)
+        cell = key >> 1
+        start = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
+        shown = np.diff(np.append(start, len(key)))
+        clicks = np.add.reduceat(key & 1, start) if len(key) else np.empty(0, dtype=np.int64)
+        of_pair, position = np.divmod(cell[start], depth)
+        first = np.flatnonzero(np.concatenate(([True], of_pair[1:] != of_pair[:-1])))
+        pairs = of_pair[first] if heads is None else heads[of_pair[first]]
+        return Counts(
+            np.append(first, len(start)).astype(np.int64),
+            pairs // documents,
+            pairs % documents,
+            position + 1,
+            shown.astype(np.int64),
+            clicks.astype(np.int64),
+        )
+
+    def take(self, rows: AnyArray) -> ClickLog:
+        """Return the rows of a mask or a list of numbers; ids keep their numbers."""
+        part = (None if values is None else values[rows] for values in (self.session, self.ranker))
+        session, ranker = part
+        return ClickLog(
+            self.query[rows],
+            self.document[rows],
+            self.position[rows],
+            self.clicked[rows],
+            self.query_ids,
+            self.doc_ids,
+            session,
+            ranker,
+            self.ranker_names,
+        )
+
+    def split(self, share: float = 0.5, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
+        """Return two logs, whole sessions (or, without sessions, rows) dealt at random: to learn from, to choose by."""
+        unit = np.arange(self.n_impressions) if self.session is None else self.session
+        drawn = np.random.default_rng(random_state).random(int(unit.max(initial=-1)) + 1) < share
+        return self.take(drawn[unit]), self.take(~drawn[unit])
+
+    def to_queries(
+        self,
+        features: QueryDataset,
+        propensities: Propensities,
+        clip: float | None = 0.1,
+        unknown: Literal["error", "drop"] = "error",
+    ) -> QueryDataset:
+        """Return queries to learn from: grade 1 for what was clicked, each click weighing 1/p (`weighing.to_queries`).
+
+        `features` has a row per document of each query (its grades are not read). Weights are clipped at 1/`clip`.
+        A click on a document without features is an error, or dropped with `unknown="drop"`.
+        """
+        from .weighing import to_queries
+
+        return to_queries(self, features, propensities, clip, unknown)
+
+    def effective_sample_size(self, propensities: Propensities, clip: float | None = 0.1) -> float:
+        """(Σ w)²/Σ w² over the clicks: how many clicks of equal weight would be as steady."""
+        from .weighing import effective_sample_size
+
+        return effective_sample_size(self, propensities, clip)
+
+    def __repr__(self) -> str:
+        def count(n: int, what: str, many: str = "") -> str:
+            return f"{n:,} {what if n == 1 else many or what + 's'}"
+
+        parts = [
+            f"{count(self.n_impressions, 'impression')} of {count(len(np.unique(self.document)), 'document')}",
+            count(len(np.unique(self.query)), "query", "queries"),
+            *([] if self.session is None else [count(len(np.unique(self.session)), "session")]),
+            count(int(self.clicked.sum()), "click"),
+            f"positions {int(self.position.min(initial=1))} to {int(self.position.max(initial=1))}",
+        ]
+        return f"ClickLog({', '.join(parts)})"
+
+
+def _first_seen(values: AnyArray) -> tuple[AnyArray, Ints]:
+    """Return the distinct values as they appear, and the number of each row's value."""
+    if values.dtype.kind in "OUS":  # a dict is faster than sorting text
+        seen: dict[object, int] = {}
+        items = values.tolist()
+        code = np.fromiter((seen.setdefault(item, len(seen)) for item in items), dtype=np.int64, count=len(items))
+        ids = np.array(list(seen)) if all(type(item) is str for item in seen) else np.empty(len(seen), dtype=object)
+        if ids.dtype == object:
+            ids[:] = list(seen)
+        return ids, code
+    ids, code = np.unique(values, return_inverse=True)
+    return ids, code.astype(np.int64)
+
+
+def _numbered(values: ArrayLike, what: str, n_rows: int | None = None) -> tuple[Ints, AnyArray]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (n_rows is not None and len(array) != n_rows):
+        raise InputError(f"{what} must have one value per row of the log, got shape {array.shape}")
+    if len(array) == 0:
+        raise InputError("the click log is empty")
+    ids, code = _first_seen(array)
+    return code, ids
+
+
+def _positions(position: ArrayLike, n_rows: int) -> Ints:
+    array = np.asarray(position)
+    if array.shape != (n_rows,) or array.dtype.kind not in "iuf":
+        raise InputError(f"position must have one whole number per row of the log, got {array.dtype} {array.shape}")
+    whole = array.astype(np.int64)
+    bad = np.flatnonzero((whole != array) | (whole < 1))
+    if len(bad):
+        row = int(bad[0])
+        remedy = "positions start at 1: add 1" if array[row] == 0 else "positions are whole numbers from 1"
+        raise InputError(f"row {row} of the log has position {array[row]}: {remedy}")
+    return whole
+
+
+def _flags(clicked: ArrayLike, n_rows: int) -> AnyArray:
+    array = np.asarray(clicked)
+    if array.shape != (n_rows,) or array.dtype.kind not in "biuf":
+        raise InputError(f"clicked must have 0 or 1 per row of the log, got {array.dtype} {array.shape}")
+    bad = np.flatnonzero((array != 0) & (array != 1))
+    if len(bad):
+        raise InputError(f"row {int(bad[0])} of the log has clicked = {array[bad[0]]}: write 0 or 1")
+    return array.astype(bool)
+
+
+def _complete(column: Column) -> AnyArray:
+    empty = np.asarray(column.missing(), dtype=bool)
+    if empty.any():
+        raise InputError(f"column {column.name!r} of the log is empty in row {int(empty.argmax())}")
+    return np.asarray(column.values())
+
+
+def _one_of(columns: dict[str, Column], names: Sequence[str], table: str) -> Column:
+    found = next((name for name in names if name in columns), None)
+    if found is None:
+        raise InputError(f"{table} has no column {' or '.join(map(repr, names))}")
+    return columns[found]

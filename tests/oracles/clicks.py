@@ -1,0 +1,85 @@
+"""Clicks straight from their definitions: double loops, enumeration, no toprank."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+
+def counts(rows):
+    """{(query, document, position): [shown, clicked]} of rows (query, document, position, clicked)."""
+    table = {}
+    for query, document, position, clicked in rows:
+        cell = table.setdefault((query, document, position), [0, 0])
+        cell[0] += 1
+        cell[1] += int(clicked)
+    return table
+
+
+def score_equations(table, p):
+    """For each position k, Σ over documents of C_k − C N_k p_k / Σ_l N_l p_l: 0 where p is the harvested estimate."""
+    result = {}
+    pairs = {(q, d) for q, d, _ in table}
+    for query, document in pairs:
+        cells = {k: cell for (q, d, k), cell in table.items() if (q, d) == (query, document)}
+        total = sum(c for _, c in cells.values())
+        mass = sum(n * p[k - 1] for k, (n, _) in cells.items())
+        for k, (n, c) in cells.items():
+            result[k] = result.get(k, 0.0) + c - total * n * p[k - 1] / mass
+    return result
+
+
+def em_step(table, seen, attracts):
+    """One round of expectation and maximisation of the position model, document by document."""
+    hits, shown = Counter(), Counter()
+    wanted, impressions = Counter(), Counter()
+    for (q, d, k), (n, c) in table.items():
+        s, a = seen[k - 1], attracts[q, d]
+        none = n - c
+        hits[k] += c + none * s * (1 - a) / (1 - s * a)
+        shown[k] += n
+        wanted[q, d] += c + none * a * (1 - s) / (1 - s * a)
+        impressions[q, d] += n
+    return [hits[k] / shown[k] for k in sorted(shown)], {pair: wanted[pair] / impressions[pair] for pair in wanted}
+
+
+def expected(value, chances):
+    """Mean of value(pattern) over all patterns of independent clicks."""
+    total = 0.0
+    for pattern in itertools.product((0, 1), repeat=len(chances)):
+        chance = math.prod(c if click else 1 - c for click, c in zip(pattern, chances, strict=True))
+        total += chance * value(pattern)
+    return total
+
+
+def plackett_luce(scores, ranking):
+    """P(the first documents are `ranking`) when each is drawn with odds e^score from what is left."""
+    left, chance = set(range(len(scores))), 1.0
+    for document in ranking:
+        chance *= math.exp(scores[document]) / sum(math.exp(scores[d]) for d in left)
+        left.remove(document)
+    return chance
+
+
+def preferences(clicked):
+    """(better, worse) places: each click over each place without one up to one after the last click."""
+    places = [i for i, click in enumerate(clicked) if click]
+    if not places:
+        return []
+    seen = range(min(places[-1] + 2, len(clicked)))
+    return [(i, j) for i in places for j in seen if not clicked[j]]
+
+
+def pdgd_gradient(scores, shown, clicked):
+    """Σ over preferences of ρ e^{s_k} e^{s_l}/(e^{s_k} + e^{s_l})² (e_k − e_l), by both probabilities of the page."""
+    grad = [0.0] * len(scores)
+    for i, j in preferences(clicked):
+        swapped = list(shown)
+        swapped[i], swapped[j] = swapped[j], swapped[i]
+        here, there = plackett_luce(scores, shown), plackett_luce(scores, swapped)
+        k, o = shown[i], shown[j]
+        odds = math.exp(scores[k]) * math.exp(scores[o]) / (math.exp(scores[k]) + math.exp(scores[o])) ** 2
+        grad[k] += there / (here + there) * odds
+        grad[o] -= there / (here + there) * odds
+    return grad
