@@ -14,6 +14,7 @@ from . import validation
 from ._letor_chunk import Chunk, Rules
 from ._piles import MemoryPile
 from ._text import text_array
+from .csr import csr_of
 
 DENSE_FROM = 0.25
 """X is dense if the file writes at least this part of its cells. Below, CSR is smaller and faster."""
@@ -239,17 +240,8 @@ class MemoryRows:
             columns = gathered(columns, ends, order, len(columns))
             ends = cumulated(lengths[order])
         columns -= self._tally.base
-        return as_csr(values, columns, ends, self._tally.width)
-
-
-def as_csr(values: AnyArray, columns: AnyArray, ends: AnyArray, width: int) -> Matrix:
-    """Return a canonical CSR matrix of these parts, which it shares."""
-    from scipy.sparse import csr_array
-
-    indptr = np.concatenate((np.zeros(1, dtype=ends.dtype), ends))
-    matrix = csr_array((values, columns, indptr), shape=(len(ends), width))
-    matrix.has_canonical_format = True
-    return matrix
+        indptr = np.concatenate((np.zeros(1, dtype=ends.dtype), ends))
+        return csr_of(values, columns, indptr, self._tally.width)
 
 
 def cumulated(lengths: AnyArray) -> AnyArray:

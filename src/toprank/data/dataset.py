@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from .._tables import Table
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
-from . import validation
+from . import csr, validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,29 @@ class QueryDataset:
     """The caller's row behind each of ours; None: the same order."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
     """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
+
+    def __post_init__(self) -> None:
+        """Check shapes, types and bounds, whoever makes a data set and however; the values of X are not read."""
+        X = validation.as_rows(self.X)
+        n_docs, n_features = X.shape
+        ptr = validation.as_ptr(self.ptr, n_docs)
+        vars(self).update(
+            X=X,
+            y=validation.as_labels(self.y, n_docs),
+            ptr=ptr,
+            query_ids=validation.as_query_ids(self.query_ids, len(ptr) - 1),
+            feature_names=validation.as_feature_names(self.feature_names, n_features),
+            doc_ids=validation.as_doc_ids(self.doc_ids, n_docs),
+            query_weight=validation.as_query_weight(self.query_weight, len(ptr) - 1),
+            doc_weight=validation.as_doc_weight(self.doc_weight, n_docs),
+            order=validation.as_order(self.order, n_docs),
+        )
+
+    def _but(self, **changes: Any) -> QueryDataset:
+        """Do what `replace` does for parts of what was checked: nothing is looked at again."""
+        made = object.__new__(QueryDataset)
+        vars(made).update({name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
+        return made
 
     @classmethod
     def from_arrays(
@@ -97,9 +120,9 @@ class QueryDataset:
             y=labels,
             ptr=ptr,
             query_ids=query_ids,
-            feature_names=validation.as_feature_names(feature_names, n_features),
+            feature_names=feature_names,  # type: ignore[arg-type]
             doc_ids=ids,
-            query_weight=validation.as_query_weight(query_weight, len(ptr) - 1),
+            query_weight=query_weight,  # type: ignore[arg-type]
             doc_weight=weights,
             order=order,
         )
@@ -202,9 +225,8 @@ class QueryDataset:
 
     def _run(self, start: int, stop: int) -> QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])
-        return replace(
-            self,
-            X=_rows(self.X, a, b),
+        return self._but(
+            X=csr.rows(self.X, a, b),
             y=self.y[a:b],
             ptr=self.ptr[start : stop + 1] - a,
             query_ids=self.query_ids[start:stop],
@@ -219,8 +241,7 @@ class QueryDataset:
         lengths = self.lengths[chosen]
         ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         rows = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][chosen] - ptr[:-1], lengths)
-        return replace(
-            self,
+        return self._but(
             X=self.X[rows],
             y=self.y[rows],
             ptr=ptr,
@@ -238,7 +259,7 @@ class QueryDataset:
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])
-        return replace(self, X=X, feature_names=names, mapped=None)
+        return self._but(X=X, feature_names=names, mapped=None)
 
     def __reduce__(self) -> Any:
         """Pickle a memory-mapped X by its place on disk: a worker process opens the file, nothing is copied."""
@@ -263,19 +284,12 @@ class QueryDataset:
 
 
 def _reopen(beside_X: dict[str, Any]) -> QueryDataset:
-    from .mapped import open_queries
+    """Map the rows again, which were checked when the folder was opened."""
+    from .mapped import map_rows
 
-    return QueryDataset(X=open_queries(*beside_X["mapped"]).X, **beside_X)
-
-
-def _rows(X: Matrix, start: int, stop: int) -> Matrix:
-    """Rows start:stop without a copy (scipy's own slicing copies a CSR matrix)."""
-    if not validation.is_sparse(X):
-        return X[start:stop]
-    a, b = X.indptr[start], X.indptr[stop]
-    rows = type(X)((X.data[a:b], X.indices[a:b], X.indptr[start : stop + 1] - a), shape=(stop - start, X.shape[1]))
-    rows.has_canonical_format = True
-    return rows
+    made = object.__new__(QueryDataset)
+    vars(made).update(beside_X, X=map_rows(*beside_X["mapped"]))
+    return made
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Matrix
+from .._typing import AnyArray, Matrix
 from ..errors import InputError
-from . import validation
+from . import csr
 from .dataset import QueryDataset
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
@@ -86,60 +86,70 @@ def write_header(folder: Path, *, n_features: int, feature_names: tuple[str, ...
 def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | None = None) -> QueryDataset:
     """Open a folder written by `save_queries` or `stream_letor`, mapping its features instead of reading them.
 
-    `start` and `stop` choose a run of queries, as in `data[start:stop]`.
+    `start` and `stop` choose a run of queries, as in `data[start:stop]`. Everything is checked but the values of the
+    features; the indices of a sparse matrix are read once for that, since a kernel would follow them anywhere.
     """
     path = Path(folder)
     header = _read_header(path)
-
-    def load(name: str, *, optional: bool = False, mapped: bool = False) -> Any:
-        file = path / f"{name}.npy"
-        if optional and not file.exists():
-            return None
-        try:
-            return np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{file} cannot be read: {error}") from None
-
-    y, names = load("y"), header["feature_names"]
-    X = load("X", optional=True, mapped=True)
-    if X is None:
-        parts = [load(name, mapped=True) for name in ("values", "indices", "indptr")]
-        X = _as_csr(path, parts, (len(y), header["n_features"]))
-    doc_ids = load("doc_ids", optional=True, mapped=True)
-    if X.shape != (len(y), header["n_features"]) or (doc_ids is not None and len(doc_ids) != len(y)):
-        raise InputError(f"{path} holds arrays of different lengths: it is damaged, write it again")
-    ptr = validation.as_ptr(load("ptr"), len(y))
-    data = QueryDataset(
-        X=X,
-        y=y,
-        ptr=ptr,
-        query_ids=load("query_ids"),
-        feature_names=None if names is None else tuple(names),
-        doc_ids=doc_ids,
-        query_weight=load("query_weight", optional=True),
-        doc_weight=validation.as_doc_weight(load("doc_weight", optional=True), len(y)),
-        order=load("order", optional=True),
-        mapped=(path.resolve(), 0, len(ptr) - 1),
-    )
+    small = {name: np.array(_load(path, name)) for name in ("y", "ptr", "query_ids")}
+    for name in ("query_weight", "doc_weight", "order"):
+        if (path / f"{name}.npy").exists():
+            small[name] = np.array(_load(path, name))
+    doc_ids = _load(path, "doc_ids") if (path / "doc_ids.npy").exists() else None
+    try:
+        X = _map_X(path, header["n_features"])
+        data = QueryDataset(
+            X=X,
+            feature_names=header["feature_names"],
+            doc_ids=doc_ids,
+            mapped=(path.resolve(), 0, max(0, small["ptr"].size - 1)),
+            **small,
+        )
+        if data.n_features != header["n_features"]:
+            raise InputError(f"X has {data.n_features} columns and header.json says {header['n_features']}")
+        if data.is_sparse and data.X.indptr is not X.indptr:
+            raise InputError("the columns of a row are not sorted")
+    except InputError as error:
+        raise InputError(f"{path} is damaged, write it again: {error}") from None
     return data if start == 0 and stop is None else data[start:stop]
+
+
+def map_rows(folder: Path, start: int, stop: int) -> Matrix:
+    """Map the features of queries start:stop of a folder that was opened, and so checked, before."""
+    X, ptr = _map_X(folder, _read_header(folder)["n_features"]), _load(folder, "ptr")
+    return csr.rows(X, int(ptr[start]), int(ptr[stop]))
+
+
+def _map_X(path: Path, n_features: int) -> Matrix:
+    if (path / "X.npy").exists():
+        return _load(path, "X", np.float32, np.float64)
+    values, columns = _load(path, "values", np.float32, np.float64), _load(path, "indices", np.int32, np.int64)
+    return csr.csr_of(values, columns, _load(path, "indptr", np.int32, np.int64), n_features)
+
+
+def _load(path: Path, name: str, *dtypes: Any) -> AnyArray:
+    """Map an array, row by row and of one of these types: a mapped array cannot be converted."""
+    file = path / f"{name}.npy"
+    try:
+        array: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # numpy parses a header of any contents: what it raises then is anything
+        raise InputError(f"{file} cannot be read: {error}") from None
+    if not isinstance(array, np.ndarray) or (dtypes and array.dtype not in dtypes) or not array.flags.c_contiguous:
+        kinds = " or ".join(np.dtype(kind).name for kind in dtypes) or "one type"
+        raise InputError(f"{file} must hold an array of {kinds}, row by row, in the byte order of this machine")
+    return array
 
 
 def _read_header(path: Path) -> dict[str, Any]:
     try:
         header = json.loads((path / "header.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise InputError(f"{path} is not a folder written by toprank: it has no readable header.json") from None
     if not isinstance(header, dict) or {key: header.get(key) for key in _FORMAT} != _FORMAT:
         raise InputError(f"{path}/header.json is not version {_FORMAT['version']} of the toprank-queries format")
-    return header
-
-
-def _as_csr(path: Path, parts: list[Any], shape: tuple[int, int]) -> Matrix:
-    from scipy.sparse import csr_array
-
-    try:
-        X = csr_array(tuple(parts), shape=shape)
-    except ValueError as error:
-        raise InputError(f"{path} is damaged, write it again: {error}") from None
-    X.has_canonical_format = True  # as it was written; to find out would be to read it all
-    return X
+    names, width = header.get("feature_names"), header.get("n_features")
+    if type(width) is not int or not 0 <= width < 2**31:
+        raise InputError(f"{path}/header.json: n_features must be a whole number, got {width!r}")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise InputError(f"{path}/header.json: feature_names must be a list of text, or null")
+    return {"n_features": width, "feature_names": names}

@@ -14,13 +14,10 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
+from .csr import as_csr
+from .csr import is_sparse as is_sparse
 
 Missing = Literal["error", "zero"]
-
-
-def is_sparse(X: object) -> bool:
-    """Say whether X is a scipy sparse container, without importing scipy."""
-    return type(X).__module__.startswith("scipy.sparse")
 
 
 def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Missing = "error") -> Matrix:
@@ -33,12 +30,16 @@ def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Mi
     ...
     toprank.errors.InputError: X has NaN in row 0, column 1 ('age'): fill it in, or pass missing="zero"
     """
-    matrix = _as_csr(X) if is_sparse(X) else _as_dense(X)
-    return _finite(matrix, feature_names, missing)
+    return _finite(as_rows(X), feature_names, missing)
+
+
+def as_rows(X: Any) -> Matrix:
+    """Return X in the shape that `as_matrix` gives it, without a look at its values."""
+    return as_csr(X) if is_sparse(X) else _as_dense(X)
 
 
 def _as_dense(X: Any) -> AnyArray:
-    array = np.asarray(X)
+    array = _unmasked(X, "X")
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: X must be real")
     if array.ndim != 2:
@@ -54,20 +55,6 @@ def _as_dense(X: Any) -> AnyArray:
         except TypeError as error:  # scikit-learn's contract: not a number at all is a TypeError
             raise TypeError(f"X must hold numbers: {error}") from None
     return np.ascontiguousarray(array)
-
-
-def _as_csr(X: Any) -> Matrix:
-    from scipy.sparse import csr_array
-
-    if X.dtype.kind == "c":
-        raise InputError("Complex data not supported: X must be real")
-    matrix = csr_array(X)  # shares the buffers of a CSR matrix
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's buffers stay as they are
-        matrix.sum_duplicates()
-    return matrix
 
 
 def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> Matrix:
@@ -110,15 +97,17 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
     """
     if y is None:
         raise InputError("y is missing: requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    labels = _unmasked(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(f"y must have one dimension, got shape {labels.shape}")
+    if labels.dtype.kind in "cmMV":
+        raise InputError(f"y must hold real numbers, it holds {labels.dtype}")
     try:
         labels = labels.astype(np.float64, copy=False)
     except (ValueError, TypeError):
-        bad = next(i for i, v in enumerate(labels) if not _is_number(v))
+        bad = next((i for i, v in enumerate(labels) if not _is_number(v)), 0)
         raise InputError(f"y must hold numbers: row {bad} is {labels[bad]!r}") from None
     if n_docs is not None and len(labels) != n_docs:
         raise InputError(f"y has {len(labels)} labels for {n_docs} documents")
@@ -263,6 +252,28 @@ def _first_appearance(heads: AnyArray) -> tuple[Ints, AnyArray]:
     return number[inverse], unique[by_appearance]
 
 
+def as_query_ids(query_ids: ArrayLike, n_queries: int) -> AnyArray:
+    """Return one id per query."""
+    ids = np.asarray(query_ids)
+    if ids.shape != (n_queries,):
+        raise InputError(f"query_ids must have one id per query ({n_queries}), got shape {ids.shape}")
+    return ids
+
+
+def as_order(order: ArrayLike | None, n_docs: int) -> Ints | None:
+    """Return the caller's row behind each of ours, every row once, or None for the same order."""
+    if order is None:
+        return None
+    rows = np.asarray(order)
+    if rows.shape == (n_docs,) and rows.dtype.kind in "iu":
+        rows = rows.astype(np.int64, copy=False)
+        seen = np.zeros(n_docs, dtype=bool)
+        seen[rows[(rows >= 0) & (rows < n_docs)]] = True
+        if seen.all():
+            return rows
+    raise InputError(f"order must hold each row of {n_docs} documents once")
+
+
 def as_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
     """Return one distinct name per feature, or None."""
     if names is None:
@@ -338,6 +349,15 @@ def check_choice(choices: Sequence[object], **values: object) -> None:
     for name, value in values.items():
         if value not in choices:
             raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _unmasked(values: Any, what: str) -> AnyArray:
+    """Return values as an array; cells that are masked are not silently taken for what lies behind the mask."""
+    if np.ma.is_masked(values):
+        raise InputError(
+            f"{what} is a masked array with masked cells: fill them in with .filled(...), or leave them out"
+        )
+    return np.asarray(values)
 
 
 def _sums_up(values: AnyArray) -> bool:
