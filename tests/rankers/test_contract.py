@@ -91,9 +91,24 @@ class TestEveryRanker:
         lenient = kind(missing="zero").fit(X, data.y, qid=data.qid)
         assert (lenient.predict(X) == kind().fit(filled, data.y, qid=data.qid).predict(filled)).all()
 
-    def test_docstring_starts_with_what_it_solves(self, kind):
-        assert inspect.getdoc(kind).splitlines()[0].endswith((".", ":"))
+    def test_the_help_opens_with_a_sentence_in_words(self, kind):
+        first, blank, formula = inspect.getdoc(kind).splitlines()[:3]
+        assert first.endswith(".")
+        assert not set(first) & set("Σ‖←=∈[]{}_^·≤"), first
+        assert blank == ""
+        assert formula
         assert ">>>" in inspect.getdoc(kind)
+
+    def test_parameters_are_keywords_but_the_first(self, kind):
+        parameters = inspect.signature(kind).parameters
+        by_place = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert by_place in (["measure"], ["variant"], ["surrogate"], [])
+        assert not any(name.endswith("_") or name.startswith("_") for name in parameters)
+        given = {name: object() for name in parameters}  # kept as they are: scikit-learn's clone compares by identity
+        assert all(value is given[name] for name, value in kind(**given).get_params().items())
+        with pytest.raises(TypeError):
+            kind("a", "b")
+        assert repr(kind()) == f"{kind.__name__}()"
 
 
 def test_feature_names_are_enforced(data):

@@ -58,7 +58,7 @@ class LightGBMModel(BoosterModel):
         """How many features a row has."""
         return int(self.booster.num_feature())
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return one score per row."""
         return np.asarray(self.booster.predict(X), dtype=np.float64)
 

@@ -56,7 +56,7 @@ class XGBoostModel(BoosterModel):
         """How many features a row has."""
         return int(self.booster.num_features())
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return one score per row."""
         import xgboost as xgb
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,15 +15,16 @@ from .._typing import ArrayLike, Floats
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.labels import TwoClasses
-from ..data.validation import Missing, check_choice, check_count, check_positive
+from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
-from ..measures.base import Measure
 from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import Rule, cutoff
+from .base import parameters
 from .bipartite import BipartiteRanker
 from .models import LinearModel
 
 
+@parameters
 class _MiniBatchRanker(BipartiteRanker):
     """Epochs over batches, one compiled pass each: what the perceptrons and the subgradient learners share.
 
@@ -40,18 +42,18 @@ class _MiniBatchRanker(BipartiteRanker):
         "n_updates_",
     )
 
-    batch_size: int
-    epochs: int
-    average: bool
-    shuffle: Shuffle
-    random_state: int | None
-    verbose: bool
-    weights_: Floats
+    batch_size: int = 500
+    epochs: int = 25
+    average: bool = True
+    shuffle: Shuffle = "batches"
+    random_state: int | None = 0
+    verbose: bool = False
+    weights_: Floats = field(init=False)
     """The last iterate; `coef_` is it, or with `average` the mean of all of them."""
-    drift_: Floats
-    n_batches_: int
-    n_skipped_: int
-    n_updates_: int
+    drift_: Floats = field(init=False)
+    n_batches_: int = field(init=False)
+    n_skipped_: int = field(init=False)
+    n_updates_: int = field(init=False)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -111,6 +113,18 @@ class _MiniBatchRanker(BipartiteRanker):
         `classes` declares the two labels where the first rows may hold one of them (0 and 1 need no declaration). What
         cannot be used is refused before anything changes.
         """
+        with self._changing() as new:
+            new._go_on(X, y, qid, query_weight, classes)
+        return self
+
+    def _go_on(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        query_weight: ArrayLike | None,
+        classes: ArrayLike | None,
+    ) -> None:
         steps = self._check()
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
@@ -127,7 +141,6 @@ class _MiniBatchRanker(BipartiteRanker):
             self.n_positive_ += int(data.y.sum())
             self.n_queries_in_ += lists if qid is not None else 0
         self._keep(state, totals, reset=first)
-        return self
 
     def _keep(self, state: State, totals: Totals, *, reset: bool) -> None:
         model = self._model(state)
@@ -164,8 +177,11 @@ def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) 
     return batches, shuffle
 
 
+@parameters
 class PerceptronAtK(_MiniBatchRanker):
-    """On Δ > 0 mistakes in the top k of a batch: w −= Σ false positives, w += D Σ missed positives (Algorithms 1, 2).
+    """A perceptron for the top k: it learns from batches that have negatives among their k best rows.
+
+    On Δ > 0 mistakes in the top k of a batch: w −= Σ false positives, w += D Σ missed positives (Algorithms 1, 2).
 
     `variant="avg"` spreads the reward over all missed positives, D = Δ/(n₊ − true positives); "max" gives 1 to the Δ
     best of them. There is no step size: w scales with it and the ranking does not. `average=False` predicts with the
@@ -182,34 +198,7 @@ class PerceptronAtK(_MiniBatchRanker):
     20
     """
 
-    def __init__(
-        self,
-        variant: Literal["avg", "max"] = "avg",
-        *,
-        k: int | None = None,
-        kappa: float | None = None,
-        batch_size: int = 500,
-        epochs: int = 25,
-        average: bool = True,
-        shuffle: Shuffle = "batches",
-        pos_label: Any = None,
-        measure: str | Measure = "map",
-        missing: Missing = "error",
-        random_state: int | None = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.variant = variant
-        self.k = k
-        self.kappa = kappa
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.average = average
-        self.shuffle = shuffle
-        self.pos_label = pos_label
-        self.measure = measure
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    variant: Literal["avg", "max"] = field(default="avg", kw_only=False)
 
     def _steps(self) -> Steps:
         check_choice(("avg", "max"), variant=self.variant)
@@ -217,8 +206,11 @@ class PerceptronAtK(_MiniBatchRanker):
         return Steps(rule, *cutoff(self.k, self.kappa))
 
 
+@parameters
 class SGDAtK(_MiniBatchRanker):
-    """w ← Π_radius[w − η_t ∂ℓ(w; batch)], η_t = eta/√t, averaged (Algorithms 3 and 4), ℓ the avg or max surrogate.
+    """Gradient steps on batches of rows for the precision of the k best.
+
+    w ← Π_radius[w − η_t ∂ℓ(w; batch)], η_t = eta/√t, averaged (Algorithms 3 and 4), ℓ the avg or max surrogate.
 
     `schedule="constant"` keeps η_t = eta. `radius` is that of the ball w stays in, None for no ball. `normalize`
     divides the loss of each batch by its k (the κ-form of Theorem 15); without it the step is the paper's Algorithm 3
@@ -232,42 +224,11 @@ class SGDAtK(_MiniBatchRanker):
     True
     """
 
-    def __init__(
-        self,
-        variant: Literal["avg", "max"] = "avg",
-        *,
-        k: int | None = None,
-        kappa: float | None = None,
-        batch_size: int = 500,
-        epochs: int = 25,
-        eta: float = 1.0,
-        schedule: Literal["sqrt", "constant"] = "sqrt",
-        radius: float | None = None,
-        normalize: bool = True,
-        average: bool = True,
-        shuffle: Shuffle = "batches",
-        pos_label: Any = None,
-        measure: str | Measure = "map",
-        missing: Missing = "error",
-        random_state: int | None = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.variant = variant
-        self.k = k
-        self.kappa = kappa
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.eta = eta
-        self.schedule = schedule
-        self.radius = radius
-        self.normalize = normalize
-        self.average = average
-        self.shuffle = shuffle
-        self.pos_label = pos_label
-        self.measure = measure
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    variant: Literal["avg", "max"] = field(default="avg", kw_only=False)
+    eta: float = 1.0
+    schedule: Literal["sqrt", "constant"] = "sqrt"
+    radius: float | None = None
+    normalize: bool = True
 
     def _steps(self) -> Steps:
         check_choice(("avg", "max"), variant=self.variant)
@@ -275,8 +236,11 @@ class SGDAtK(_MiniBatchRanker):
         return _subgradient_steps(self, rule, cutoff(self.k, self.kappa))
 
 
+@parameters
 class OnePassMiniBatch(_MiniBatchRanker):
-    """1PMB: w ← Π_radius[w − (eta/√t) ∂ℓ_struct(w; batch)], averaged; one pass unless `epochs` says more.
+    """Learns the top of a list batch by batch, in one pass, with the loss of SVMperf.
+
+    1PMB: w ← Π_radius[w − (eta/√t) ∂ℓ_struct(w; batch)], averaged; one pass unless `epochs` says more.
 
     The struct surrogate is unbounded below where k < n₊, so the ball is what keeps w finite: it is not optional.
 
@@ -288,40 +252,11 @@ class OnePassMiniBatch(_MiniBatchRanker):
     (10, True)
     """
 
-    def __init__(
-        self,
-        *,
-        k: int | None = None,
-        kappa: float | None = None,
-        batch_size: int = 500,
-        epochs: int = 1,
-        eta: float = 1.0,
-        schedule: Literal["sqrt", "constant"] = "sqrt",
-        radius: float = 10.0,
-        normalize: bool = True,
-        average: bool = True,
-        shuffle: Shuffle = "batches",
-        pos_label: Any = None,
-        measure: str | Measure = "map",
-        missing: Missing = "error",
-        random_state: int | None = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.k = k
-        self.kappa = kappa
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.eta = eta
-        self.schedule = schedule
-        self.radius = radius
-        self.normalize = normalize
-        self.average = average
-        self.shuffle = shuffle
-        self.pos_label = pos_label
-        self.measure = measure
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    epochs: int = 1
+    eta: float = 1.0
+    schedule: Literal["sqrt", "constant"] = "sqrt"
+    radius: float = 10.0
+    normalize: bool = True
 
     def _steps(self) -> Steps:
         check_positive(radius=self.radius)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Executor
-from typing import Any, ClassVar, Self
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,12 +26,28 @@ from ..measures.base import Measure
 from ..measures.order import ranks
 from .models import LinearModel, Model
 
+R = TypeVar("R", bound="Ranker")
 
+_COMMIT = Lock()
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def parameters(kind: type[R]) -> type[R]:
+    """Make the annotated fields of a ranker the parameters of its constructor, all by keyword.
+
+    `field(kw_only=False, default=...)` marks the one that may also come first without its name; `field(init=False)` is
+    an attribute that learning sets. Comparing, hashing and printing stay scikit-learn's.
+    """
+    return dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
+
+
+@parameters
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """fit(X, y, qid) learns a scoring function; predict scores; rank orders; score is the mean of `measure`.
 
     `qid` is one id per row, of any type and in any order; None means that all rows are one list. Results come back in
-    the caller's row order. Subclasses are final: they hold hyper-parameters and implement `_fit`.
+    the caller's row order. A fit that fails or is interrupted leaves the ranker exactly as it was. Subclasses are
+    final: their fields are hyper-parameters, and they implement `_fit`.
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
@@ -38,13 +58,14 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
 
-    measure: str | Measure
-    missing: validation.Missing
-    model_: Model
-    n_features_in_: int
-    n_queries_in_: int
-    trace_: dict[str, Floats]
-    certificates_: list[Certificate]
+    measure: str | Measure = field(default="ndcg@10", kw_only=False)
+    missing: validation.Missing = "error"
+    model_: Model = field(init=False)
+    n_features_in_: int = field(init=False)
+    n_queries_in_: int = field(init=False)
+    n_iter_: int = field(init=False)
+    trace_: dict[str, Floats] = field(init=False)
+    certificates_: list[Certificate] = field(init=False)
 
     @abstractmethod
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -52,27 +73,52 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X with grades y, grouped by qid; `query_weight` is one weight per query as they appear."""
-        data = self._checked(X, y, qid, query_weight, reset=True)
-        return self._learn(data, None, None)
+        with self._changing() as new:
+            data = new._checked(X, y, qid, query_weight, reset=True)
+            new._learn(data, None, None)
+        return self
 
     def fit_queries(
         self, data: QueryDataset, valid: QueryDataset | None = None, executor: Executor | None = None
     ) -> Self:
         """Learn from a data set; `valid` is for early stopping, `executor` runs blocks of queries in parallel."""
+        with self._changing() as new:
+            new._note_features(data)
+            if valid is not None:
+                new._check_same_features(valid)
+            new._learn(data, valid, executor)
+        return self
+
+    @contextmanager
+    def _changing(self) -> Iterator[Self]:
+        """Yield a copy to learn into; the ranker becomes the copy when the block ends well, and else stays as it is."""
+        before = self.__dict__
+        new = object.__new__(type(self))
+        new.__dict__.update(before)
+        yield new
+        with _COMMIT:
+            if self.__dict__ is not before:
+                raise InputError(
+                    f"this {type(self).__name__} learned in another thread meanwhile, and what was learned here is "
+                    "dropped: let one thread at a time call fit and partial_fit"
+                )
+            self.__dict__ = new.__dict__
+
+    def _note_features(self, data: QueryDataset) -> None:
+        """Note how many features there are, and their names; only ever called on a copy that is to be learned into."""
         self.n_features_in_ = data.n_features
+        self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if valid is not None:
-            self._check_same_features(valid)
-        return self._learn(data, valid, executor)
 
-    def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> Self:
+    def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         self.n_queries_in_ = data.n_queries
         self.certificates_ = []
         self._fit(data, valid, executor)
-        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as they were given."""
+        return {name: vars(self)[name] for name in self._get_param_names()}
 
     def predict(self, X: Any) -> Floats:
         """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set."""

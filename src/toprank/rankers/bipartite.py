@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,12 +16,13 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.labels import TwoClasses
 from ..errors import InputError
-from ..measures.base import mean_value
+from ..measures.base import Measure, mean_value
 from ..measures.binary import P
 from ..surrogates.precision_at_k import Rule, cutoff
-from .base import Ranker
+from .base import Ranker, parameters
 
 
+@parameters
 class BipartiteRanker(Ranker):
     """What the learners of precision at k share: how they read labels, and how they show and judge the top.
 
@@ -31,13 +32,14 @@ class BipartiteRanker(Ranker):
 
     state_attributes: ClassVar[tuple[str, ...]] = ("labels_", "n_seen_", "n_positive_")
 
-    k: int | None
-    kappa: float | None
-    pos_label: Any
-    labels_: tuple[Any, ...]
+    measure: str | Measure = "map"
+    k: int | None = None
+    kappa: float | None = None
+    pos_label: Any = None
+    labels_: tuple[Any, ...] = field(init=False)
     """How labels are read: the fields of `TwoClasses`."""
-    n_seen_: int
-    n_positive_: int
+    n_seen_: int = field(init=False)
+    n_positive_: int = field(init=False)
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and labels y, of two kinds (or grades, above 0 positive); each query of qid is one list.
@@ -45,10 +47,12 @@ class BipartiteRanker(Ranker):
         Without qid all rows are one list. Of two labels the larger is positive, unless `pos_label` names it; with more
         than two, `pos_label` stands against all the rest.
         """
-        coding = TwoClasses.of(y, self.pos_label)
-        data = self._checked(X, coding.encode(y), qid, query_weight, reset=True)
-        self._note(coding, data)
-        return self._learn(data, None, None)
+        with self._changing() as new:
+            coding = TwoClasses.of(y, self.pos_label)
+            data = new._checked(X, coding.encode(y), qid, query_weight, reset=True)
+            new._note(coding, data)
+            new._learn(data, None, None)
+        return self
 
     def fit_queries(
         self, data: QueryDataset, valid: QueryDataset | None = None, executor: Executor | None = None
@@ -56,8 +60,10 @@ class BipartiteRanker(Ranker):
         """Learn from a data set; with `valid`, the epoch that is most precise on it is kept."""
         coding = TwoClasses.of(data.y, self.pos_label)
         coded, held = coding.recode(data), None if valid is None else coding.recode(valid)
-        self._note(coding, coded)
-        return super().fit_queries(coded, held, executor)
+        with self._changing() as new:
+            new._note(coding, coded)
+            super(BipartiteRanker, new).fit_queries(coded, held, executor)
+        return self
 
     def _note(self, coding: TwoClasses, data: QueryDataset) -> None:
         self.labels_ = (coding.kind, coding.negative, coding.positive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..certificates.boosting import adarank_certificates, rankboost_certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_choice, check_count
+from ..data.validation import check_choice, check_count
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -20,12 +21,15 @@ from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_tab
 from ..solvers.boosting import RankBoostRounds, Rounds, SortedColumns
 from ..surrogates.direct import bounded, check_teaching
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
-from .base import Ranker
+from .base import Ranker, parameters
 from .models import LinearModel, StumpModel
 
 
+@parameters
 class AdaRank(Ranker):
-    """f = Σ_t α_t h_t, each h_t the feature with the best Σ_q P_t(q) E(q, h), P_{t+1} ∝ exp(−E(f_t)) (Fig. 6).
+    """Boosting over single features; queries that are still ranked badly weigh more in the next round.
+
+    f = Σ_t α_t h_t, each h_t the feature with the best Σ_q P_t(q) E(q, h), P_{t+1} ∝ exp(−E(f_t)) (Fig. 6).
 
     `measure` is any measure in [0, 1]. Its value for every query and feature is computed once; a round is then one
     matrix-vector product and one evaluation of f_t. Documents that score alike count as expected over their orders, so
@@ -47,26 +51,15 @@ class AdaRank(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("candidates_", "alphas_")
-    candidates_: Ints
-    """The feature of each round; from the number of features on, the features reversed."""
-    alphas_: Floats
 
-    def __init__(
-        self,
-        measure: str | Measure = "map",
-        *,
-        rounds: int = 100,
-        rule: Rule = "improve",
-        both_directions: bool | None = None,
-        patience: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.rule = rule
-        self.both_directions = both_directions
-        self.patience = patience
-        self.missing = missing
+    measure: str | Measure = field(default="map", kw_only=False)
+    rounds: int = 100
+    rule: Rule = "improve"
+    both_directions: bool | None = None
+    patience: int | None = None
+    candidates_: Ints = field(init=False)
+    """The feature of each round; from the number of features on, the features reversed."""
+    alphas_: Floats = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds)
@@ -159,8 +152,11 @@ class _Watch:
         return self.patience is not None and t - self.best >= self.patience * self.every
 
 
+@parameters
 class RankBoost(Ranker):
-    """H = Σ_t α_t [x_{k_t} > θ_t], each (k, θ) with the largest |Σ_{pairs} D (h_i − h_j)|, D ∝ e^{H_j − H_i}.
+    """Boosting over thresholds on single features, so that fewer pairs of documents are out of order.
+
+    H = Σ_t α_t [x_{k_t} > θ_t], each (k, θ) with the largest |Σ_{pairs} D (h_i − h_j)|, D ∝ e^{H_j − H_i}.
 
     A pair's weight factors into its two documents, so a round needs one potential per document and one pass over the
     presorted columns, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
@@ -180,28 +176,12 @@ class RankBoost(Ranker):
     weighted share of pairs that are misordered or tied ≤ Π_t Z_t: ... holds.
     """
 
-    state_attributes: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        rounds: int = 300,
-        thresholds: int | None = None,
-        both_directions: bool = False,
-        normalize: bool = True,
-        every: int = 25,
-        patience: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.both_directions = both_directions
-        self.normalize = normalize
-        self.every = every
-        self.patience = patience
-        self.missing = missing
+    rounds: int = 300
+    thresholds: int | None = None
+    both_directions: bool = False
+    normalize: bool = True
+    every: int = 25
+    patience: int | None = None
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds, every=self.every)

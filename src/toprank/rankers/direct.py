@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from .._progress import track
 from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_choice, check_count, check_positive
+from ..data.validation import check_choice, check_count, check_positive
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
@@ -21,13 +21,16 @@ from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
 from ..surrogates.direct import StructuralHinge, bounded, check_teaching, in_training
 from ._path import choose, constants, mean_on
-from .base import Ranker
+from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .models import LinearModel
 
 
+@parameters
 class SVMMap(Ranker):
-    """min_w ½‖w‖² + (C/m) Σ_q max_π [(E(π*) − E(π)) − (F(π*) − F(π))]: a structural SVM for average precision (Eq. 10).
+    """A support vector machine that maximises average precision (or NDCG) of whole rankings.
+
+    min_w ½‖w‖² + (C/m) Σ_q max_π [(E(π*) − E(π)) − (F(π*) − F(π))]: a structural SVM for average precision (Eq. 10).
 
     `measure` is MAP, or NDCG (with or without a cut-off, 0/1 gains); documents from grade `threshold` on are relevant
     (None: as the measure says). Solved by cutting planes (`svm` extra) to a gap that `solution_` reports; alpha = 1/C.
@@ -42,23 +45,13 @@ class SVMMap(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)
-    solution_: Solution
-    C_: float
 
-    def __init__(
-        self,
-        measure: str | Measure = "map",
-        *,
-        C: float | Sequence[float] = 10.0,
-        threshold: float | None = None,
-        tol: float = 1e-4,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.threshold = threshold
-        self.tol = tol
-        self.missing = missing
+    measure: str | Measure = field(default="map", kw_only=False)
+    C: float | Sequence[float] = 10.0
+    threshold: float | None = None
+    tol: float = 1e-4
+    solution_: Solution = field(init=False)
+    C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_positive(tol=self.tol)
@@ -77,8 +70,11 @@ class SVMMap(Ranker):
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
 
 
+@parameters
 class PermuRank(Ranker):
-    """min_w ½‖w‖² + (C/m) Σ_q 1/|B_q| Σ_{B_q × C_q} (E(π*) − E(π)) [1 − (F(π*) − F(π))]₊, the sets growing (Fig. 7).
+    """A support vector machine over whole rankings; the most violated ones join in every round.
+
+    min_w ½‖w‖² + (C/m) Σ_q 1/|B_q| Σ_{B_q × C_q} (E(π*) − E(π)) [1 − (F(π*) − F(π))]₊, the sets growing (Fig. 7).
 
     Each round fits to the working sets of perfect (B) and imperfect (C) rankings by cutting planes (`svm` extra), then
     adds the most violated ranking of each kind, found exactly for each of the library's measures in [0, 1]; `trace_`
@@ -99,31 +95,17 @@ class PermuRank(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)
-    solution_: Solution
-    C_: float
 
-    def __init__(
-        self,
-        measure: str | Measure = "map",
-        *,
-        rounds: int = 50,
-        C: float | Sequence[float] = 10.0,
-        pairs: Literal["graded", "all"] = "graded",
-        start: Literal["zero", "adarank"] = "zero",
-        average: bool = True,
-        tol: float = 1e-2,
-        missing: Missing = "error",
-        verbose: bool = False,
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.C = C
-        self.pairs = pairs
-        self.start = start
-        self.average = average
-        self.tol = tol
-        self.missing = missing
-        self.verbose = verbose
+    measure: str | Measure = field(default="map", kw_only=False)
+    rounds: int = 50
+    C: float | Sequence[float] = 10.0
+    pairs: Literal["graded", "all"] = "graded"
+    start: Literal["zero", "adarank"] = "zero"
+    average: bool = True
+    tol: float = 1e-2
+    verbose: bool = False
+    solution_: Solution = field(init=False)
+    C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_positive(tol=self.tol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +13,6 @@ from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import (
-    Missing,
     check_choice,
     check_count,
     check_grades,
@@ -22,11 +22,10 @@ from ..data.validation import (
 )
 from ..errors import InputError
 from ..measures import AP
-from ..measures.base import Measure
 from ..solvers.online import judge_of_rounds
 from ..solvers.steps import Total
 from ..surrogates import Slam
-from .base import Ranker
+from .base import Ranker, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
 from .online import check_teaching
@@ -35,8 +34,11 @@ from .trace import Trace
 _DROPS = ("oldest", "random", "smallest")
 
 
+@parameters
 class KernelSlamPerceptron(Ranker):
-    """If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel.
+    """The SLAM perceptron with a kernel: rankings that are not linear, from a bounded store of documents.
+
+    If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel.
 
     Only documents with g_i ≠ 0 are stored, and only on mistake rounds. At most `budget` documents are held; when a new
     one needs room, `drop` decides: "oldest" (the Forgetron of Dekel, Shalev-Shwartz and Singer, 2008), "random" (the
@@ -70,45 +72,24 @@ class KernelSlamPerceptron(Ranker):
 
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
 
-    model_: KernelModel
-    trace_: Trace
-    _store: Store
-    _passes: dict[str, Any]
-
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        kernel: Literal["rbf", "polynomial", "linear"] = "rbf",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        budget: int = 1000,
-        drop: Literal["oldest", "random", "smallest"] = "oldest",
-        eta: float = 0.1,
-        margin: float = 1.0,
-        epochs: int = 5,
-        shuffle: bool = True,
-        patience: int | None = None,
-        random_state: int | None = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.budget = budget
-        self.drop = drop
-        self.eta = eta
-        self.margin = margin
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    kernel: Literal["rbf", "polynomial", "linear"] = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    budget: int = 1000
+    drop: Literal["oldest", "random", "smallest"] = "oldest"
+    eta: float = 0.1
+    margin: float = 1.0
+    epochs: int = 5
+    shuffle: bool = True
+    patience: int | None = None
+    random_state: int | None = 0
+    verbose: bool = False
+    model_: KernelModel = field(init=False)
+    trace_: Trace = field(init=False)
+    n_epochs_: int = field(init=False)
+    _store: Store = field(init=False)
+    _passes: dict[str, Any] = field(init=False)
 
     def _check(self) -> Slam:
         check_choice(("rbf", "polynomial", "linear"), kernel=self.kernel)
@@ -152,27 +133,29 @@ class KernelSlamPerceptron(Ranker):
     ) -> Self:
         """Learn from one more list, or from several in the order in which their ids appear."""
         first = "_store" not in vars(self)
-        data = self._checked(X, y, qid, query_weight, reset=first)
-        return self._go_on(data, first)
+        with self._changing() as new:
+            new._go_on(new._checked(X, y, qid, query_weight, reset=first), first)
+        return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
         first = "_store" not in vars(self)
         check_grades(data.y)
-        if first:
-            self.n_features_in_ = data.n_features
-        else:
-            self._check_same_features(data)
-        return self._go_on(data, first)
+        with self._changing() as new:
+            if first:
+                new._note_features(data)
+            else:
+                self._check_same_features(data)
+            new._go_on(data, first)
+        return self
 
-    def _go_on(self, data: QueryDataset, first: bool) -> Self:
+    def _go_on(self, data: QueryDataset, first: bool) -> None:
         loss = self._check()
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store
         if store.settings != settings(self, data.n_features):
             raise InputError("kernel and budget cannot change in mid-stream: start anew with fit")
-        # One list changes nothing before all its numbers are known to be finite; several need a copy to fall back on.
-        store = store if data.n_queries == 1 else store.copy()
+        store = store.copy()  # a model that somebody holds shares the documents of the old one
         before = store.totals.copy()
         rows = self._play(store, loss, data, np.arange(data.n_queries))
         self._keep(store)
@@ -181,7 +164,6 @@ class KernelSlamPerceptron(Ranker):
         self.certificates_ = []
         if first:
             self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False}
-        return self
 
     def _seed(self) -> int:
         """Return the number that all randomness follows from: `random_state`, or one from the machine."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import field, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._typing import Floats
 from ..certificates import generalization
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_choice, check_count, check_not_negative, check_positive
+from ..data.validation import check_choice, check_count, check_not_negative, check_positive
 from ..errors import InputError
 from ..evaluation import evaluate_grouped
 from ..measures import measure as parse_measure
@@ -28,7 +28,7 @@ from ..surrogates.listwise import ListNet as ListNetLoss
 from ..surrogates.listwise import Listwise, Truth
 from ..surrogates.listwise import RankCosine as RankCosineLoss
 from ..surrogates.transforms import Linear, Transform, parse_transform
-from .base import Ranker
+from .base import Ranker, parameters
 from .models import LinearModel
 
 _INSIDE = 0.99
@@ -38,16 +38,22 @@ _INSIDE = 0.99
 class _Parameter:
     """A parameter that only `get_params` reads: scikit-learn takes whatever has a `transform` for a transformer."""
 
+    def __init__(self, default: Any) -> None:
+        self.default = default
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, ranker: object, owner: type | None = None) -> Any:
+        if ranker is None:  # asked for by the class: the default
+            return self.default
         raise AttributeError(f"a ranker does not transform; its parameter is get_params()[{self.name!r}]")
 
     def __set__(self, ranker: object, value: Any) -> None:
         vars(ranker)[self.name] = value
 
 
+@parameters
 class ListwiseRanker(Ranker):
     """min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a listwise loss ℓ.
 
@@ -58,48 +64,21 @@ class ListwiseRanker(Ranker):
     it is kept, and learning stops once `patience` of them in a row have not been better.
     """
 
-    transform = _Parameter()
-    solution_: Solution
-    radius_: float | None
-
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        transform: str | Transform = "exponential",
-        truth: Truth = "grades",
-        alpha: float = 1e-3,
-        radius: float | None = None,
-        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        epochs: int = 20,
-        batch_size: int = 16,
-        eta: float = 0.1,
-        patience: int | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.transform = transform
-        self.truth = truth
-        self.alpha = alpha
-        self.radius = radius
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.eta = eta
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {name: vars(self)[name] for name in self._get_param_names()}
+    transform: str | Transform = cast(Any, _Parameter("exponential"))
+    truth: Truth = "grades"
+    alpha: float = 1e-3
+    radius: float | None = None
+    solver: Literal["lbfgs", "minibatch"] = "lbfgs"
+    max_iter: int = 500
+    tol: float = 1e-6
+    epochs: int = 20
+    batch_size: int = 16
+    eta: float = 0.1
+    patience: int | None = None
+    random_state: int = 0
+    verbose: bool = False
+    solution_: Solution = field(init=False)
+    radius_: float | None = field(init=False)
 
     @property
     def _phi(self) -> Transform:
@@ -215,8 +194,11 @@ class _Watch:
         return self.stopped
 
 
+@parameters
 class ListNet(ListwiseRanker):
-    """min_w mean_q −Σ_π P_g(π) log P_{X_q w}(π) + (alpha/2) ‖w‖²: cross entropy of permutations (ListNet).
+    """Makes the orders that the scores call likely those that the grades call likely, by their cross entropy.
+
+    min_w mean_q −Σ_π P_g(π) log P_{X_q w}(π) + (alpha/2) ‖w‖²: cross entropy of permutations (ListNet).
 
     `truth` says what the target distribution is made of (grades, gains or the order of y); `k` how many places π has:
     1 is the top-one form for lists of any length, "full" the whole permutation for up to 12 documents. The other
@@ -229,51 +211,17 @@ class ListNet(ListwiseRanker):
     True
     """
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        transform: str | Transform = "exponential",
-        truth: Truth = "grades",
-        k: int | Literal["full"] = 1,
-        alpha: float = 1e-3,
-        radius: float | None = None,
-        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        epochs: int = 20,
-        batch_size: int = 16,
-        eta: float = 0.1,
-        patience: int | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(
-            measure,
-            transform=transform,
-            truth=truth,
-            alpha=alpha,
-            radius=radius,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            epochs=epochs,
-            batch_size=batch_size,
-            eta=eta,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-            missing=missing,
-        )
-        self.k = k
+    k: int | Literal["full"] = 1
 
     def _loss(self) -> ListNetLoss:
         return ListNetLoss(truth=self.truth, transform=self._phi, k=self.k)
 
 
+@parameters
 class ListMLE(ListwiseRanker):
-    """min_w mean_q −log P_{X_q w}(y_q) + (alpha/2) ‖w‖²: the likelihood of the true order (ListMLE).
+    """Makes the true order of each list as likely as possible.
+
+    min_w mean_q −log P_{X_q w}(y_q) + (alpha/2) ‖w‖²: the likelihood of the true order (ListMLE).
 
     Documents of one grade are shuffled anew in each epoch by `random_state` (`ties="sampled"`; L-BFGS then shares its
     iterations out among `epochs` samples) or keep the order of the rows (`ties="fixed"`), which teaches whatever that
@@ -287,51 +235,17 @@ class ListMLE(ListwiseRanker):
     3
     """
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        transform: str | Transform = "exponential",
-        truth: Truth = "grades",
-        ties: Literal["fixed", "sampled"] = "sampled",
-        alpha: float = 1e-3,
-        radius: float | None = None,
-        solver: Literal["lbfgs", "minibatch"] = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        epochs: int = 20,
-        batch_size: int = 16,
-        eta: float = 0.1,
-        patience: int | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(
-            measure,
-            transform=transform,
-            truth=truth,
-            alpha=alpha,
-            radius=radius,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            epochs=epochs,
-            batch_size=batch_size,
-            eta=eta,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-            missing=missing,
-        )
-        self.ties = ties
+    ties: Literal["fixed", "sampled"] = "sampled"
 
     def _loss(self) -> ListMLELoss:
         return ListMLELoss(truth=self.truth, transform=self._phi, ties=self.ties, seed=self.random_state)
 
 
+@parameters
 class RankCosine(ListwiseRanker):
-    """min_w mean_q ½ (1 − cos(φ(g_q), φ(X_q w))) + (alpha/2) ‖w‖²: the angle to the true scores (RankCosine).
+    """Makes the angle between the scores and the grades of each list small.
+
+    min_w mean_q ½ (1 − cos(φ(g_q), φ(X_q w))) + (alpha/2) ‖w‖²: the angle to the true scores (RankCosine).
 
     The loss is not convex: the solution is a stationary point. The parameters are described at `ListwiseRanker`.
 

@@ -31,9 +31,15 @@ class Model(ABC):
     def n_features(self) -> int:
         """How many features a row has."""
 
-    @abstractmethod
     def scores(self, X: Matrix) -> Floats:
-        """Return one score per row; X is taken as already checked."""
+        """Return one score per row; X is taken as already checked, but for its width."""
+        if X.shape[1] != self.n_features:
+            raise InputError(f"X has {X.shape[1]} features, but this model is expecting {self.n_features} features")
+        return self._scores(X)
+
+    @abstractmethod
+    def _scores(self, X: Matrix) -> Floats:
+        """Return one score per row of a matrix as wide as the model."""
 
     def as_value(self) -> Model:
         """Return the model as one that a file can hold: itself, unless it belongs to another package."""
@@ -59,7 +65,7 @@ class LinearModel(Model):
         """Length of w."""
         return len(self.coef)
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return X w."""
         return linear.scores(X, self.coef)
 
@@ -104,7 +110,7 @@ class StumpModel(Model):
         height = np.concatenate([np.cumsum(weight[a:b]) for a, b in pairwise(start)]) if len(used) else np.empty(0)
         return used.astype(np.int64), threshold, height, start
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return the sum of the steps, by halving in each feature's thresholds."""
         from ..solvers import _boosting_kernels as kernels
 
@@ -201,7 +207,7 @@ class TreeModel(Model):
             depth[[self.low[node], self.high[node]]] = depth[node] + 1
         return int(depth.max())
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return f of every row, 4,096 rows of a sparse X at a time."""
         from . import _tree_kernels as kernels
 
@@ -252,7 +258,7 @@ class KernelModel(Model):
         """Length of a stored document."""
         return int(self.stored.shape[1])
 
-    def scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """Return f of every row, 4,096 rows of a sparse X at a time."""
         out = np.empty(X.shape[0])
         step = 4096 if is_sparse(X) else max(1, X.shape[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..measures.base import Measure
 from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
-from .base import Ranker
+from .base import Ranker, parameters
 from .models import LinearModel
 from .trace import Trace
 
@@ -39,6 +40,7 @@ def check_teaching(data: QueryDataset) -> None:
         raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
 
 
+@parameters
 class OnlineRanker(Ranker):
     """What the online rankers share: epochs over shuffled lists, `partial_fit`, averaging, scaling, early stopping.
 
@@ -64,21 +66,22 @@ class OnlineRanker(Ranker):
 
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
 
-    eta: float | str
-    epochs: int
-    average: Average
-    scale: Scale
-    shuffle: bool
-    patience: int | None
-    warm_start: bool
-    random_state: int | None
-    verbose: bool
-    trace_: Trace
-    averaged_: bool
-    _state: OnlineState
-    _settings: tuple[Any, ...]
-    _made: OnlineDescent
-    _passes: dict[str, Any]
+    eta: float | str = 0.1
+    epochs: int = 5
+    average: Average = "auto"
+    scale: Scale = None
+    shuffle: bool = True
+    patience: int | None = None
+    warm_start: bool = False
+    random_state: int | None = 0
+    verbose: bool = False
+    trace_: Trace = field(init=False)
+    averaged_: bool = field(init=False)
+    n_epochs_: int = field(init=False)
+    _state: OnlineState = field(init=False)
+    _settings: tuple[Any, ...] = field(init=False)
+    _made: OnlineDescent = field(init=False)
+    _passes: dict[str, Any] = field(init=False)
 
     @abstractmethod
     def _loss(self, target: Measure) -> Surrogate:
@@ -147,22 +150,25 @@ class OnlineRanker(Ranker):
 
         Bad input raises before anything changes.
         """
-        if qid is None and query_weight is None and self._is_plain_list(X, y):
-            labels = np.array(y, dtype=np.float64)
-            return self._go_on(X, labels, np.array((0, len(labels))), None)
-        data = self._checked(X, y, qid, query_weight, reset="_state" not in vars(self))
-        return self._go_on(data.X, data.y, data.ptr, data.query_weight)
+        with self._changing() as new:
+            if qid is None and query_weight is None and new._is_plain_list(X, y):
+                labels = np.array(y, dtype=np.float64)
+                new._go_on(X, labels, np.array((0, len(labels))), None)
+            else:
+                data = new._checked(X, y, qid, query_weight, reset="_state" not in vars(self))
+                new._go_on(data.X, data.y, data.ptr, data.query_weight)
+        return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
         check_grades(data.y)
-        if "_state" in vars(self):
-            self._check_same_features(data)
-        else:
-            self.n_features_in_ = data.n_features
-            if data.feature_names is not None:
-                self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        return self._go_on(data.X, data.y, data.ptr, data.query_weight)
+        with self._changing() as new:
+            if "_state" in vars(self):
+                self._check_same_features(data)
+            else:
+                new._note_features(data)
+            new._go_on(data.X, data.y, data.ptr, data.query_weight)
+        return self
 
     def _is_plain_list(self, X: Any, y: Any) -> bool:
         """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
@@ -177,7 +183,7 @@ class OnlineRanker(Ranker):
 
         return bool(kernels.sound_list(X, y))
 
-    def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> Self:
+    def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()
         first = "_state" not in vars(self)
         state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
@@ -189,7 +195,6 @@ class OnlineRanker(Ranker):
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
             self.certificates_ = []
-        return self
 
     def _continued(self, learner: OnlineDescent, n_features: int) -> OnlineState:
         """Return a copy of the state to go on from."""
@@ -197,7 +202,6 @@ class OnlineRanker(Ranker):
             raise InputError("scale cannot change in mid-stream: the weights belong to features scaled otherwise")
         known = self._state.weights.shape[1]
         if known != n_features:
-            self.n_features_in_ = known  # as it was before the bad input
             raise InputError(f"the weights so far are for {known} features, got {n_features}")
         return self._state.at(learner.steps)
 

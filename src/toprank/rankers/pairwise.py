@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_positive
-from ..measures.base import Measure
+from ..data.validation import check_positive
 from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
 from ..surrogates.pairwise import Loss, PairwiseHinge
 from ._path import choose, constants
-from .base import Ranker
+from .base import Ranker, parameters
 from .models import LinearModel
 
 
+@parameters
 class RankSVM(Ranker):
-    """min_w ½‖w‖² + C Σ_q c_q ℓ_q(X_q w), ℓ_q the (squared) hinge over pairs of different grade, c_q query weights.
+    """A support vector machine on pairs of documents of different grade.
+
+    min_w ½‖w‖² + C Σ_q c_q ℓ_q(X_q w), ℓ_q the (squared) hinge over pairs of different grade, c_q query weights.
 
     `normalize=True` makes ℓ_q the mean over a query's pairs; False the sum, the objective of SVMrank and
     liblinear-ranksvm. In the library's other notation alpha = 1/(C Σ_q c_q). The squared hinge is solved by truncated
@@ -38,25 +41,13 @@ class RankSVM(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)
-    solution_: Solution
-    C_: float
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        C: float | Sequence[float] = 1.0,
-        loss: Loss = "squared_hinge",
-        normalize: bool = True,
-        tol: float = 1e-4,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.loss = loss
-        self.normalize = normalize
-        self.tol = tol
-        self.missing = missing
+    C: float | Sequence[float] = 1.0
+    loss: Loss = "squared_hinge"
+    normalize: bool = True
+    tol: float = 1e-4
+    solution_: Solution = field(init=False)
+    C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_positive(tol=self.tol)

@@ -10,16 +10,19 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing
 from ..errors import InputError
 from ..measures.base import Measure
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
-from .online import Average, OnlineRanker, Scale
+from .base import parameters
+from .online import OnlineRanker
 
 
+@parameters
 class SlamPerceptron(OnlineRanker):
-    """If the ranking by w_t falls short of the measure's best: w ← w − η z, z ∈ ∂ φ_v(X_t w_t, R_t) (Algorithm 2).
+    """A perceptron that learns from the lists it ranks below the best NDCG or MAP they could have.
+
+    If the ranking by w_t falls short of the measure's best: w ← w − η z, z ∈ ∂ φ_v(X_t w_t, R_t) (Algorithm 2).
 
     `measure` is ndcg, ndcg@k or map; φ_v is its SLAM surrogate with `margin` Δ (`surrogates.Slam`). The total loss is
     bounded: `toprank.certify`.
@@ -33,41 +36,17 @@ class SlamPerceptron(OnlineRanker):
 
     _always: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        eta: float | str = 0.1,
-        epochs: int = 5,
-        average: Average = "auto",
-        scale: Scale = None,
-        margin: float = 1.0,
-        shuffle: bool = True,
-        patience: int | None = None,
-        warm_start: bool = False,
-        random_state: int | None = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.eta = eta
-        self.epochs = epochs
-        self.average = average
-        self.scale = scale
-        self.margin = margin
-        self.shuffle = shuffle
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    margin: float = 1.0
 
     def _loss(self, target: Measure) -> Surrogate:
         return Slam(target, self.margin, within="score")
 
 
+@parameters
 class MinimaxPerceptron(OnlineRanker):
-    """If the ranking by w_t falls short: w ← w − η (x_j − x_i), (i, j) the pair most out of order (Algorithm 3).
+    """Corrects, in each list that is ranked wrongly, the pair of documents most out of order.
+
+    If the ranking by w_t falls short: w ← w − η (x_j − x_i), (i, j) the pair most out of order (Algorithm 3).
 
     Rankings do not depend on a constant `eta`: it only sets the length of the weights.
 
@@ -80,41 +59,18 @@ class MinimaxPerceptron(OnlineRanker):
 
     _always: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        eta: float | str = 1.0,
-        epochs: int = 5,
-        average: Average = "auto",
-        scale: Scale = None,
-        margin: float = 1.0,
-        shuffle: bool = True,
-        patience: int | None = None,
-        warm_start: bool = False,
-        random_state: int | None = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.eta = eta
-        self.epochs = epochs
-        self.average = average
-        self.scale = scale
-        self.margin = margin
-        self.shuffle = shuffle
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    eta: float | str = 1.0
+    margin: float = 1.0
 
     def _loss(self, target: Measure) -> Surrogate:
         return Minimax(self.margin)
 
 
+@parameters
 class OnlineListNet(OnlineRanker):
-    """w ← w − η Xᵀ(softmax(Xw) − softmax(R)) in every round: online gradient descent on the top-one cross entropy.
+    """ListNet on a stream: one gradient step for each list.
+
+    w ← w − η Xᵀ(softmax(Xw) − softmax(R)) in every round: online gradient descent on the top-one cross entropy.
 
     `truth` says what the target is the softmax of: the grades or the gains 2^grade − 1.
 
@@ -127,34 +83,7 @@ class OnlineListNet(OnlineRanker):
 
     _always: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        *,
-        eta: float | str = 0.1,
-        epochs: int = 5,
-        average: Average = "auto",
-        scale: Scale = None,
-        truth: Literal["grades", "gains"] = "grades",
-        shuffle: bool = True,
-        patience: int | None = None,
-        warm_start: bool = False,
-        random_state: int | None = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.eta = eta
-        self.epochs = epochs
-        self.average = average
-        self.scale = scale
-        self.truth = truth
-        self.shuffle = shuffle
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    truth: Literal["grades", "gains"] = "grades"
 
     def _loss(self, target: Measure) -> Surrogate:
         return ListNetLoss(truth=self.truth)

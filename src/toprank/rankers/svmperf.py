@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import field, replace
+from typing import Literal
 
 import numpy as np
 
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_choice, check_positive
-from ..measures.base import Measure
+from ..data.validation import check_choice, check_positive
 from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, PrecStruct, cutoff
+from .base import parameters
 from .bipartite import BipartiteRanker
 from .models import LinearModel
 
@@ -23,8 +23,11 @@ Variant = Literal["avg", "max", "struct"]
 _SURROGATES: dict[str, type[PrecisionSurrogate]] = {"avg": PrecAvg, "max": PrecMax, "struct": PrecStruct}
 
 
+@parameters
 class SVMPerf(BipartiteRanker):
-    """min_w ‖w‖²/(2C) + mean over lists of ℓ(w)/k by cutting planes: SVMperf for precision at k.
+    """A support vector machine for the precision of the k best rows, solved to a known gap.
+
+    min_w ‖w‖²/(2C) + mean over lists of ℓ(w)/k by cutting planes: SVMperf for precision at k.
 
     `variant="struct"` is the loss of SVMperf; "avg" and "max" put the paper's upper bounds in its place, which no
     other tool offers. All rows are one list unless qid says otherwise; `solution_` carries the gap that is left. Where
@@ -38,30 +41,11 @@ class SVMPerf(BipartiteRanker):
     (True, True)
     """
 
-    solution_: Solution
-
-    def __init__(
-        self,
-        variant: Variant = "struct",
-        *,
-        k: int | None = None,
-        kappa: float | None = None,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        pos_label: Any = None,
-        measure: str | Measure = "map",
-        missing: Missing = "error",
-    ) -> None:
-        self.variant = variant
-        self.k = k
-        self.kappa = kappa
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.measure = measure
-        self.missing = missing
+    variant: Variant = field(default="struct", kw_only=False)
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 1000
+    solution_: Solution = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_choice(tuple(_SURROGATES), variant=self.variant)
