@@ -62,3 +62,30 @@ def add_tails(sizes, limits, tilts, logs, bars, share, tilted, uniform, totals):
             if s >= bars[h]:
                 total += weight(s, tilts[h], logs[h], share)
         totals[h] += total
+
+
+@sum_kernel
+def half_sums(values, masses, limits, tilts, logs, share, tilted, uniform, lower, each):
+    """lower_hb = min of Σ values_h / Σ masses over the queries that draw b calls plus and over the others.
+
+    −∞ where all are on one side. each_hb is what the draw is worth; draws are as in `add_tails`.
+    """
+    even = np.zeros(limits.shape[1], limits.dtype)
+    mass = masses.sum()
+    for h in range(values.shape[0]):
+        value = values[h]
+        everything = value.sum()
+        for b in range(uniform.shape[0]):
+            u = uniform[b]
+            limit = limits[h] if tilted[b] else even
+            total, count = 0.0, 0.0
+            for q in range(len(value)):
+                inside = u[q] < limit[q]
+                total += value[q] if inside else 0.0
+                count += masses[q] if inside else 0.0
+            rest = mass - count
+            if count <= 1e-9 * mass or rest <= 1e-9 * mass:
+                lower[h, b] = -np.inf
+            else:
+                lower[h, b] = min(total / count, (everything - total) / rest)
+            each[h, b] = weight(abs(2 * total - everything), tilts[h], logs[h], share)

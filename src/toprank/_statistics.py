@@ -17,9 +17,6 @@ EXACT = 28
 TIE = 1e-12
 """Two values of a measure that differ by less are equal: the difference is rounding."""
 
-_CHUNK = 1 << 21
-"""Queries drawn at a time by the bootstrap, whatever the number of queries and resamples."""
-
 _FLIPS = 1 << 18
 """Signs drawn at a time: they stay in the processor's cache while every test reads them."""
 
@@ -84,7 +81,7 @@ def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: f
     totals = np.array([weight(*one, share) for one in zip(observed, tilts, logs, strict=True)])
     tilted = rng.random(n_resamples) < share
     done = 0
-    for n in _chunks(n_resamples, diffs.shape[1], _FLIPS):
+    for n in chunks(n_resamples, diffs.shape[1], _FLIPS):
         uniform = rng.integers(-(1 << 31), 1 << 31, size=(n, diffs.shape[1]), dtype=np.int32)
         add_tails(sizes, limits, tilts, logs, bars, share, tilted[done : done + n], uniform, totals)
         done += n
@@ -92,17 +89,24 @@ def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: f
 
 
 def paired_t(d: Floats) -> float:
-    """p = 2 P(T_{n−1} ≥ |d̄| / (s/√n)); 1 where nothing differs, 0 where all queries differ by the same amount.
+    """p = 2 P(T_{n−1} ≥ |d̄| / (s/√n)); 1 where s = 0: equal differences say nothing about their spread.
 
     >>> paired_t(np.array([0.1, 0.1, 0.0, 0.2]))  # t = 0.1 / 0.0408 = √6, 3 degrees of freedom
     0.0917...
+    >>> paired_t(np.array([0.1, 0.1]))
+    1.0
     """
     from scipy.special import stdtr
 
-    if not d.any():
+    spread = d.std(ddof=1)
+    if spread <= TIE * np.abs(d).max():
         return 1.0
-    spread = d.std(ddof=1) / np.sqrt(len(d))
-    return 0.0 if spread == 0 else float(2 * stdtr(len(d) - 1, -abs(d.mean()) / spread))
+    return float(2 * stdtr(len(d) - 1, -abs(d.mean()) / (spread / np.sqrt(len(d)))))
+
+
+def rounded(d: Floats) -> Floats:
+    """Return differences as ranks may see them: values of a measure that are equal on paper differ in the last bits."""
+    return np.round(d, 9)
 
 
 def wilcoxon(d: Floats) -> float:
@@ -113,8 +117,22 @@ def wilcoxon(d: Floats) -> float:
     """
     from scipy.stats import wilcoxon as signed_ranks
 
+    d = rounded(d)
     d = d[d != 0]
     return 1.0 if len(d) < 2 else float(signed_ranks(d).pvalue)
+
+
+def rank_sign(d: Floats) -> int:
+    """sign(W⁺ − W⁻): whom the signed ranks favour, whatever the mean says.
+
+    >>> rank_sign(np.array([-1.0, -1.0, -1.0, 50.0])), float(np.mean([-1.0, -1.0, -1.0, 50.0]))
+    (-1, 11.75)
+    """
+    from scipy.stats import rankdata
+
+    d = rounded(d)
+    d = d[d != 0]
+    return int(np.sign(np.round(np.sign(d) @ rankdata(np.abs(d)) * 2)))
 
 
 def holm(p: Floats) -> Floats:
@@ -130,21 +148,20 @@ def holm(p: Floats) -> Floats:
     return corrected
 
 
-def bootstrap_means(rows: Floats, weight: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Σ c_q w_q v_q / Σ c_q w_q (system × resample), c_q how often q is drawn; all systems share the draws.
+def holm_levels(p: Floats, alpha: float) -> Floats:
+    """α/k, k the number of hypotheses still open when Holm's procedure decides one; equal p have the same level.
 
-    >>> bootstrap_means(np.ones((2, 5)), np.ones(5), 3, np.random.default_rng(0)).tolist()
-    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    Rejected in step j: α/(m − j + 1). What is left when the procedure stops was all decided at that last step.
+
+    >>> holm_levels(np.array([0.01, 0.04, 0.03]), 0.05).round(4).tolist()
+    [0.0167, 0.025, 0.025]
     """
-    n = rows.shape[1]
-    parts = []
-    for size in _chunks(n_resamples, n, _CHUNK):
-        drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        parts.append(np.einsum("bq,sq->sb", counts, rows * weight) / np.einsum("bq,q->b", counts, weight))
-    return np.concatenate(parts, axis=1)
+    open_ = np.array([np.count_nonzero(p >= one) for one in p])
+    stopped = holm(p) > alpha
+    return np.asarray(alpha / np.where(stopped, open_[stopped].max(initial=1), open_))
 
 
-def _chunks(n_resamples: int, n_queries: int, values: int) -> Iterator[int]:
+def chunks(n_resamples: int, n_queries: int, values: int) -> Iterator[int]:
+    """Yield how many resamples to draw at a time, so that about `values` numbers are held."""
     step = max(1, values // n_queries)
     return (min(step, n_resamples - start) for start in range(0, n_resamples, step))

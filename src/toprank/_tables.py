@@ -198,6 +198,16 @@ class Table:
         return self.html()
 
 
+def signed(value: float, digits: int = 4) -> str:
+    """Return a number with its sign, as every table and the page write it; what rounds to 0 has none.
+
+    >>> signed(-0.25), signed(0.25, 2), signed(-1e-9)
+    ('−0.2500', '+0.25', '0.0000')
+    """
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
 def _text(cell: Cell, digits: int) -> str:
     if cell is None:
         return ""

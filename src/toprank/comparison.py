@@ -1,17 +1,20 @@
-"""Which differences between rankers are real: paired tests over queries, corrected, with intervals."""
+"""Which differences between rankers show: paired tests over queries, corrected, with intervals that agree."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from . import _intervals as intervals
 from . import _statistics as statistics
-from ._tables import Table
-from ._typing import Floats
+from ._checkpoint import plain
+from ._pairing import aligned, pairs_of
+from ._tables import Table, signed
+from ._typing import Floats, Ints
 from .data import validation
 from .errors import InputError
 
@@ -25,16 +28,31 @@ Test = Literal["permutation", "t", "wilcoxon"]
 RESAMPLES = 10_000
 """Resamples where no other number is asked for."""
 
-_NAMES = {
+HALVES = 4_000
+"""Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
+
+FEW = 50
+"""Queries below which intervals are said to be rough."""
+
+TESTS = {
     "permutation": "paired sign-flip permutation test",
     "t": "paired t test",
     "wilcoxon": "Wilcoxon signed-rank test",
 }
 
+_NULL = {
+    "permutation": "that the two systems could be exchanged on every query (each difference as likely with the other "
+    "sign); it is not the hypothesis that the means are equal, and where differences are skewed p may be small "
+    "although the means are",
+    "t": "that differences are drawn from a normal law with mean 0; where they are skewed p is off",
+    "wilcoxon": "that differences are spread evenly round 0; it weighs ranks, so verdict and interval are about the "
+    "middle of the pairwise means (Hodges and Lehmann) and may point the other way than the mean",
+}
+
 
 @dataclass(frozen=True)
 class Difference:
-    """One paired comparison: is the mean of `measure` higher for system `a` than for system `b`?"""
+    """One paired comparison: is `measure` higher for system `a` than for system `b`?"""
 
     measure: str
     a: str
@@ -42,50 +60,81 @@ class Difference:
     difference: float
     """Mean over queries of a − b."""
     interval: tuple[float, float]
+    """The test turned round at the level at which Holm's procedure decided: without 0 exactly where `shown`."""
+    level: float
+    """Confidence of that interval by itself: 1 − alpha/k, k the comparisons still open in Holm's procedure."""
+    simultaneous: tuple[float, float]
+    """The same at 1 − alpha/m for all m comparisons (Bonferroni): all of these hold together with 1 − alpha."""
+    effect: float | None
+    """The difference in standard deviations of the queries' differences; None where they do not vary."""
     p: float
     p_holm: float
     """`p` corrected for the whole family: every pair on every measure of the comparison."""
     wins: int
     ties: int
     losses: int
-    real: bool
+    direction: int
+    """Whom the test favours: 1 is a, −1 is b. Signed ranks may favour the one with the lower mean."""
+    shown: bool
     """Whether p_holm ≤ alpha."""
+    margin: float | None = None
+    p_no_worse: tuple[float, float] | None = None
+    """With a margin: p, corrected, of "a is worse than b by the margin or more", and of the same about b."""
+    no_worse: tuple[bool, bool] | None = None
+    """Whether a is shown to be no worse than b by more than the margin, and b than a; both: they are equivalent."""
 
     @property
     def verdict(self) -> str:
         """The outcome in words."""
-        if not self.real:
-            return "no real difference"
-        return f"{self.a if self.difference > 0 else self.b} is better"
+        better, within = self.a if self.direction > 0 else self.b, f"{self.margin:g}" if self.margin else ""
+        a, b = self.no_worse or (False, False)
+        if self.shown:
+            return f"{better} is better" + (f", by less than {within}" if a and b else "")
+        if a and b:
+            return f"equivalent within {within}"
+        return f"{self.a if a else self.b} is no worse by more than {within}" if a or b else "not shown"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Means, intervals and paired tests of several systems on the same queries; printed, it says what is real."""
+    """Means, intervals and paired tests of several systems on the same queries; printed, it says what is shown."""
 
     systems: tuple[str, ...]
     measures: tuple[str, ...]
     means: Mapping[str, Mapping[str, float]]
     """Mean by measure, then system."""
     intervals: Mapping[str, Mapping[str, tuple[float, float]]]
-    """Bootstrap interval of that mean."""
+    """Bootstrap interval of that mean (bias-corrected and accelerated)."""
     differences: tuple[Difference, ...]
     test: Test
     alpha: float
-    n_queries: int
+    counted: Mapping[str, int]
+    """Queries that count, by measure: a convention may skip some."""
     convention: str
     baseline: str | None
     n_resamples: int
     """Draws of the bootstrap, and flips of the permutation test where they are sampled."""
     tilted: bool = False
     """Whether half of these flips were tilted towards the tail: p then has no floor of 1 / (n_resamples + 1)."""
+    sampled: int = 0
+    """Comparisons whose flips were sampled; those of the others were all counted."""
+    margin: float | None = None
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries count, by the measure that counts most."""
+        return max(self.counted.values())
+
+    @property
+    def correction(self) -> str:
+        """What "shown" means here, in a few words."""
+        return f"shown at {100 * self.alpha:g}%, Holm"
 
     @property
     def caution(self) -> str:
-        """Why hardly any difference can be real, where one's own number of flips is too small for the family."""
+        """Why hardly any difference can show, where one's own number of flips is too small for the family."""
         family, smallest = len(self.differences), 1 / (self.n_resamples + 1)
-        sampled = self.test == "permutation" and not self.tilted and self.n_queries > statistics.EXACT
-        if not sampled or family * smallest <= self.alpha:
+        if not self.sampled or self.tilted or family * smallest <= self.alpha:
             return ""
         return (
             f"With {self.n_resamples:,} flips no p can be below {smallest:.2g}, and {family:,} times that is above "
@@ -106,45 +155,68 @@ class Comparison:
 
     def tables(self) -> tuple[Table, Table]:
         """Return the means and the differences as tables, with what is needed to read them."""
-        level = f"{1 - self.alpha:.0%}"
+        return self._means(), self._differences()
+
+    def _means(self) -> Table:
         rows = [
-            [m, *(_with_interval(self.means[m][s], self.interval(s, m)) for s in self.systems)] for m in self.measures
+            [m, *(f"{self.means[m][s]:.4f} {span(self.interval(s, m))}" for s in self.systems)] for m in self.measures
         ]
         best = {(r, 1 + int(np.argmax([self.means[m][s] for s in self.systems]))) for r, m in enumerate(self.measures)}
-        means = Table(
+        few = f" With fewer than {FEW} queries they may miss more often." if self.n_queries < FEW else ""
+        some = [f"{m} {n}" for m, n in self.counted.items() if n != self.n_queries]
+        return Table(
             ["measure", *self.systems],
             rows,
             title=f"Means over {self.n_queries} queries, convention {self.convention}",
-            notes=[f"In brackets: {level} bootstrap intervals over queries ({self.n_resamples:,} resamples)."],
+            notes=[
+                f"In brackets: {1 - self.alpha:.0%} bootstrap intervals (BCa) over queries, each by itself "
+                f"({self.n_resamples:,} resamples).{few}",
+                *([f"Some measures count fewer queries: {', '.join(some)}."] if some else []),
+            ],
             bold=best,
         )
-        pairs = len(self.differences) // len(self.measures)
+
+    def _differences(self) -> Table:
         half = ", half of them tilted towards the tail" if self.tilted else ""
         sampled = f", {self.n_resamples:,} flips{half} (all flips where at most {statistics.EXACT} queries differ)"
-        differences = Table(
-            ["measure", "compared", "difference", f"{level} interval", "p", "p (Holm)", "wins/ties/losses", "verdict"],
+        columns = ["measure", "compared", "difference", "interval", "effect", "p", "p (Holm)", "wins/ties/losses"]
+        return Table(
+            [*columns, "verdict"],
             [
                 [
                     d.measure,
                     f"{d.a} − {d.b}",
-                    f"{d.difference:+.4f}",
-                    f"[{d.interval[0]:+.4f}, {d.interval[1]:+.4f}]",
-                    _p(d.p),
-                    _p(d.p_holm),
+                    signed(d.difference),
+                    span(d.interval, sign=True),
+                    None if d.effect is None else signed(d.effect, 2),
+                    chance(d.p),
+                    chance(d.p_holm),
                     f"{d.wins}/{d.ties}/{d.losses}",
                     d.verdict,
                 ]
                 for d in self.differences
             ],
-            title=f"Differences by the {_NAMES[self.test]}{sampled if self.test == 'permutation' else ''}",
-            notes=[
-                f"A difference is real where p (Holm) ≤ {self.alpha:g}. The correction covers one family, every pair "
-                f"on every measure ({pairs} × {len(self.measures)}); the intervals are not corrected.",
-                *([self.caution] if self.caution else []),
-            ],
-            bold={(r, 7) for r, d in enumerate(self.differences) if d.real},
+            title=f"Differences by the {TESTS[self.test]}{sampled if self.test == 'permutation' else ''}",
+            notes=self.explained(),
+            bold={(r, 8) for r, d in enumerate(self.differences) if d.shown},
         )
-        return means, differences
+
+    def explained(self) -> list[str]:
+        """Return what p, the intervals and the verdicts mean, sentence by sentence."""
+        pairs = len(self.differences) // len(self.measures)
+        lines = [
+            f"A difference is shown where p (Holm) ≤ {self.alpha:g}; not shown does not mean equal. The correction "
+            f"covers one family, every pair on every measure ({pairs} × {len(self.measures)}).",
+            f"The hypothesis that p is about: {_NULL[self.test]}.",
+            f"Intervals are the test turned round, each at the level at which Holm's procedure decided it (1 − "
+            f"{self.alpha:g}/k, k comparisons still open): 0 is outside exactly where a difference is shown.",
+        ]
+        if self.margin:
+            lines.append(
+                f"No worse by more than {self.margin:g}, and equivalent where that is shown both ways: one-sided tests "
+                f"at {self.alpha:g} of the differences shifted by the margin, Holm over both directions of every pair."
+            )
+        return [*lines, self.caution] if self.caution else lines
 
     def to_markdown(self) -> str:
         """Return both tables in Markdown."""
@@ -155,8 +227,39 @@ class Comparison:
         return "\n\n".join(table.latex() for table in self.tables())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return asdict(self)
+        """Return everything as plain values, for JSON; an end of an interval that is nowhere is None."""
+        found: dict[str, Any] = plain({**asdict(self), "n_queries": self.n_queries})
+        for told, d in zip(found["differences"], self.differences, strict=True):
+            told["verdict"] = d.verdict
+        return found
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return one row per difference as a data frame."""
+        import narwhals as nw
+
+        rows = [
+            {
+                "measure": d.measure,
+                "a": d.a,
+                "b": d.b,
+                "mean_a": self.means[d.measure][d.a],
+                "mean_b": self.means[d.measure][d.b],
+                "difference": d.difference,
+                "low": d.interval[0],
+                "high": d.interval[1],
+                "level": d.level,
+                "effect": d.effect,
+                "p": d.p,
+                "p_holm": d.p_holm,
+                "wins": d.wins,
+                "ties": d.ties,
+                "losses": d.losses,
+                "shown": d.shown,
+                "verdict": d.verdict,
+            }
+            for d in self.differences
+        ]
+        return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=backend).to_native()
 
     def __str__(self) -> str:
         return "\n\n".join(table.plain() for table in self.tables())
@@ -176,15 +279,19 @@ def compare(
     *,
     baseline: str | None = None,
     alpha: float = 0.05,
+    margin: float | None = None,
     n_resamples: int | None = None,
     random_state: int = 0,
 ) -> Comparison:
-    """Test d̄ = mean over queries of (a − b) against 0 for every pair of systems and every measure.
+    """Test the differences d = a − b over queries for every pair of systems and every measure.
 
     `test` is `"permutation"` (sign flips of the paired differences: p = share of flips with |mean| ≥ |d̄|), `"t"`
-    (paired t test) or `"wilcoxon"` (signed ranks). With a `baseline` the other systems are compared with it alone.
-    Holm's correction covers one family: every pair on every measure. Intervals are bootstrap percentiles over queries.
-    Where the reports weigh queries, means, differences, intervals and the permutation test do too.
+    (paired t test) or `"wilcoxon"` (signed ranks). The permutation test's null is that a and b could be exchanged on
+    every query. With a `baseline` the other systems are compared with it alone. Holm's correction covers one family:
+    every pair on every measure. The interval of a difference is the test turned round, at the level at which Holm's
+    procedure decided: it leaves 0 out exactly where the difference is shown. Intervals of means are bootstrapped (BCa).
+    With a `margin` it is also tested who is no worse by more than that, and who is equivalent. Where the reports weigh
+    queries, means, differences, intervals and the permutation test do too.
 
     Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
     large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
@@ -199,141 +306,163 @@ def compare(
     >>> tr.compare(reports).difference("map", "good", "bad").verdict
     'good is better'
     """
+    systems, values = aligned(reports)
     validation.check_choice(get_args(Test), test=test)
     if n_resamples is not None:
         validation.check_count(n_resamples=n_resamples)
-    drawn = RESAMPLES if n_resamples is None else n_resamples
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be a share between 0 and 1, got {alpha!r}")
-    systems, values = _aligned(reports)
-    pairs = _pairs(systems, baseline)
+    if margin is not None:
+        validation.check_positive(margin=margin)
+    pairs = pairs_of(systems, baseline)
+    drawn = RESAMPLES if n_resamples is None else n_resamples
+    family = len(pairs) * len(values)
+    paired = _Paired(test, drawn, random_state, None if n_resamples is not None else alpha / family)
     rng = np.random.default_rng(random_state)
-    ends = [alpha / 2, 1 - alpha / 2]
-    intervals: dict[str, dict[str, tuple[float, float]]] = {}
-    level = None if n_resamples is not None else alpha / (len(pairs) * len(values))
-    found: list[tuple[str, int, int, Floats, float, float, tuple[float, float]]] = []
+    spans: dict[str, dict[str, tuple[float, float]]] = {}
+    found: list[_Found] = []
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
-        # Every measure has the same flips, apart from the bootstrap's draws: p depends on no order.
-        flips = np.random.default_rng(random_state).spawn(1)[0]
-        p_values = _p_values(diffs, weight, test, drawn, flips, level)
-        means = statistics.bootstrap_means(rows, weight, drawn, rng)
-        intervals[measure] = {name: _ends(np.quantile(row, ends)) for name, row in zip(systems, means, strict=True)}
-        found += [
-            (measure, a, b, d, float((d * weight).mean()), float(p), _ends(np.quantile(means[a] - means[b], ends)))
-            for (a, b), d, p in zip(pairs, diffs, p_values, strict=True)
-        ]
-    corrected = statistics.holm(np.array([p for *_, p, _ in found]))
-    first = reports[systems[0]]
+        found += paired.found(measure, diffs, weight, margin)
+        means = intervals.bootstrap_means(rows, weight, drawn, rng)
+        spans[measure] = {
+            name: intervals.bca(row, weight, draws, alpha)
+            for name, row, draws in zip(systems, rows, means, strict=True)
+        }
+    corrected = statistics.holm(np.array([one.p for one in found]))
+    no_worse = None
+    if margin is not None:
+        sides = statistics.holm(np.concatenate([one.sides for one in found])).reshape(-1, 2)
+        no_worse = [(float(a), float(b)) for a, b in sides]
+    ends = paired.intervals(found, corrected, alpha)
+    first = next(iter(reports.values()))
     return Comparison(
         systems=systems,
         measures=tuple(values),
         means={m: dict(zip(systems, (rows * w).mean(axis=1).tolist(), strict=True)) for m, (rows, w) in values.items()},
-        intervals=intervals,
+        intervals=spans,
         differences=tuple(
             Difference(
-                measure=measure,
+                measure=one.measure,
                 a=systems[a],
                 b=systems[b],
-                difference=mean,
-                interval=interval,
-                p=p,
+                difference=float((one.d * one.weight).mean()),
+                interval=(float(at[0][0]), float(at[0][1])),
+                level=float(level),
+                simultaneous=(float(at[1][0]), float(at[1][1])),
+                effect=_effect(one.d, one.weight),
+                p=one.p,
                 p_holm=float(p_holm),
-                wins=int((d > 0).sum()),
-                ties=int((d == 0).sum()),
-                losses=int((d < 0).sum()),
-                real=bool(p_holm <= alpha),
+                wins=int((one.d > 0).sum()),
+                ties=int((one.d == 0).sum()),
+                losses=int((one.d < 0).sum()),
+                direction=one.direction,
+                shown=bool(p_holm <= alpha),
+                margin=margin,
+                p_no_worse=None if no_worse is None else no_worse[i],
+                no_worse=None if no_worse is None else (no_worse[i][0] <= alpha, no_worse[i][1] <= alpha),
             )
-            for (measure, a, b, d, mean, p, interval), p_holm in zip(found, corrected, strict=True)
+            for i, (one, (a, b), p_holm, at, level) in enumerate(
+                zip(found, pairs * len(values), corrected, *ends, strict=True)
+            )
         ),
         test=test,
         alpha=alpha,
-        n_queries=len(first.query_ids),
+        counted={m: rows.shape[1] for m, (rows, _) in values.items()},
         convention=str(first.convention),
         baseline=baseline,
         n_resamples=drawn,
-        tilted=level is not None and test == "permutation",
+        tilted=paired.level is not None and test == "permutation",
+        sampled=sum(int(np.count_nonzero(one.d)) > statistics.EXACT for one in found) if test == "permutation" else 0,
+        margin=margin,
     )
 
 
-def _aligned(reports: Mapping[str, Report]) -> tuple[tuple[str, ...], dict[str, tuple[Floats, Floats]]]:
-    """Return the systems and, by measure, their values (system × query) and weights, for reports that can be paired."""
-    if len(reports) < 2:
-        raise InputError(f"compare needs at least two reports, got {len(reports)}")
-    systems = tuple(reports)
-    first, *others = reports.values()
-    measures = tuple(first.per_query)
-    for name, report in zip(systems[1:], others, strict=True):
-        if str(report.convention) != str(first.convention):
+class _Found(NamedTuple):
+    """One pair on one measure: its differences, and what the test says of them."""
+
+    measure: str
+    d: Floats
+    weight: Floats
+    p: float
+    direction: int
+    sides: Floats
+    """With a margin: p of "a is worse by the margin or more", and of the same about b."""
+
+
+class _Paired(NamedTuple):
+    """A paired test, and the same turned round."""
+
+    test: Test
+    n_resamples: int
+    random_state: int
+    level: float | None
+
+    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[_Found]:
+        """Test every row of differences."""
+        p, direction = self.p_values(diffs, weight)
+        sides = np.ones((len(diffs), 2))
+        if margin is not None:
+            for side, sign in enumerate((1, -1)):
+                both, way = self.p_values(sign * diffs + margin, weight)
+                sides[:, side] = np.where(way > 0, both / 2, 1.0)
+        return [_Found(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
+
+    def p_values(self, diffs: Floats, weight: Floats) -> tuple[Floats, Ints]:
+        """Return p, two-sided, and whom each row favours."""
+        if self.test == "permutation":
+            # Every measure has the same flips, apart from the bootstrap's draws: p depends on no order.
+            flips = np.random.default_rng(self.random_state).spawn(1)[0]
+            p = statistics.sign_flip(diffs * weight, self.n_resamples, flips, self.level)
+            return p, np.sign((diffs * weight).mean(axis=1)).astype(np.int64)
+        if (weight != 1).any():
             raise InputError(
-                f"{systems[0]!r} follows the convention {first.convention} and {name!r} {report.convention}: "
-                "evaluate both under one convention"
+                f'the {TESTS[self.test]} knows no weights, and these queries have them: use test="permutation"'
             )
-        if tuple(report.per_query) != measures:
-            raise InputError(
-                f"{systems[0]!r} has the measures {', '.join(measures)} and {name!r} {', '.join(report.per_query)}: "
-                "evaluate both with the same measures"
-            )
-        if not np.array_equal(report.query_ids, first.query_ids):
-            raise InputError(
-                f"{systems[0]!r} and {name!r} hold different queries (or another order of them): "
-                "paired tests need both evaluated on the same data"
-            )
-        if not _same(report.query_weight, first.query_weight):
-            raise InputError(
-                f"{systems[0]!r} and {name!r} weigh the queries differently: evaluate both on the same data"
-            )
-    weight = np.ones(len(first.query_ids)) if first.query_weight is None else first.query_weight
-    values = {m: _counted(m, np.array([report.per_query[m] for report in reports.values()]), weight) for m in measures}
-    if not values:
-        raise InputError("the reports hold no measures: there is nothing to compare")
-    return systems, values
+        if self.test == "t":
+            if diffs.shape[1] < 2:
+                raise InputError("the paired t test needs at least two queries, got 1")
+            return np.array([statistics.paired_t(d) for d in diffs]), np.sign(diffs.mean(axis=1)).astype(np.int64)
+        p = np.array([statistics.wilcoxon(d) for d in diffs])
+        return p, np.array([statistics.rank_sign(d) for d in diffs])
+
+    def intervals(self, found: list[_Found], corrected: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return two intervals for each, at Holm's level and at Bonferroni's, and the confidence of the first."""
+        p, way = np.array([one.p for one in found]), np.array([one.direction for one in found])
+        levels = np.stack([statistics.holm_levels(p, alpha), np.full(len(p), alpha / len(p))], axis=1)
+        ends = np.empty((len(found), 2, 2))
+        for measure in dict.fromkeys(one.measure for one in found):
+            rows = np.array([i for i, one in enumerate(found) if one.measure == measure])
+            diffs, weight = np.stack([found[i].d for i in rows]), found[rows[0]].weight
+            if self.test == "permutation":
+                halves = np.random.default_rng(self.random_state).spawn(2)[1]
+                ends[rows] = intervals.of_flips(diffs, weight, levels[rows], HALVES, halves)
+            else:
+                turned = intervals.of_t if self.test == "t" else intervals.of_ranks
+                ends[rows] = turned(diffs, levels[rows])
+        ends[:, 0] = intervals.agreeing(ends[:, 0], corrected <= alpha, way)
+        ends[:, 1] = intervals.agreeing(ends[:, 1], len(p) * p <= alpha, way)
+        return ends, 1 - levels[:, 0]
 
 
-def _same(one: Floats | None, other: Floats | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)
+def _effect(d: Floats, weight: Floats) -> float | None:
+    """d̄ / s, s² = Σ w (d − d̄)² / (Σ w − 1), weights with mean 1."""
+    mean = float((d * weight).mean())
+    spread = np.sqrt((weight * (d - mean) ** 2).sum() / max(len(d) - 1, 1))
+    return float(mean / spread) if spread > statistics.TIE else None
 
 
-def _counted(measure: str, rows: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Leave out queries that do not count (NaN for every system alike, or weight 0); scale the weights to mean 1."""
-    skipped = np.isnan(rows)
-    if (skipped != skipped[0]).any():
-        raise InputError(f"{measure} skips other queries in one report than in another: evaluate both on the same data")
-    kept = ~skipped[0] & (weight > 0)
-    if not kept.any():
-        raise InputError(f"{measure} counts no query: there is nothing to compare")
-    return rows[:, kept], weight[kept] / weight[kept].mean()
+def span(interval: tuple[float, float], *, sign: bool = False) -> str:
+    """Return an interval as it is printed, here and on the page.
+
+    >>> span((-0.5, float("inf")), sign=True), span((0.25, 0.5))
+    ('[−0.5000, +∞]', '[0.2500, 0.5000]')
+    """
+    ends = [f"{'−' if x < 0 else '+'}∞" if abs(x) == inf else signed(x) if sign else f"{x:.4f}" for x in interval]
+    return f"[{ends[0]}, {ends[1]}]"
 
 
-def _pairs(systems: tuple[str, ...], baseline: str | None) -> list[tuple[int, int]]:
-    if baseline is None:
-        return list(combinations(range(len(systems)), 2))
-    validation.check_choice(systems, baseline=baseline)
-    base = systems.index(baseline)
-    return [(i, base) for i in range(len(systems)) if i != base]
-
-
-def _p_values(
-    diffs: Floats, weight: Floats, test: Test, n_resamples: int, rng: np.random.Generator, level: float | None
-) -> Floats:
-    if test == "permutation":
-        return statistics.sign_flip(diffs * weight, n_resamples, rng, level)
-    if (weight != 1).any():
-        raise InputError(f'the {_NAMES[test]} knows no weights, and these queries have them: use test="permutation"')
-    if test == "t" and diffs.shape[1] < 2:
-        raise InputError("the paired t test needs at least two queries, got 1")
-    one = statistics.paired_t if test == "t" else statistics.wilcoxon
-    return np.array([one(d) for d in diffs])
-
-
-def _ends(quantiles: Floats) -> tuple[float, float]:
-    return float(quantiles[0]), float(quantiles[1])
-
-
-def _with_interval(mean: float, interval: tuple[float, float]) -> str:
-    return f"{mean:.4f} [{interval[0]:.4f}, {interval[1]:.4f}]"
-
-
-def _p(p: float) -> str:
+def chance(p: float) -> str:
+    """Return a p as it is printed."""
     return "<0.0001" if p < 5e-5 else f"{p:.4f}"

@@ -51,3 +51,14 @@ def sign_flip_p_of_whole_numbers(differences) -> Fraction:
         ways = more
     observed = abs(int(sum(differences)))
     return Fraction(sum(count for total, count in ways.items() if abs(total) >= observed), 2 ** len(differences))
+
+
+def kept_shifts(differences, alpha, shifts) -> list[bool]:
+    """Which shifts the sign-flip test of d − shift does not reject at level alpha: its confidence set."""
+    return [sign_flip_p([Fraction(d) - Fraction(s) for d in differences]) > alpha for s in shifts]
+
+
+def walsh_averages(differences) -> list[float]:
+    """(d_i + d_j)/2 over i ≤ j, in order."""
+    n = len(differences)
+    return sorted((differences[i] + differences[j]) / 2 for i in range(n) for j in range(i, n))

@@ -99,7 +99,7 @@ def test_the_embedded_comparison(small_contest: Contest, small_page: Path) -> No
             d.b,
         ]
         assert [f"{x:.4f}" for x in row[3:7]] == [f"{x:.4f}" for x in (d.difference, *d.interval, d.p_holm)]
-        assert row[7:] == [d.wins, d.ties, d.losses, int(d.real)]
+        assert row[7:] == [d.wins, d.ties, d.losses, d.direction if d.shown else 0]
 
 
 def test_rankings_of_every_system(small_contest: Contest, small_page: Path) -> None:
@@ -235,9 +235,9 @@ def _two(gap: float, n: int = 60, **options: Any) -> str:
     return Reader(pages.render(pages.Outline.of(contest, "c"))).text
 
 
-def test_the_headline_says_whether_it_is_real() -> None:
+def test_the_headline_says_whether_it_is_shown() -> None:
     assert "a winsmap 0." in _two(0.1).replace("wins ", "wins")
-    assert "over b, the next best: a real difference." in _two(0.1)
+    assert "over b, the next best: shown at 5%, Holm." in _two(0.1)
     assert "No clear winner" in _two(0.0)
     assert "it was not tested against b" in _two(0.1, baseline="c")
     assert "hardly any difference can show here" in _two(0.1, n_resamples=20)

@@ -1,4 +1,4 @@
-"""`toprank compare`: which ranker is best on these data, and is it really."""
+"""`toprank compare`: which ranker is best on these data, and is that shown."""
 
 from __future__ import annotations
 

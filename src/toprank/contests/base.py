@@ -1,4 +1,4 @@
-"""What a contest is once it has been held: who took part, what each scored, and which differences are real."""
+"""What a contest is once it has been held: who took part, what each scored, and which differences are shown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Contest:
 
     @property
     def best(self) -> Entrant:
-        """The contestant with the highest mean on the test queries: a winner by luck, where no difference is real."""
+        """The contestant with the highest mean on the test queries: a winner by luck, where no difference is shown."""
         return max(self.entrants, key=lambda entrant: entrant.report.mean[self.main])
 
     @property
@@ -85,7 +85,7 @@ class Contest:
         return int(self.fold.max()) + 1
 
     def tables(self) -> tuple[Table, Table]:
-        """Return who scored what with which differences are real, and what was chosen and tried."""
+        """Return who scored what with which differences are shown, and what was chosen and tried."""
         from .tables import means, settings
 
         return means(self), settings(self)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._checkpoint import plain
-from .._tables import Cell, Table
-from ..comparison import Comparison, Difference
+from .._tables import Cell, Table, signed
+from ..comparison import FEW, TESTS, Comparison, Difference, chance, span
 from ..measures.base import mean_value
 from .base import Contest, Entrant
 
@@ -25,8 +25,7 @@ def means(contest: Contest) -> Table:
     rows: list[list[Cell]] = []
     bold = set()
     for r, entrant in enumerate(ranking):
-        low, high = comparison.interval(entrant.name, main)
-        rows.append([entrant.name, comparison.means[main][entrant.name], f"[{low:.4f}, {high:.4f}]"])
+        rows.append([entrant.name, comparison.means[main][entrant.name], span(comparison.interval(entrant.name, main))])
         rows[-1] += ["", ""] if entrant.name == rival else _against(comparison, main, entrant.name, rival)
         for c, measure in enumerate(others):
             mark = "" if entrant.name == rival else _mark(comparison, measure, entrant.name, rival)
@@ -37,10 +36,13 @@ def means(contest: Contest) -> Table:
     family = f"{pairs} pairs × {len(comparison.measures)} measure{'s' if len(comparison.measures) > 1 else ''}"
     counts = contest.best.report.counts
     folds = f" of {contest.n_folds} folds" if contest.n_folds > 1 else ""
+    few = f", rough below {FEW} queries" if comparison.n_queries < FEW else ""
     notes = [
-        f"p: {_TESTS[comparison.test]}, Holm's correction over {family}; "
-        f"* where p ≤ {comparison.alpha:g}: the difference to {rival} is real.",
-        f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples. Queries without relevant documents: "
+        f"p: {TESTS[comparison.test]}, Holm's correction over {family}; "
+        f"* where p ≤ {comparison.alpha:g}: the difference to {rival} is shown. Without *, it is not shown, which does "
+        "not mean that there is none.",
+        f"Intervals: bootstrap (BCa) over queries, {comparison.n_resamples:,} resamples{few}; each by itself, for "
+        f"these fitted models. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
         *([comparison.caution] if comparison.caution else []),
     ]
@@ -52,9 +54,6 @@ def means(contest: Contest) -> Table:
         notes=notes,
         bold=bold | {(0, 0), (0, 1)},
     )
-
-
-_TESTS = {"permutation": "paired permutation test", "t": "paired t test", "wilcoxon": "Wilcoxon signed-rank test"}
 
 
 def _pair(comparison: Comparison, measure: str, a: str, b: str) -> tuple[float, Difference] | None:
@@ -70,13 +69,12 @@ def _against(comparison: Comparison, measure: str, name: str, rival: str) -> lis
     if pair is None:
         return ["", ""]
     difference, found = pair
-    p = "<0.0001" if found.p_holm < 5e-5 else f"{found.p_holm:.4f}"
-    return [f"{difference:+.4f}", f"{p}{'*' if found.real else ''}"]
+    return [signed(difference), f"{chance(found.p_holm)}{'*' if found.shown else ''}"]
 
 
 def _mark(comparison: Comparison, measure: str, name: str, rival: str) -> str:
     pair = _pair(comparison, measure, name, rival)
-    return "*" if pair is not None and pair[1].real else ""
+    return "*" if pair is not None and pair[1].shown else ""
 
 
 def settings(contest: Contest) -> Table:

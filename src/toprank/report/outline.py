@@ -86,7 +86,14 @@ class Outline:
             low, high = d.interval
             found[d.measure, d.a, d.b] = d
             found[d.measure, d.b, d.a] = replace(
-                d, a=d.b, b=d.a, difference=-d.difference, interval=(-high, -low), wins=d.losses, losses=d.wins
+                d,
+                a=d.b,
+                b=d.a,
+                difference=-d.difference,
+                direction=-d.direction,
+                interval=(-high, -low),
+                wins=d.losses,
+                losses=d.wins,
             )
         return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -101,12 +102,12 @@ def _header(outline: Outline, queries: Ints) -> dict[str, Any]:
         "baseline": outline.baseline,
         "challenger": outline.challenger,
         "standing": outline.standing(outline.measures[0]),
-        "alpha": contest.comparison.alpha,
+        "shown": contest.comparison.correction,
         "pairs": [
             (
                 *(outline.measures.index(d.measure), names[d.a], names[d.b]),
                 *map(_fixed, (d.difference, *d.interval, d.p_holm)),
-                *(d.wins, d.ties, d.losses, int(d.real)),
+                *(d.wins, d.ties, d.losses, d.direction if d.shown else 0),
             )
             for d in contest.comparison.differences
         ],
@@ -178,9 +179,9 @@ def dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
-def _fixed(value: float) -> float:
-    """Round as the page shows it."""
-    return float(f"{value:.4f}")
+def _fixed(value: float) -> float | None:
+    """Round as the page shows it; an end that is nowhere is null."""
+    return float(f"{value:.4f}") if math.isfinite(value) else None
 
 
 def _block(header: dict[str, Any], planes: list[bytes]) -> bytes:

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from .._html import bound_bar, clip, element
-from .._tables import Table
+from .._tables import Table, signed
 from ..certificates.base import Certificate
-from ..comparison import Difference
+from ..comparison import Difference, span
 from . import svg
 from .outline import Outline
 
@@ -19,7 +19,7 @@ MEASURED = ("valid", "train")
 
 
 def headline(outline: Outline) -> str:
-    """Return who wins, by how much, and whether that is real."""
+    """Return who wins, by how much, and whether that is shown."""
     measure = outline.measures[0]
     best, second = outline.standing(measure)[:2]
     mean = outline.means(measure)
@@ -27,7 +27,7 @@ def headline(outline: Outline) -> str:
     rivals = [
         i
         for i in range(len(mean))
-        if i != best and (found := outline.difference(measure, best, i)) is not None and not found.real
+        if i != best and (found := outline.difference(measure, best, i)) is not None and not found.shown
     ]
     gap = outline.difference(measure, best, second)
     if gap is None:
@@ -36,13 +36,14 @@ def headline(outline: Outline) -> str:
     elif not rivals:
         lead = f"{name} wins"
         text = f"{_code(measure)} {mean[best]:.4f}, {_gap(gap)} over {_name(outline, second)}, the next best: "
-        text += "a real difference."
+        text += f"{outline.contest.comparison.correction}."
     else:
         lead = "No clear winner"
         close = ", ".join(_name(outline, i) for i in rivals[:4])
         more = f" and {len(rivals) - 4} more" if len(rivals) > 4 else ""
         text = (
-            f"{name} has the highest mean {_code(measure)}, {mean[best]:.4f}, but no real difference to {close}{more}."
+            f"{name} has the highest mean {_code(measure)}, {mean[best]:.4f}, but a difference is not shown to "
+            f"{close}{more} ({outline.contest.comparison.correction.removeprefix('shown ')})."
         )
         if second in rivals:
             text += f" Over {_name(outline, second)}, the next: {_gap(gap)}."
@@ -58,18 +59,14 @@ def _against_baseline(outline: Outline, measure: str, best: int) -> str:
         return element("p", f"It was not tested against the baseline, {_name(outline, base)}.")
     mean = outline.means(measure)[base]
     share = f" ({found.difference / mean:+.1%})".replace("-", "−") if mean > 0 else ""
-    verdict = "a real difference" if found.real else "no real difference"
+    words = outline.contest.comparison.correction
+    verdict = words if found.shown else f"not {words}"
     return element("p", f"Against the baseline, {_name(outline, base)} at {mean:.4f}: {_gap(found)}{share}, {verdict}.")
 
 
 def _gap(found: Difference) -> str:
-    low, high = found.interval
     p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
-    return f"<b>{_signed(found.difference)}</b> [{_signed(low)}, {_signed(high)}], {p}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
+    return f"<b>{signed(found.difference)}</b> {span(found.interval, sign=True)}, {p}"
 
 
 def measures(outline: Outline) -> str:
@@ -120,10 +117,10 @@ def _versus(outline: Outline, measure: str, system: int) -> str:
     found = outline.difference(measure, system, outline.baseline)
     if found is None:
         return "not tested"
-    mark = ("▲" if found.difference > 0 else "▼") if found.real else "≈"
-    words = "really better" if mark == "▲" else "really worse" if mark == "▼" else "no real difference"
+    mark = ("▲" if found.direction > 0 else "▼") if found.shown else "≈"
+    words = {"▲": "shown to be better", "▼": "shown to be worse", "≈": "not shown"}[mark]
     sign = element("span", mark, class_={"▲": "up", "▼": "down"}.get(mark, "quiet"), title=words)
-    return f"{_signed(found.difference)} {sign}{element('span', words, class_='aside')}"
+    return f"{signed(found.difference)} {sign}{element('span', words, class_='aside')}"
 
 
 def tested(outline: Outline) -> str:
@@ -136,7 +133,9 @@ def tested(outline: Outline) -> str:
         for row, d in zip(table.rows, comparison.differences, strict=True)
         if d.measure == outline.measures[0] and outline.names[outline.baseline] in (d.a, d.b)
     ]
-    short = Table(table.columns, [row for row, _ in chosen], bold={(r, 7) for r, (_, d) in enumerate(chosen) if d.real})
+    short = Table(
+        table.columns, [row for row, _ in chosen], bold={(r, 8) for r, (_, d) in enumerate(chosen) if d.shown}
+    )
     return element("p", escape(words), class_="note") + element(
         "noscript", element("div", short.html(), class_="scroll")
     )

@@ -18,7 +18,7 @@ function el(tag, attributes = {}, ...children) {
 
 const minus = (text) => text.replace('-', '−');
 const fixed = (x) => (Number.isNaN(x) ? '–' : minus(x.toFixed(4)));
-const signed = (x) => (Number.isNaN(x) ? '–' : x > 0 ? `+${x.toFixed(4)}` : x < 0 ? `−${Math.abs(x).toFixed(4)}` : fixed(0));
+const signed = (x) => (Number.isNaN(x) ? '–' : !Number.isFinite(x) ? (x > 0 ? '+∞' : '−∞') : x > 0 ? `+${x.toFixed(4)}` : x < 0 ? `−${Math.abs(x).toFixed(4)}` : fixed(0));
 const plain = (x) => minus(String(x));
 const whole = (n) => n.toLocaleString('en');
 const plural = (n, word, many) => `${whole(n)} ${n === 1 ? word : many}`;
@@ -30,11 +30,12 @@ function compared(measure, a, b) {
   const straight = pairs.get([measure, a, b].join());
   const row = straight || pairs.get([measure, b, a].join());
   if (!row) return null;
-  const [, , , difference, low, high, p, wins, ties, losses, real] = row;
-  if (straight) return { difference, low, high, p, wins, ties, losses, real };
-  return { difference: -difference, low: -high, high: -low, p, wins: losses, ties, losses: wins, real };
+  const [, , , difference, from, to, p, wins, ties, losses, shown] = row;
+  const [low, high] = [from ?? -Infinity, to ?? Infinity];
+  if (straight) return { difference, low, high, p, wins, ties, losses, shown };
+  return { difference: -difference, low: -high, high: -low, p, wins: losses, ties, losses: wins, shown: -shown };
 }
-const markOf = (d) => (!d.real ? '≈' : d.difference > 0 ? '▲' : '▼');
+const markOf = (d) => (!d.shown ? '≈' : d.shown > 0 ? '▲' : '▼');
 const kindOf = (x) => (x > 0 ? 'up' : x < 0 ? 'down' : 'quiet');
 const chance = (p) => (p < 5e-5 ? 'p < 0.0001' : `p = ${p.toFixed(4)}`);
 
@@ -42,9 +43,9 @@ function sentence(measure, a, b) {
   const [row, column] = [numbers.systems[a], numbers.systems[b]];
   const d = compared(measure, a, b);
   if (!d) return `${row} and ${column} were not tested against each other.`;
-  const verdict = !d.real ? 'no real difference' : `${d.difference > 0 ? row : column} is really better`;
+  const verdict = !d.shown ? `not ${numbers.shown}` : `${d.shown > 0 ? row : column} is better, ${numbers.shown}`;
   const range = `[${signed(d.low)}, ${signed(d.high)}]`;
-  return `${row} − ${column} on ${numbers.measures[measure]}: ${signed(d.difference)} ${range}, ${chance(d.p)} (Holm): ${verdict}.`;
+  return `${row} − ${column} on ${numbers.measures[measure]}: ${signed(d.difference)} ${range}, ${chance(d.p)}: ${verdict}.`;
 }
 
 // Toolbar
@@ -91,7 +92,7 @@ function cell(i, j) {
   const choose = () => choosePair(i, j);
   const label = sentence(state.measure, i, j);
   const text = d ? [el('span', { class: 'mark' }, markOf(d)), minus(d.difference.toFixed(3)).replace('0.', '.')] : [''];
-  const kind = d && d.real ? kindOf(d.difference) : 'quiet';
+  const kind = d && d.shown ? kindOf(d.shown) : 'quiet';
   return el('td', {}, el('button', { type: 'button', tabindex: -1, class: kind, 'aria-label': label, title: label, focus: tell, mouseenter: tell, click: choose }, ...text));
 }
 

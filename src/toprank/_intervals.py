@@ -1,0 +1,224 @@
+"""Intervals on plain arrays: of means by the bootstrap, and of differences by turning the paired tests round.
+
+Turned round, a test at level a gives the set of shifts δ for which d − δ is not told from 0. Its ends are all that is
+computed here: [δ₋, δ₊] holds 0 exactly where the test of d does not reject, up to what sampling and rounding may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+
+from ._statistics import chunks, rounded
+from ._typing import AnyArray, Floats
+
+_CHUNK = 1 << 21
+"""Queries drawn at a time by the bootstrap, whatever the number of queries and resamples."""
+
+_FLIPS = 1 << 18
+"""Signs drawn at a time: they stay in the processor's cache while every test reads them."""
+
+_ROWS = 64
+"""Tests whose draws are held at a time."""
+
+
+def bootstrap_means(rows: Floats, weight: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Σ c_q w_q v_q / Σ c_q w_q (system × resample), c_q how often q is drawn; all systems share the draws.
+
+    >>> bootstrap_means(np.ones((2, 5)), np.ones(5), 3, np.random.default_rng(0)).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    n = rows.shape[1]
+    parts = []
+    for size in chunks(n_resamples, n, _CHUNK):
+        drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        parts.append(np.einsum("bq,sq->sb", counts, rows * weight) / np.einsum("bq,q->b", counts, weight))
+    return np.concatenate(parts, axis=1)
+
+
+def bca(values: Floats, weight: Floats, means: Floats, alpha: float) -> tuple[float, float]:
+    """Quantiles of bootstrapped means at Φ(z₀ + (z₀ + z) / (1 − a (z₀ + z))), z = ±z_{α/2} (Efron 1987).
+
+    z₀ is how far the median of the draws is off the mean, a = Σu³ / 6 (Σu²)^{3/2} the skewness of what each query
+    adds, u = w (v − v̄). Values that are all equal have an interval of no width.
+
+    >>> draws = bootstrap_means(np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(4), 2000, np.random.default_rng(0))
+    >>> bca(np.array([0.0, 0.0, 0.0, 1.0]), np.ones(4), draws[0], 0.05)
+    (0.0, 0.75)
+    """
+    from scipy.special import ndtr, ndtri
+
+    mean = float((values * weight).sum() / weight.sum())
+    u = weight * (values - mean)
+    spread = float((u**2).sum())
+    if spread <= (1e-12 * abs(mean)) ** 2:
+        return mean, mean
+    slack = 1e-12 * max(abs(mean), float(np.abs(values).max()))
+    below = ((means < mean - slack).mean() + (means <= mean + slack).mean()) / 2
+    z0 = ndtri(np.clip(below, 1 / (len(means) + 1), 1 - 1 / (len(means) + 1)))
+    a = float((u**3).sum()) / (6 * spread**1.5)
+    z = z0 + ndtri(np.array([alpha / 2, 1 - alpha / 2]))
+    # Where the correction has no end, the end of the draws is it.
+    at = np.where(1 - a * z > 0, ndtr(z0 + z / np.where(1 - a * z > 0, 1 - a * z, 1)), (z > 0).astype(np.float64))
+    low, high = np.quantile(means, at)
+    return float(low), float(high)
+
+
+def of_flips(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """[α-quantile of min(m₊, m₋), (1 − α)-quantile of max(m₊, m₋)]: the sign-flip test turned round.
+
+    m₊ and m₋ are the mean differences of a random half of the queries and of the others. A flip of the signs of d − δ
+    is as far off as the observed sum exactly where δ does not lie between the two and on the side of d̄, so p(δ) is
+    the share of halvings with min(m₊, m₋) ≤ δ (for δ ≤ d̄; likewise above). Nothing but α depends on the level, so a
+    row may ask for several (rows × levels); the result has two ends for each. Where all 2^n halvings are no more than
+    `n_resamples`, each is taken once; otherwise half of the draws are tilted to the tail and weighted back.
+
+    >>> of_flips(np.array([[0.0, 1.0, 2.0, 3.0]]), np.ones(4), np.array([[0.3, 0.1]]), 100, np.random.default_rng(0))
+    array([[[ 0.5,  2.5],
+            [-inf,  inf]]])
+    """
+    result = np.empty((*alphas.shape, 2))
+    seed = int(rng.integers(1 << 62))  # every group of rows sees the same draws
+    for start in range(0, len(diffs), _ROWS):
+        rows = slice(start, start + _ROWS)
+        for end, sign in enumerate((1, -1)):
+            draws = np.random.default_rng(seed)
+            result[rows, :, end] = sign * _lowest(sign * diffs[rows], weight, alphas[rows], n_resamples, draws)
+    return result
+
+
+def _lowest(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Return the lower ends. Draws are tilted by d − δ at about where the end will be: there the tail must be known."""
+    from scipy.special import ndtri
+
+    from ._sign_flip_kernels import half_sums, tilt
+
+    n_rows, n = diffs.shape
+    total = float(weight.sum())
+    centre = (diffs * weight).sum(axis=1) / total
+    rest = diffs - centre[:, None]
+    rest[np.abs(rest).max(axis=1) <= 1e-12 * np.abs(centre)] = 0  # all differ by the same amount
+    z = -ndtri(alphas.min(axis=1) / 2)
+    shift = z * np.sqrt((rest**2).mean(axis=1)) / np.sqrt(np.maximum(n - z**2, 1))
+    values = (rest + shift[:, None]) * weight
+    everything = n <= 62 and 2**n <= n_resamples
+    n_draws, share = (2**n, 0.0) if everything else (n_resamples, 0.5)
+    tilts, logs = np.zeros(n_rows), np.zeros(n_rows)
+    limits = np.zeros(diffs.shape, dtype=np.int32)
+    for h in range(n_rows if share else 0):
+        size = np.abs(values[h])
+        if size.any():
+            tilts[h], logs[h] = tilt(size, min(-np.log(alphas[h].min()), 0.8 * np.log(2) * np.count_nonzero(size)))
+            limits[h] = np.clip(np.rint(2.0**31 * np.tanh(tilts[h] * values[h])), -(2.0**31), 2.0**31 - 1)
+    lower, each = np.empty((2, n_rows, n_draws))
+    tilted = rng.random(n_draws) < share
+    done = 0
+    for size in chunks(n_draws, n, _FLIPS):
+        part = slice(done, done + size)
+        if everything:
+            bits = (np.arange(n_draws)[part, None] >> np.arange(n)) & 1
+            uniform = (bits - 1).astype(np.int32)  # −1 is below 0: a plus
+        else:
+            uniform = rng.integers(-(1 << 31), 1 << 31, size=(size, n), dtype=np.int32)
+        half_sums(values, weight, limits, tilts, logs, share, tilted[part], uniform, lower[:, part], each[:, part])
+        done += size
+    start = centre - shift
+    ends = [_tails(*one) for one in zip(lower, each, alphas, strict=True)]
+    return np.asarray(start[:, None] + np.stack(ends))
+
+
+def _tails(values: Floats, each: Floats, alphas: Floats) -> Floats:
+    """Return, for each level, the smallest value at or below which lies more than a share of alpha."""
+    order = np.argsort(values)
+    cumulated = np.cumsum(each[order]) / len(each)
+    places = np.searchsorted(cumulated, alphas * (1 + 1e-9), side="right")
+    return np.asarray(values[order[np.minimum(places, len(order) - 1)]])
+
+
+def of_t(diffs: Floats, alphas: Floats) -> Floats:
+    """d̄ ± t_{n−1, 1−α/2} s/√n, per row and level; without end where there is no spread to go by.
+
+    >>> of_t(np.array([[0.0, 0.1, 0.1, 0.2]]), np.array([[0.05]])).round(4).tolist()
+    [[[-0.0299, 0.2299]]]
+    """
+    from scipy.special import stdtrit
+
+    n = diffs.shape[1]
+    spread = diffs.std(axis=1, ddof=1)
+    known = (spread > 1e-12 * np.abs(diffs).max(axis=1)) | ~diffs.any(axis=1)
+    half = np.where(known, spread, inf)[:, None] / np.sqrt(n) * stdtrit(n - 1, 1 - alphas / 2)
+    centre = diffs.mean(axis=1)[:, None]
+    return np.stack([centre - half, centre + half], axis=-1)
+
+
+def of_ranks(diffs: Floats, alphas: Floats) -> Floats:
+    """[A_(c+1), A_(N−c)] of the N = n(n+1)/2 Walsh averages A = (d_i + d_j)/2, i ≤ j, with P(W ≤ c) ≤ α/2.
+
+    W⁺(d − δ) counts the averages above δ, so no list of them is needed: the ends are found by halving.
+
+    >>> of_ranks(np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.array([[0.05]])).round(6).tolist()
+    [[[1.0, 6.0]]]
+    """
+    result = np.empty((*alphas.shape, 2))
+    for h, row in enumerate(diffs):
+        d = rounded(row)
+        n = len(d) * (len(d) + 1) // 2
+        for k, alpha in enumerate(alphas[h]):
+            c = _critical(len(d), alpha)
+            result[h, k] = (-inf, inf) if c < 0 else (_walsh(d, n - c), _walsh(d, c + 1))
+    return result
+
+
+def _critical(n: int, alpha: float) -> int:
+    """Return the largest c with P(W ≤ c) ≤ α/2 where all signs are even, −1 where there is none: exact up to n = 50."""
+    from scipy.special import ndtri
+
+    if n > 50:
+        return int(np.floor(n * (n + 1) / 4 + ndtri(alpha / 2) * np.sqrt(n * (n + 1) * (2 * n + 1) / 24)))
+    ways = np.ones(1)
+    for rank in range(1, n + 1):
+        ways = np.concatenate((ways, np.zeros(rank))) + np.concatenate((np.zeros(rank), ways))
+    return int(np.searchsorted(np.cumsum(ways / 2.0**n), alpha / 2, side="right")) - 1
+
+
+def _walsh(d: Floats, place: int) -> float:
+    """Return the Walsh average with exactly place − 1 above it, counted with repetitions, to the last bits."""
+    d = np.sort(d)
+
+    def at_least(x: float) -> int:
+        # i ≤ j with d_i + d_j ≥ 2x: for each j, those i ≤ j that are large enough.
+        first = np.searchsorted(d, 2 * x - d, side="left")
+        return int(np.maximum(np.arange(1, len(d) + 1) - first, 0).sum())
+
+    return _last(at_least, place, float(d[0]), float(d[-1]))
+
+
+def _last(count: Callable[[float], int], place: int, low: float, high: float) -> float:
+    """Return the largest x in [low, high] with count(x) ≥ place; `count` falls as x rises."""
+    if count(high) >= place:
+        return high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if count(middle) >= place else (low, middle)
+    return low
+
+
+def agreeing(ends: AnyArray, shown: AnyArray, direction: AnyArray) -> Floats:
+    """Return intervals that leave 0 out exactly where the test of 0 rejects.
+
+    p falls on both sides of the centre. So where 0 is rejected, all that lies beyond it is; where it is not, all
+    between it and the centre is not. The test of 0 is the better estimate of the two, and decides.
+
+    >>> agreeing(np.array([[-0.1, 0.5], [0.1, 0.5]]), np.array([True, False]), np.array([1, 1])).tolist()
+    [[5e-324, 0.5], [0.0, 0.5]]
+    """
+    tiny = np.nextafter(0, 1)
+    low, high = ends[:, 0], ends[:, 1]
+    low = np.where(shown, np.where(direction > 0, np.maximum(low, tiny), low), np.minimum(low, 0))
+    high = np.where(shown, np.where(direction < 0, np.minimum(high, -tiny), high), np.maximum(high, 0))
+    return np.stack([low, high], axis=1)

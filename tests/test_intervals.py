@@ -1,0 +1,325 @@
+"""Intervals: the tests turned round, checked point by point; they agree with the verdicts; and how often they cover."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.oracles import compare as oracle
+from tests.test_compare import FakeReport, reports
+from toprank import _intervals as intervals
+from toprank import _statistics as statistics
+from toprank.comparison import compare
+from toprank.errors import InputError
+
+
+def of_flips(d, alpha, n_resamples=20_000, seed=0, weight=None):
+    weight = np.ones(len(d)) if weight is None else weight
+    rng = np.random.default_rng(seed)
+    return intervals.of_flips(np.array([d], dtype=float), weight, np.array([[alpha]]), n_resamples, rng)[0, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(-8, 8), min_size=2, max_size=7), st.sampled_from([0.02, 0.05, 0.1, 0.3]))
+def test_the_ends_are_where_the_test_begins_to_reject(d: list[int], alpha: float) -> None:
+    low, high = of_flips(d, alpha)
+    step = 1e-6
+    inside = [x for x in np.linspace(max(low, -20), min(high, 20), 9) if low <= x <= high]
+    assert all(oracle.kept_shifts(d, alpha, inside[1:-1]))
+    if np.isfinite(low):
+        assert oracle.kept_shifts(d, alpha, [low - step]) == [False]
+    if np.isfinite(high):
+        assert oracle.kept_shifts(d, alpha, [high + step]) == [False]
+    assert np.isfinite(low) == (2 / 2 ** len(d) <= alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1e-3, 2e-5])
+def test_sampled_ends_against_exact_counts(alpha: float) -> None:
+    """Whole differences, forty of them: p of d − δ counted exactly at the sampled ends is α, nearly."""
+    d = np.random.default_rng(3).integers(-20, 60, 40) * 100
+    low, high = of_flips(d, alpha)
+    for end in (low, high):
+        p = float(oracle.sign_flip_p_of_whole_numbers((d - round(end)).tolist()))
+        assert p == pytest.approx(alpha, rel=0.12)
+
+
+def test_weights_are_repeated_queries() -> None:
+    """Not the same test (flips are of queries), but the centre and the scale are those of the weighted mean."""
+    d, w = np.random.default_rng(0).standard_normal(60), np.random.default_rng(1).integers(1, 4, 60).astype(float)
+    low, high = of_flips(d, 0.05, weight=w / w.mean())
+    mean = np.average(d, weights=w)
+    spread = np.sqrt((w**2 * (d - mean) ** 2).sum()) / w.sum()
+    assert low < mean < high
+    assert (high - low) / (2 * 1.96 * spread) == pytest.approx(1, abs=0.12)
+
+
+small = st.lists(st.integers(-30, 60).map(lambda k: k / 50), min_size=6, max_size=6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(small, min_size=2, max_size=40), st.sampled_from(["permutation", "t", "wilcoxon"]), st.booleans())
+def test_an_interval_leaves_0_out_exactly_where_a_difference_is_shown(rows, test, own) -> None:
+    """Three systems on two measures; the law holds whatever the test, and whether flips are counted or sampled."""
+    values = np.array(rows).T
+    systems = {name: FakeReport({"map": values[i], "mrr": values[i + 3]}) for i, name in enumerate("abc")}
+    result = compare(systems, test, n_resamples=200 if own else None)
+    family = len(result.differences)
+    for d in result.differences:
+        for (low, high), shown in ((d.interval, d.shown), (d.simultaneous, family * d.p <= result.alpha)):
+            assert (low > 0 or high < 0) == shown
+            assert low <= high
+            if shown:
+                assert (low > 0) == (d.direction > 0)
+        assert 1 - result.alpha <= d.level + 1e-12
+        assert d.level <= 1 - result.alpha / family + 1e-12
+    rejected = oracle.holm_rejects([d.p for d in result.differences], result.alpha)
+    assert [d.shown for d in result.differences] == rejected
+
+
+def test_levels_are_those_of_the_procedure() -> None:
+    p = np.array([0.001, 0.2, 0.012, 0.012, 0.9])
+    assert statistics.holm_levels(p, 0.05) == pytest.approx([0.05 / 5, 0.05 / 2, 0.05 / 4, 0.05 / 4, 0.05 / 2])
+    assert statistics.holm_levels(np.array([0.5]), 0.05).tolist() == [0.05]
+    assert statistics.holm_levels(np.array([0.01, 0.02]), 0.05).tolist() == [0.025, 0.05]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(-500, 500), min_size=2, max_size=60), st.sampled_from([0.001, 0.05, 0.2]))
+def test_ranks_turned_round_are_walsh_averages(d: list[int], alpha: float) -> None:
+    low, high = intervals.of_ranks(np.array([d], dtype=float) / 10, np.array([[alpha]]))[0, 0]
+    averages = oracle.walsh_averages([x / 10 for x in d])
+    c = intervals._critical(len(d), alpha)
+    if c < 0:
+        assert (low, high) == (-np.inf, np.inf)
+    else:
+        assert (low, high) == pytest.approx((averages[c], averages[-1 - c]), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 6, 10])
+def test_the_critical_sum_by_enumeration(n: int) -> None:
+    sums = np.array([sum(r for r, on in enumerate(s, 1) if on) for s in product((0, 1), repeat=n)])
+    for alpha in (0.01, 0.05, 0.2):
+        c = intervals._critical(n, alpha)
+        assert (sums <= c).mean() <= alpha / 2 < (sums <= c + 1).mean()
+
+
+def test_wilcoxon_points_where_its_ranks_do() -> None:
+    d = np.array([-0.01] * 90 + [1.0] * 10)
+    one = compare(reports(a=0.5 + d / 2, b=0.5 - d / 2), "wilcoxon").differences[0]
+    assert one.difference > 0
+    assert (one.shown, one.direction, one.verdict) == (True, -1, "b is better")
+    assert one.interval[1] < 0
+    assert "may point the other way than the mean" in str(compare(reports(a=d, b=0 * d), "wilcoxon"))
+    assert compare(reports(a=d, b=0 * d)).differences[0].verdict == "a is better"  # the mean's test, the mean's verdict
+
+
+def test_wilcoxon_ranks_what_the_measure_means_and_not_its_last_bits() -> None:
+    """Tenths as precision@10 makes them: 0.3 − 0.2 and 0.2 − 0.1 differ in the last bit and are one rank."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 11, 60), rng.integers(0, 10, 60)
+    expected = stats.wilcoxon(a - b).pvalue
+    assert compare(reports(a=a / 10, b=b / 10), "wilcoxon").differences[0].p == pytest.approx(expected, abs=1e-12)
+    assert abs(stats.wilcoxon(a / 10 - b / 10).pvalue - expected) > 1e-4  # what unrounded differences would have given
+
+
+def test_t_turned_round_is_the_textbook_interval() -> None:
+    a, b = np.random.default_rng(0).random((2, 30))
+    one = compare(reports(a=a, b=b), "t").differences[0]
+    expected = stats.ttest_rel(a, b).confidence_interval(0.95)
+    assert one.interval == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert one.level == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("shape", ["even", "skewed"])
+def test_bca_agrees_with_scipy(shape: str) -> None:
+    rng, weight = np.random.default_rng(0), np.ones(40)
+    values = rng.random(40) if shape == "even" else rng.beta(0.5, 4, 40)
+    draws = intervals.bootstrap_means(values[None], weight, 20_000, np.random.default_rng(1))[0]
+    mine = intervals.bca(values, weight, draws, 0.05)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=2).confidence_interval
+    assert mine == pytest.approx((theirs.low, theirs.high), abs=0.03 * values.std())
+    plain = np.quantile(draws, [0.025, 0.975])
+    assert (mine[0] - plain[0] > 0.02 * values.std()) == (shape == "skewed")
+
+
+def test_bca_of_constants_and_of_one_query() -> None:
+    assert intervals.bca(np.full(5, 0.3), np.ones(5), np.full(100, 0.3), 0.05) == pytest.approx((0.3, 0.3))
+    assert compare(reports(a=[0.5], b=[0.25])).interval("a", "map") == (0.5, 0.5)
+
+
+def covered(n: int, trials: int, draws: int) -> tuple[float, float]:
+    """How often 95% intervals of a mean near 1 hold it: ours, and plain percentiles of the same draws."""
+    a, b = 6.0, 0.6
+    mine = theirs = 0
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        values = rng.beta(a, b, n)
+        means = intervals.bootstrap_means(values[None], np.ones(n), draws, rng)[0]
+        low, high = intervals.bca(values, np.ones(n), means, 0.05)
+        mine += low <= a / (a + b) <= high
+        low, high = np.quantile(means, [0.025, 0.975])
+        theirs += low <= a / (a + b) <= high
+    return mine / trials, theirs / trials
+
+
+def test_intervals_of_means_cover_near_1() -> None:
+    mine, percentile = covered(20, 400, 1000)
+    assert mine > 0.87
+    assert mine >= percentile
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "least"), [(20, 0.88), (50, 0.91), (150, 0.93)])
+def test_intervals_of_means_cover_near_1_at_length(n: int, least: float) -> None:
+    assert covered(n, 4000, 2000)[0] > least
+
+
+def missed(test: str, trials: int, n: int = 30, skew: bool = False) -> float:
+    """How often the interval of a difference, one comparison, misses the truth."""
+    rng, misses = np.random.default_rng(0), 0
+    for _ in range(trials):
+        d = rng.standard_normal(n) if not skew else rng.exponential(size=n) - 1
+        low, high = compare(reports(a=d, b=np.zeros(n)), test, n_resamples=500).differences[0].interval
+        misses += not low <= 0 <= high
+    return misses / trials
+
+
+@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
+def test_intervals_of_differences_cover(test: str) -> None:
+    assert missed(test, 200) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
+def test_intervals_of_differences_cover_at_length(test: str) -> None:
+    assert missed(test, 4000) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4000)
+
+
+@pytest.mark.slow
+def test_the_simultaneous_intervals_hold_together() -> None:
+    """Five pairs, four of them truly different: all intervals at once hold their truths 95 times in 100."""
+    truth, trials, held = np.array([0.0, 0.1, 0.2, 0.3, 0.5]), 1000, 0
+    rng = np.random.default_rng(0)
+    for _ in range(trials):
+        rows = {f"s{i}": rng.standard_normal(40) + shift for i, shift in enumerate(truth)}
+        result = compare(reports(base=np.zeros(40), **rows), baseline="base")
+        ends = [result.difference("map", f"s{i}", "base").simultaneous for i in range(5)]
+        held += all(low <= t <= high for t, (low, high) in zip(truth, ends, strict=True))
+    assert held / trials >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / trials)
+
+
+def test_the_null_is_named_and_skewed_differences_are_rejected_too_often() -> None:
+    """Mean 0, skewed: the test of exchangeability rejects more often than 5%, and the words say that it may."""
+    assert "could be exchanged on every query" in str(compare(reports(a=[1, 2], b=[0, 0])))
+    assert missed("permutation", 400, 20, skew=True) > 0.06
+
+
+def test_few_queries_get_a_word() -> None:
+    a, b = np.random.default_rng(0).random((2, 60))
+    assert "With fewer than 50 queries they may miss more often" in str(compare(reports(a=a[:49], b=b[:49])))
+    assert "fewer than 50" not in str(compare(reports(a=a, b=b)))
+
+
+def test_queries_that_are_skipped_are_not_counted() -> None:
+    nan = np.nan
+    one = FakeReport({"map": [0.5, nan, 0.25, 0.5], "mrr": [0.5, 0.25, 0.25, 1]})
+    other = FakeReport({"map": [0.25, nan, 0.25, 0.75], "mrr": [0.5, 0.5, 0.25, 1]})
+    result = compare({"a": one, "b": other})
+    assert (result.n_queries, dict(result.counted)) == (4, {"map": 3, "mrr": 4})
+    assert "Some measures count fewer queries: map 3." in str(result)
+    assert compare(reports(a=[0.5, nan], b=[1, nan])).n_queries == 1
+
+
+def test_no_caution_where_all_flips_were_counted() -> None:
+    """Sixty queries, of which five differ: 2^5 flips, whatever number was asked for."""
+    a = np.full(60, 0.5)
+    b = a + np.where(np.arange(60) < 5, 0.25, 0.0)
+    assert compare(reports(a=a, b=b), n_resamples=5).caution == ""
+    c = a + np.where(np.arange(60) < 40, 0.25, 0.0)
+    assert compare(reports(a=a, c=c), n_resamples=5).caution != ""
+
+
+class TestMargin:
+    def test_no_worse_equivalent_and_better(self) -> None:
+        rng = np.random.default_rng(0)
+        base = rng.random(200)
+        noise = 0.01 * rng.standard_normal(200)
+        result = compare(
+            reports(base=base, near=base + noise, lower=base - 0.012 + noise, up=base + 0.02 + noise),
+            baseline="base",
+            margin=0.01,
+        )
+        verdicts = {d.a: d.verdict for d in result.differences}
+        assert verdicts == {
+            "near": "equivalent within 0.01",
+            "lower": "base is better",
+            "up": "up is better",
+        }
+        near = result.difference("map", "near", "base")
+        assert near.no_worse == (True, True)
+        assert result.difference("map", "lower", "base").no_worse == (False, True)
+        assert "No worse by more than 0.01" in str(result)
+
+    def test_better_by_less_than_the_margin_and_no_worse_alone(self) -> None:
+        rng = np.random.default_rng(0)
+        base, noise = rng.random(300), rng.standard_normal(300)
+        tight = compare(reports(a=base + 0.002 + 0.003 * noise, b=base), margin=0.01).differences[0]
+        assert tight.verdict == "a is better, by less than 0.01"
+        wide = compare(reports(a=base + 0.01 + 0.12 * (noise - noise.mean()), b=base), margin=0.01).differences[0]
+        assert wide.verdict == "a is no worse by more than 0.01"
+
+    def test_against_the_textbook(self) -> None:
+        a, b = np.random.default_rng(1).random((2, 25))
+        one = compare(reports(a=a, b=b), "t", margin=0.1).differences[0]
+        upper = [stats.ttest_1samp(s * (a - b) + 0.1, 0, alternative="greater").pvalue for s in (1, -1)]
+        assert one.p_no_worse == pytest.approx(statistics.holm(np.array(upper)), abs=1e-12)
+
+    @pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
+    def test_no_more_false_claims_than_stated(self, test: str) -> None:
+        """a is worse by exactly the margin: "no worse" is claimed at most 5 times in 100."""
+        rng, claims, trials = np.random.default_rng(0), 0, 300
+        for _ in range(trials):
+            d = rng.standard_normal(20) * 0.1 - 0.05
+            claims += compare(reports(a=d, b=0 * d), test, margin=0.05, n_resamples=200).differences[0].no_worse[0]
+        assert claims / trials <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+
+    def test_wrong_margins(self) -> None:
+        for wrong in (0, -0.1, np.nan):
+            with pytest.raises(InputError, match="margin must be"):
+                compare(reports(a=[1], b=[0]), margin=wrong)
+
+
+def test_effects_are_in_standard_deviations() -> None:
+    d = np.random.default_rng(0).random(30)
+    one = compare(reports(a=d, b=0 * d)).differences[0]
+    assert one.effect == pytest.approx(d.mean() / d.std(ddof=1))
+    assert compare(reports(a=[1, 1], b=[0, 0])).differences[0].effect is None
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames_and_json(backend: str) -> None:
+    result = compare(reports(a=[1, 0.5, 0.25], b=[0.5, 0.5, 0.5], c=[1, 1, 1]))
+    frame = result.to_frame(backend)
+    columns = frame.column_names if backend == "pyarrow" else list(frame.columns)
+    assert columns[:6] == ["measure", "a", "b", "mean_a", "mean_b", "difference"]
+    assert len(frame) == 3
+    told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert told["differences"][0]["interval"] == [None, None]  # three queries show nothing
+    assert told["differences"][0]["verdict"] == "not shown"
+    assert told["n_queries"] == 3
+
+
+def test_wrong_types_get_one_line() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"x": [1.0]})
+    with pytest.raises(InputError, match="compare takes reports by name, got DataFrame: compare"):
+        compare(frame, frame)
+    with pytest.raises(InputError, match="'a' is no report but DataFrame"):
+        compare({"a": frame, "b": frame})
