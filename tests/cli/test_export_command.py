@@ -59,7 +59,7 @@ def test_machine_output(capsys, home, tmp_path):
         )
     )
     assert told["target"] == "solr"
-    assert told["files"] == [str(tmp_path / "s.json"), str(tmp_path / "s.features.json")]
+    assert told["files"] == [str(tmp_path / "s.json"), str(tmp_path / "s.json.features.json")]
     assert json.loads((tmp_path / "s.json").read_text())["store"] == "films"
     assert told["missing"] == "missing values are refused"
 

@@ -3,6 +3,7 @@
 import math
 
 from tests.oracles import export as linear_oracle
+from tests.oracles import export_trees as tree_oracle
 
 
 def oracle_scores(oracle, to, path, names, rows):
@@ -11,12 +12,13 @@ def oracle_scores(oracle, to, path, names, rows):
     if to in ("elasticsearch", "opensearch"):
         return [oracle.plugin(text, names, row) for row in rows]
     if to == "solr":
-        features = path.with_name(path.stem + ".features.json").read_text(encoding="utf-8")
+        features = path.with_name(path.name + ".features.json").read_text(encoding="utf-8")
         return [oracle.solr(text, features, names, row) for row in rows]
     if to == "vespa":
         return [oracle.vespa(text, [f"attribute({name})" for name in names], row) for row in rows]
     if to == "ranklib":
-        return [linear_oracle.ranklib(text, row) for row in rows]
+        read = tree_oracle.ranklib if text.startswith("## LambdaMART") else linear_oracle.ranklib
+        return [read(text, row) for row in rows]
     return [oracle.own_json(text, names, row) for row in rows]
 
 

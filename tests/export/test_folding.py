@@ -159,14 +159,6 @@ def test_imputers_and_selectors_can_stand_before_thresholds():
     assert folded.predict(X).tolist() == pipe.predict(X).tolist() == [0.0, 11.0, 11.0]
 
 
-def test_boosted_trees_point_to_their_own_library():
-    pytest.importorskip("lightgbm")
-    data = tr.datasets.make_graded(n_queries=20, n_features=3, random_state=0)
-    trees = tr.interop.LightGBMRanker(rounds=2).fit_queries(data)
-    with pytest.raises(InputError, match=r"boosted trees.*booster_\.save_model"):
-        tr.export.fold(trees)
-
-
 def test_a_linear_kernel_is_linear():
     ranker = ranker_with([1.0, 2.0])
     ranker.model_ = KernelModel(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([2.0, -1.0]), "linear")

@@ -99,7 +99,7 @@ def test_differences_by_rounding_are_forgiven(tmp_path):
     # Two documents that differ by less than float32 sees, in the order that float32 cannot keep.
     model = Linear(("a", "b"), np.array([1.0, 1.0]))
     tr.export.write(model, tmp_path / "file", "elasticsearch")
-    X = np.array([[1e8, 1.0], [1e8, 2.0], [0.0, 0.0]])
+    X = np.array([[1e8, 1.0], [1e8, 2.0], *([i, 0.0] for i in range(8))])
     check = tr.export.verify(model, tmp_path / "file", X, top=1)
     assert check.overlap == 0.0  # the engine sees a tie and keeps the first
     assert check.agrees

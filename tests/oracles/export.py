@@ -33,7 +33,7 @@ def plugin(text, names, row):
     model = json.loads(text)["model"]["model"]
     assert model["type"] == "model/linear"
     norms = model.get("feature_normalizers", {})
-    weights = model["definition"]
+    weights = json.loads(model["definition"])
     values = [0.0 if (v := row[names.index(name)]) is None else v for name in weights]
     scalers = []
     for name in weights:

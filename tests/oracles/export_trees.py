@@ -10,6 +10,7 @@ A row is a list of values; None is a missing one.
 import json
 import math
 import re
+from xml.etree import ElementTree
 
 from .export import single
 
@@ -72,7 +73,8 @@ def vespa(text, expressions, row):
 
     total = 0.0
     for line in lines:
-        python = re.sub(r"(f_\w+) <", r"number('\1') <", line.strip().removeprefix("+ ")).replace("if (", "choose(")
+        python = re.sub(r"(f_\w+) (<|>=)", r"number('\1') \2", line.strip().removeprefix("+ "))
+        python = python.replace("if (", "choose(").replace("!(", "not (")
         total += eval(python, {"number": number, "choose": lambda yes, a, b: a if yes else b})  # the text of a test
     return total
 
@@ -80,6 +82,8 @@ def vespa(text, expressions, row):
 def own_json(text, names, row):
     """toprank-stumps: the offset, and for each feature the score at the number of thresholds below the value."""
     file = json.loads(text)
+    if file["format"] == "toprank-trees":
+        return own_json_trees(file, names, row)
     assert file["format"] == "toprank-stumps"
     total = 0.0
     for feature in file["features"]:
@@ -90,6 +94,51 @@ def own_json(text, names, row):
             value = feature["missing"]
         total += feature["scores"][sum(threshold < value for threshold in feature["thresholds"])]
     return total + file["offset"]
+
+
+def own_json_trees(file, names, row):
+    """toprank-trees: the offset, and the leaf of each tree."""
+    total = 0.0
+    for root in file["roots"]:
+        node = file["nodes"][root]
+        while "feature" in node:
+            feature = file["features"][node["feature"]]
+            value = row[names.index(feature["name"])]
+            if value is None and file["missing"] == "refuse":
+                return math.nan
+            if value is None and file["missing"] == "fill":
+                value = feature["missing"]
+            low = node.get("missing_low", False) if value is None else value <= node["value"]
+            node = file["nodes"][node["low" if low else "high"]]
+        total += node["value"]
+    return total + file["offset"]
+
+
+def ranklib(text, row):
+    """RankLib's ensembles: float values, thresholds, leaves and sums; an unknown feature is 0."""
+    lines = [line.strip() for line in text.split("\n")]
+    assert lines[0] == "## LambdaMART"
+    values = [0.0 if v is None else single(v) for v in row]
+    total = 0.0
+    for tree in ElementTree.fromstring("".join(line for line in lines if not line.startswith("##"))):
+        assert tree.tag == "tree"
+        assert tree.attrib["weight"] == "1.0"
+        (node,) = tree
+        while node[0].tag == "feature":  # children by their place: feature, threshold, left, right
+            feature, threshold, left, right = node
+            assert (left.attrib["pos"], right.attrib["pos"]) == ("left", "right")
+            node = left if values[int(feature.text) - 1] <= single(float(threshold.text)) else right
+        total = single(total + single(float(node[0].text)))
+    return total
+
+
+def nested(tree, row):
+    """A tree itself: a leaf, or (feature, threshold, missing goes low, low, high)."""
+    while isinstance(tree, tuple):
+        feature, threshold, missing_low, low, high = tree
+        value = row[feature]
+        tree = low if (missing_low if value is None else value <= threshold) else high
+    return tree
 
 
 def score(stumps, row, fill):

@@ -19,6 +19,13 @@ features_option = click.option(
 )
 
 
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["zero", "refuse"]),
+    help="Trees of other packages: missing values are 0, or there are none.  [default: as the splits say]",
+)
+
+
 @click.command("export")
 @click.argument("model")
 @click.option(
@@ -32,8 +39,10 @@ features_option = click.option(
 @features_option
 @click.option("--name", help="Name of the model.  [default: the ranker's]")
 @click.option("--version", help="Goes behind the name: engines do not overwrite models.  [default: a hash]")
-@click.option("--feature-set", "--store", "store", help="Feature set (Elasticsearch, OpenSearch) or store (Solr).")
-@click.option("--shift", type=float, help="Add this to every score (no ranking changes).")
+@click.option("--feature-set", help="Feature set of the model (Elasticsearch, OpenSearch).")
+@click.option("--store", help="Feature store (Elasticsearch, OpenSearch, Solr).")
+@missing_option
+@click.option("--shift", type=float, help="Add this to every score; 0 keeps scores as they are.")
 @click.option("--shift-from", metavar="DATA", help="Add what lifts every score on DATA above 0.")
 @click.option("--normalizers", is_flag=True, help="Write a pipeline's scalers as the engine's normalisers.")
 @click.option(
@@ -54,7 +63,9 @@ def export(
     features: str | None,
     name: str | None,
     version: str | None,
+    feature_set: str | None,
     store: str | None,
+    missing: Literal["zero", "refuse"] | None,
     shift: float | None,
     shift_from: str | None,
     normalizers: bool,
@@ -64,13 +75,15 @@ def export(
     qid: str,
     as_json: bool,
 ) -> None:
-    """Write a saved model for a search engine: any linear ranker, or RankBoost as trees.
+    """Write a saved model for a search engine: any linear ranker, RankBoost, or boosted trees.
 
-    MODEL is a model file, or a pipeline saved with toprank.export.fold(pipeline).save(FILE).
+    MODEL is a model file, a pipeline saved with toprank.export.fold(pipeline).save(FILE), or a model that LightGBM
+    (text) or XGBoost (JSON, UBJSON) saved.
 
     \b
     Examples: toprank export model.json --to elasticsearch --feature-set movies -o es.json
               toprank export model.json --to vespa --map 'title=bm25(title)' -o rank.profile
+              toprank export lightgbm.txt --to solr -o solr.json
     """
     from .. import export as job
     from ..export import writing
@@ -79,10 +92,10 @@ def export(
     if shift is not None and shift_from is not None:
         raise InputError("--shift and --shift-from say the same thing twice: give one of them")
     names = None if features is None else _names(features)
-    scorer = job.fold(model, names)
+    scorer = job.fold(model, names, missing=missing)
     if shift_from is not None:
         shift = job.shift_for(scorer, read(shift_from, label, qid))
-    settings = Settings(name, version, store, shift or 0.0, normalizers, _expressions(mapping), phase)
+    settings = Settings(name, version, store, feature_set, shift, normalizers, _expressions(mapping), phase)
     done, artifact = writing.render(scorer, target, settings=settings)
     if output == "-":
         if as_json:
@@ -105,7 +118,14 @@ def export(
 @click.option(
     "--top", default=10, show_default=True, type=click.IntRange(1), help="How many first documents to compare."
 )
+@click.option(
+    "--gaps",
+    type=click.Choice(["split", "right", "zero"]),
+    help="Elasticsearch, OpenSearch: what your version of the plugin does in trees with a feature that does not match: "
+    "follow `missing`, go right, or take 0 (before 2024).  [default: split]",
+)
 @features_option
+@missing_option
 @label_option
 @qid_option
 @json_option
@@ -115,7 +135,9 @@ def verify_export(
     data: str,
     target: str | None,
     top: int,
+    gaps: Literal["split", "right", "zero"] | None,
     features: str | None,
+    missing: Literal["zero", "refuse"] | None,
     label: str,
     qid: str,
     as_json: bool,
@@ -123,17 +145,17 @@ def verify_export(
     """Check that an exported model ranks DATA as the saved model does.
 
     FILE is read back and scored with the engine's own arithmetic and missing-value rule (ONNX: by onnxruntime). Exit
-    code 1 if the rankings differ by more than rounding explains.
+    code 1 if the rankings differ by more than rounding explains, or rounding leaves too little of them.
 
     Example: toprank verify-export model.json es.json test.txt
     """
     from .. import export as job
 
-    scorer = job.fold(model, None if features is None else _names(features))
+    scorer = job.fold(model, None if features is None else _names(features), missing=missing)
     counts_as_zero = scorer.fill is not None and not scorer.fill.any()
     queries = read(data, label, qid, "zero" if counts_as_zero else "error")
     with busy("scoring"):
-        result = job.verify(scorer, file, queries, to=target, top=top)
+        result = job.verify(scorer, file, queries, to=target, top=top, gaps=gaps)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -10,6 +10,7 @@ from .schemas import schema as schema
 from .scorers import Linear as Linear
 from .scorers import Scorer as Scorer
 from .scorers import Stumps as Stumps
+from .scorers import Trees as Trees
 from .verification import Verification as Verification
 from .verification import verify as verify
 from .writing import TARGETS as TARGETS
@@ -24,6 +25,7 @@ __all__ = [
     "Linear",
     "Scorer",
     "Stumps",
+    "Trees",
     "Verification",
     "fold",
     "read",

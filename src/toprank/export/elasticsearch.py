@@ -3,18 +3,18 @@
 The file is the body of POST _ltr/_featureset/SET/_createmodel. Models cannot be changed there, so their names carry a
 version. All is float32. A linear model has no constant, and a feature that does not match counts 0 before its
 normaliser is applied. A tree goes left where x < split_condition. There a feature that does not match is 0 in older
-plugins and NaN in newer ones, of which some ignore `missing` and go right; a first split at the largest float32 number,
-which only NaN does not pass, makes all of them do the same.
+plugins and NaN in newer ones, of which some ignore `missing` and go right (`gaps`); for RankBoost, whose trees have one
+feature each, a first split at the largest float32 number, which only NaN does not pass, makes all of them do the same.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -22,19 +22,23 @@ import numpy as np
 from ..errors import InputError
 from . import lucene
 from .replicas import Replica, next_single
-from .scorers import Linear, Stumps
+from .scorers import Linear, Stumps, Trees
 from .targets import NAME, Artifact, Settings, Target, check_names, model_name, to_json
-from .tree_replicas import Split, TreeReplica
+from .tree_replicas import Split, TreeReplica, side
 from .trees import (
     LARGEST,
     Cut,
+    Tree,
     above,
     check_single,
+    forest_of,
+    limit,
     missing_note,
-    negative_notes,
+    shift_up,
     side_notes,
     single,
     steps_of,
+    used_features,
     used_note,
 )
 
@@ -78,8 +82,16 @@ class _Model(msgspec.Struct, forbid_unknown_fields=True):
     model: _Definition
 
 
+class _Validation(msgspec.Struct, forbid_unknown_fields=True):
+    """What the plugin tries the model on before it keeps it."""
+
+    params: dict[str, msgspec.Raw]
+    index: str
+
+
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
     model: _Model
+    validation: _Validation | None = None
 
 
 class _Node(msgspec.Struct, forbid_unknown_fields=True):
@@ -107,25 +119,30 @@ class LtrPlugin(Target):
     name: str
     engine: str
     family: ClassVar[str] = "elasticsearch/opensearch"
-    settings: ClassVar[frozenset[str]] = frozenset({"store", "shift", "normalizers"})
+    settings: ClassVar[frozenset[str]] = frozenset({"store", "feature_set", "shift", "normalizers"})
+    gaps: Literal["split", "right", "zero"] = "split"
+    """Where trees of a file send a feature that does not match: as `missing` says, to the right, or where 0 goes."""
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the body of a _createmodel request."""
         check_names(scorer.names, self.name)
         name = model_name(scorer, settings)
-        feature_set = settings.store or "FEATURE_SET"
-        if not NAME.fullmatch(feature_set):
-            raise InputError(f"{feature_set!r} is not the name of a feature set: use letters, digits, _, . and -")
+        feature_set = settings.feature_set or "FEATURE_SET"
+        for what, given in (("feature set", feature_set), ("feature store", settings.store)):
+            if given is not None and not NAME.fullmatch(given):
+                raise InputError(f"{given!r} is not the name of a {what}: use letters, digits, _, . and -")
         encoded = self._linear(scorer, settings) if isinstance(scorer, Linear) else self._trees(scorer, settings)
         needed, definition, told = encoded
+        place = "_ltr/" if settings.store is None else f"_ltr/{settings.store}/"
         notes = (
-            f"create it with POST _ltr/_featureset/{feature_set}/_createmodel; the feature set must have all "
+            f"create it with POST {place}_featureset/{feature_set}/_createmodel; the feature set must have all "
             f"{needed} features by these names",
             f"a model cannot be changed in {self.engine}: its name {name} carries the version",
             *told,
+            "keep window_size at from + size or more: it counts on each shard, and what is not rescored stands apart",
         )
         # The plugin's parser refuses what it does not know, so what a reader must know stands in a file beside it.
-        rescore = rescore_request(name)
+        rescore = rescore_request(name, settings.store)
         about = {"name": name, "missing": scorer.missing, "notes": list(notes), "rescore": rescore}
         return Artifact(
             to_json({"model": {"name": name, "model": definition}}),
@@ -136,11 +153,11 @@ class LtrPlugin(Target):
         )
 
     def _linear(self, scorer: Linear, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
-        form = lucene.normal_form(scorer, settings)
-        definition: dict[str, Any] = {
-            "type": LINEAR,
-            "definition": dict(zip(scorer.names, form.weights.tolist(), strict=True)),
-        }
+        form = lucene.normal_form(scorer, settings, lifted=True)
+        # As text, as the plugin's own manual has it; a feature that is not named has the weight 0.
+        named = dict(zip(scorer.names, form.weights.tolist(), strict=True))
+        weights = {name: weight for name, weight in named.items() if weight} or named
+        definition: dict[str, Any] = {"type": LINEAR, "definition": json.dumps(weights)}
         if form.moved:
             definition["feature_normalizers"] = {
                 scorer.names[j]: {
@@ -151,33 +168,39 @@ class LtrPlugin(Target):
         told = [
             *form.notes,
             *lucene.missing_notes(scorer, f"{self.engine} takes 0 for a feature that does not match"),
-            *lucene.negative_notes(scorer, settings),
         ]
-        return len(scorer.names), definition, told
+        return len(weights), definition, told
 
-    def _trees(self, scorer: Stumps, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
-        steps = steps_of(scorer, above)
-        check_single(scorer, steps, settings)
-        trees = []
-        for step, exact in zip(steps, steps_of(scorer), strict=True):
-            fill = scorer.fill_value(step.feature) or 0.0
-            trees.append(_tree(scorer.names[step.feature], step.tree(), fill, exact.height(fill)))
-        constant = single(scorer.offset + settings.shift)
+    def _trees(self, scorer: Stumps | Trees, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
+        roots = forest_of(scorer, above)
+        shift, lifted = shift_up(scorer, roots, settings)
+        check_single(scorer, roots, shift)
+        trees = [_node(root, scorer.names, 0, 0, count(1)) for root in roots]
+        how = (
+            "`missing` of each split does it, in plugins that know it; those before 2024 (OpenSearch before 3.2) take 0"
+        )
+        if isinstance(scorer, Stumps):
+            trees = [
+                _guarded(_node(root, scorer.names, 1, 1, count(3)), step.height(scorer.fill_value(step.feature) or 0.0))
+                for root, step in zip(roots, steps_of(scorer), strict=True)
+            ]
+            how = "the first split of each tree does it" + (
+                ""
+                if scorer.fill is None or not scorer.fill.any()
+                else "; plugins before 2024 (OpenSearch before 3.2) take 0"
+            )
+        constant = single(scorer.offset + shift)
         if constant:
             trees.append({"nodeid": 0, "leaf": constant})
-        how = "the first split of each tree does it" + (
-            ""
-            if scorer.fill is None or not scorer.fill.any()
-            else "; plugins before 2024 (OpenSearch before 3.2) take 0"
-        )
         told = [
-            used_note(scorer, steps),
-            missing_note(scorer, steps, how, "the file takes 0 for a feature that does not match"),
-            *side_notes(scorer, steps),
-            *negative_notes(scorer, steps, settings),
+            used_note(scorer, roots),
+            missing_note(scorer, roots, how, "the file takes 0 for a feature that does not match"),
+            *side_notes(scorer, roots),
+            *lifted,
         ]
         # As text, which every version hands to its parser as it stands.
-        return len(steps), {"type": TREES, "definition": json.dumps(trees, separators=(",", ":"))}, told
+        text = json.dumps(trees, separators=(",", ":"))
+        return len(used_features(roots)), {"type": TREES, "definition": text}, told
 
     def recognizes(self, content: bytes) -> bool:
         """Look for the type of the model."""
@@ -190,7 +213,7 @@ class LtrPlugin(Target):
             # The plugin takes the definition as text too.
             text = body.definition if isinstance(body.definition, str) else msgspec.json.encode(body.definition)
             if body.type == TREES:
-                return _forest(text)
+                return _forest(text, self.gaps)
             weights = msgspec.json.decode(text, type=dict[str, float]) if body.type == LINEAR else {}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
             raise InputError(f"{place} is not a model for {self.engine}: {error}") from None
@@ -203,27 +226,29 @@ class LtrPlugin(Target):
         scalers = [body.feature_normalizers.get(name, _Normalizer()).scaler() for name in names]
         columns = np.array(list(weights.values())), np.array([c for c, _ in scalers]), np.array([s for _, s in scalers])
         try:
-            return lucene.replica(names, columns, np.zeros(len(names)))
+            order = ", added in the order of the feature set (rounding is allowed for in any)"
+            return lucene.replica(names, columns, np.zeros(len(names)), order)
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
 
 
-def _tree(feature: str, root: Cut | float, fill: float, absent: float) -> dict[str, Any]:
+def _guarded(inner: dict[str, Any], absent: float) -> dict[str, Any]:
     """Return a tree whose first split is passed by every number, and by no missing value."""
-    children = [_node(root, feature, fill, 1, 1, count(3)), {"nodeid": 2, "leaf": single(absent)}]
-    return _split(feature, LARGEST, (0, 0), (1, 2), 2, children)
+    children = [inner, {"nodeid": 2, "leaf": single(absent)}]
+    return _split(_feature(inner), LARGEST, (0, 0), (1, 2), 2, children)
 
 
-def _node(node: Cut | float, feature: str, fill: float, nodeid: int, depth: int, ids: Iterator[int]) -> dict[str, Any]:
+def _feature(node: dict[str, Any]) -> str:
+    return str(node["split"])
+
+
+def _node(node: Tree, names: Sequence[str], nodeid: int, depth: int, ids: Iterator[int]) -> dict[str, Any]:
     if not isinstance(node, Cut):
         return {"nodeid": nodeid, "leaf": single(node)}
     yes, no = next(ids), next(ids)
-    children = [
-        _node(node.low, feature, fill, yes, depth + 1, ids),
-        _node(node.high, feature, fill, no, depth + 1, ids),
-    ]
-    missing = yes if fill < node.threshold else no
-    return _split(feature, node.threshold, (nodeid, depth), (yes, no), missing, children)
+    children = [_node(node.low, names, yes, depth + 1, ids), _node(node.high, names, no, depth + 1, ids)]
+    missing = yes if node.missing_low else no
+    return _split(names[node.feature], limit(node.threshold), (nodeid, depth), (yes, no), missing, children)
 
 
 def _split(
@@ -242,7 +267,7 @@ def _split(
     }
 
 
-def _forest(text: str | bytes) -> TreeReplica:
+def _forest(text: str | bytes, gaps: Literal["split", "right", "zero"]) -> TreeReplica:
     """Return trees as the plugin's parser takes them: a list, or an object with the list in `splits`."""
     found = msgspec.json.decode(text, type=list[_Node] | _Forest)
     forest = found if isinstance(found, _Forest) else _Forest(found)
@@ -251,13 +276,15 @@ def _forest(text: str | bytes) -> TreeReplica:
     if forest.objective not in PLAIN:
         raise ValueError(f"an objective {forest.objective!r}, which bends the scores, cannot be verified here")
     places: dict[str, int] = {}
-    roots = [_parsed(node, places) for node in forest.splits]
-    fill = np.zeros(len(places)) if forest.missing_as_zero else None
-    rule = "float32; a feature without a value " + ("is 0" if forest.missing_as_zero else "follows `missing`")
+    roots = [_parsed(node, places, gaps == "right") for node in forest.splits]
+    as_zero = forest.missing_as_zero or gaps == "zero"
+    fill = np.zeros(len(places)) if as_zero else None
+    way = "is 0" if as_zero else "goes right" if gaps == "right" else "follows `missing`"
+    rule = f"float32; a feature without a value {way}"
     return TreeReplica(tuple(places), roots, rule, np.float32, np.float32, fill)
 
 
-def _parsed(node: _Node, places: dict[str, int]) -> Split | float:
+def _parsed(node: _Node, places: dict[str, int], right: bool) -> Split | float:
     if node.leaf is not None:
         return _float(node.leaf)
     if None in (node.depth, node.split, node.split_condition, node.yes, node.no) or len(node.children) != 2:
@@ -271,8 +298,8 @@ def _parsed(node: _Node, places: dict[str, int]) -> Split | float:
     condition = _float(node.split_condition)
     last = next_single(condition, -np.inf)  # x < condition is x ≤ the float32 number before it
     feature = places.setdefault(node.split, len(places))
-    low, high = (_parsed(child, places) for child in node.children)
-    return Split(feature, last, condition, low, high, "low" if node.missing == node.yes else "high")
+    low, high = (_parsed(child, places, right) for child in node.children)
+    return Split(feature, last, condition, low, high, side(node.missing == node.yes and not right))
 
 
 def _float(value: float) -> float:
@@ -283,14 +310,17 @@ def _float(value: float) -> float:
     return number
 
 
-def rescore_request(name: str) -> dict[str, Any]:
-    """Return a search that orders the first hits by the model alone."""
+def rescore_request(name: str, store: str | None) -> dict[str, Any]:
+    """Return a search that orders the first hits by the model alone: the window covers from + size."""
+    stored = {} if store is None else {"store": store}
     return {
         "query": {"match": {"FIELD": "WORDS"}},
+        "from": 0,
+        "size": 10,
         "rescore": {
             "window_size": 100,
             "query": {
-                "rescore_query": {"sltr": {"model": name, "params": {"keywords": "WORDS"}}},
+                "rescore_query": {"sltr": {"model": name, **stored, "params": {"keywords": "WORDS"}}},
                 "query_weight": 0,
                 "rescore_query_weight": 1,
             },

@@ -6,17 +6,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from .._typing import Floats, Ints
+from ..data.validation import check_choice
 from ..errors import InputError
+from ..interop.tree_files import Trees as TreesElsewhere
+from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..rankers.base import Ranker
-from ..rankers.models import KernelModel, LinearModel, StumpModel
+from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel
 from ..rankers.persistence import load
-from .scorers import Linear, Scorer, Stumps
+from .scorers import Linear, Scorer, Stumps, Trees
 
 _FOLDABLE = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
@@ -24,13 +27,17 @@ _FOLDABLE = (
 _UNSCALED = "thresholds need no scaling, and SimpleImputer and feature selectors can stand in front"
 
 
-def fold(model: Any, features: Sequence[str] | None = None) -> Scorer:
+def fold(
+    model: Any, features: Sequence[str] | None = None, *, missing: Literal["zero", "refuse"] | None = None
+) -> Scorer:
     """Return the score of a model as a value that can be exported: w·x with the scalers in front folded into w.
 
-    RankBoost becomes its thresholds; an imputer and selectors can stand before it.
+    RankBoost becomes its thresholds; an imputer and selectors can stand before it. Boosted trees become trees.
 
-    `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, the path of a model file, or a scorer
-    already. With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
+    `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, a booster or estimator of LightGBM or
+    XGBoost, the path of a model file of toprank, LightGBM or XGBoost, or a scorer already. `missing` is for trees of
+    theirs, which have a side for missing values at each split: "zero" makes 0 of them, "refuse" says there are none.
+    With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
     `offset`. An imputer becomes the missing-value policy. `features` gives the features other names; without any they
     are f1, f2, …
 
@@ -43,6 +50,11 @@ def fold(model: Any, features: Sequence[str] | None = None) -> Scorer:
     True
     """
     scorer = _fold(model)
+    if missing is not None:
+        check_choice(("zero", "refuse"), missing=missing)
+        if not isinstance(scorer, Trees):
+            raise InputError(f"{scorer.source} has a rule for missing values already ({scorer.missing})")
+        scorer = replace(scorer, fill=np.zeros(len(scorer.names)) if missing == "zero" else None, gaps="refuse")
     if features is None:
         return scorer
     if len(features) != len(scorer.names):
@@ -60,6 +72,8 @@ def _fold(model: Any) -> Scorer:
         return model
     if isinstance(model, Ranker):
         return _from_ranker(model)
+    if is_booster(model):
+        return _from_trees(read_trees(model))
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
@@ -70,11 +84,13 @@ def _fold(model: Any) -> Scorer:
 
 
 def load_model(path: str | os.PathLike[str]) -> Ranker | Scorer:
-    """Return what a file holds: a saved ranker, or a pipeline that was folded and saved."""
+    """Return what a file holds: a saved ranker, a scorer that was saved, or trees of LightGBM or XGBoost."""
     from . import own_json
 
     try:
         content = Path(path).read_bytes()
+        if looks_like_trees(content):
+            return _from_trees(read_trees(path))
         folded = msgspec.json.decode(content, type=_Head).format in own_json.FORMATS
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         folded = False  # the message of `load` names what is wrong
@@ -85,13 +101,21 @@ class _Head(msgspec.Struct):
     format: str = ""
 
 
+def _from_trees(trees: TreesElsewhere) -> Trees:
+    return Trees(trees.names or _numbered(trees.model.n_features), trees.model, source=trees.source)
+
+
+def _numbered(width: int) -> tuple[str, ...]:
+    return tuple(f"f{j}" for j in range(1, width + 1))
+
+
 def _from_ranker(ranker: Ranker) -> Scorer:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(ranker, "model_")
     kind, width = type(ranker).__name__, ranker.model_.n_features
     known = getattr(ranker, "feature_names_in_", None)
-    names = tuple(f"f{j}" for j in range(1, width + 1)) if known is None else tuple(str(name) for name in known)
+    names = _numbered(width) if known is None else tuple(str(name) for name in known)
     fill = np.zeros(width) if ranker.missing == "zero" else None
     model = ranker.model_
     if isinstance(model, LinearModel):
@@ -105,10 +129,9 @@ def _from_ranker(ranker: Ranker) -> Scorer:
             f'{kind} with kernel="{model.kernel}" is not linear in the features and no engine can run it: export a '
             'linear ranker (or kernel="linear")'
         )
-    raise InputError(
-        f"{kind} is boosted trees: write them with their own library (ranker.booster_.save_model); linear rankers and "
-        "RankBoost are exported here"
-    )
+    value = model.as_value()
+    assert isinstance(value, TreeModel)
+    return Trees(names, value, fill, kind, gaps="refuse")
 
 
 @dataclass(frozen=True)
@@ -144,16 +167,20 @@ def _from_pipeline(pipeline: Any) -> Scorer:
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
     chain = _through(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
-    if isinstance(inner, Stumps) and not ((chain.a == 1).all() and (chain.b == 0).all()):
+    if not isinstance(inner, Linear) and not ((chain.a == 1).all() and (chain.b == 0).all()):
         raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
     if inner.fill is not None:
         chain = chain.filled(inner.fill)
     known = getattr(pipeline, "feature_names_in_", None)
-    names = tuple(f"f{j}" for j in range(1, width + 1)) if known is None else tuple(str(name) for name in known)
+    names = _numbered(width) if known is None else tuple(str(name) for name in known)
     policy = _policy(chain, names)
     if isinstance(inner, Stumps):
         model = replace(inner.model, width=width, feature=chain.kept[inner.model.feature])
         return Stumps(names, model, policy, inner.source, inner.offset)
+    if isinstance(inner, Trees):
+        trees = inner.model
+        moved = np.where(trees.feature < 0, -1, chain.kept[np.maximum(trees.feature, 0)])
+        return Trees(names, replace(trees, width=width, feature=moved), policy, inner.source, inner.offset, "refuse")
     assert isinstance(inner, Linear)
     weights, center, scale = np.zeros(width), np.zeros(width), np.ones(width)
     weights[chain.kept] = inner.weights * chain.a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from .._typing import Floats
 from ..errors import InputError
 from .replicas import LinearReplica
 from .scorers import Linear
-from .targets import Settings, listing, single_precision_notes
+from .targets import Settings, listing, round_up, single_precision_notes
+from .trees import negative_note, shift_note
 
-RULE = "float32; a feature without a value is {default}"
+RULE = "float32{order}; a feature without a value is {default}"
 
 
 @dataclass(frozen=True)
@@ -30,48 +31,57 @@ class NormalForm:
         return [int(j) for j in np.flatnonzero((self.center != 0) | (self.scale != 1))]
 
 
-def normal_form(linear: Linear, settings: Settings) -> NormalForm:
+def normal_form(linear: Linear, settings: Settings, *, lifted: bool = False) -> NormalForm:
     """Return the score without a constant; a shift rides on the normaliser of the feature with the largest weight.
 
     w_j x_j + c = w_j (x_j − (−c/w_j)): a centre of −c/w_j adds c to every score, and a missing value cannot undo it.
+    Where scores must not be negative (`lifted`), no shift is given and no weight is below 0, the shift lifts the lowest
+    score that features of 0 and more can have to 0.
     """
     width = len(linear.names)
     center, scale = np.zeros(width), np.ones(width)
-    notes = single_precision_notes(linear)
     if settings.normalizers and linear.center is not None and linear.scale is not None:
         used = linear.weights != 0  # a normaliser for a feature that does not count would only cost time
         center[used], scale[used] = linear.center[used], linear.scale[used]
+    with np.errstate(over="ignore", under="ignore"):
+        weights = linear.weights * scale
+    columns = (("scale", scale), ("centre", center), ("weight", weights))
+    notes = [note for what, column in columns for note in single_precision_notes(linear.names, column, what)]
+    vanished = np.flatnonzero(scale.astype(np.float32) == 0)
+    if len(vanished):
+        raise InputError(f"the scale of {linear.names[vanished[0]]!r} is 0 in float32, in which the engine computes")
     constant = -float(linear.weights @ center)
-    if settings.shift:
+    shift = settings.shift or 0.0
+    if settings.shift is None and lifted and constant < 0 and (linear.weights >= 0).all():
+        shift = round_up(-constant * (1 + 1e-6)) + constant - linear.offset
+    if shift:
         pivot = int(np.argmax(np.abs(linear.weights)))
         if linear.weights[pivot] == 0:
             raise InputError("all weights are 0: there is no feature that could carry the shift")
-        center[pivot] -= (linear.offset + settings.shift - constant) / linear.weights[pivot]
+        center[pivot] -= (linear.offset + shift - constant) / linear.weights[pivot]
         if not abs(center[pivot]) < np.finfo(np.float32).max:
             raise InputError(
-                f"the weights are too small to carry a shift of {settings.shift:g} (the largest is "
+                f"the weights are too small to carry a shift of {shift:g} (the largest is "
                 f"{linear.weights[pivot]:.3g}): multiply them all by a constant, which changes no ranking"
             )
-        notes.append(
-            f"{settings.shift:+g} is added to every score through the normaliser of {linear.names[pivot]!r}: no "
-            "ranking changes"
-        )
+        notes.append(shift_note(shift, f" through the normaliser of {linear.names[pivot]!r}"))
     elif not np.isclose(linear.offset, constant, rtol=1e-12, atol=0):
         notes.append(
             f"the constant {linear.offset:+g} is left out: it is the same for all documents, no ranking changes"
         )
-    return NormalForm(linear.weights * scale, center, scale, tuple(notes))
+    form = NormalForm(weights, center, scale, tuple(notes))
+    if not lifted:
+        return form
+    return replace(form, notes=(*notes, *_negative_notes(linear, form, given=bool(settings.shift))))
 
 
-def negative_notes(linear: Linear, settings: Settings) -> list[str]:
-    """Say that scores can fall below 0, which Lucene does not allow: features cannot, so weights decide."""
+def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
+    """Say that scores can fall below 0: features of Lucene cannot, so weights and normalisers decide."""
     below = [name for name, weight in zip(linear.names, linear.weights, strict=True) if weight < 0]
-    if not below or settings.shift:
-        return []
-    return [
-        f"scores can be negative ({listing(below)} count against a document), and Lucene allows no negative scores: "
-        "--shift-from DATA adds what is needed and changes no ranking"
-    ]
+    if below:
+        return [] if given else [negative_note(f"{listing(below)} count against a document", "--shift-from DATA")]
+    least = -float(form.weights @ (form.center / form.scale))
+    return [negative_note(f"down to {least:.3g}, by the normalisers", "--shift-from DATA")] if least < 0 else []
 
 
 def missing_notes(linear: Linear, where: str) -> list[str]:
@@ -85,12 +95,14 @@ def missing_notes(linear: Linear, where: str) -> list[str]:
     return [f"{linear.missing} ({told}), but {where}: let the features themselves give these values"]
 
 
-def replica(names: tuple[str, ...], form: tuple[Floats, Floats, Floats], fill: Floats) -> LinearReplica:
+def replica(
+    names: tuple[str, ...], form: tuple[Floats, Floats, Floats], fill: Floats, order: str = ""
+) -> LinearReplica:
     """Return float32 arithmetic over weights, centres and scales."""
     weights, center, scale = form
-    if not all(np.isfinite(column).all() for column in form) or not (scale > 0).all():
-        raise InputError("weights and normalisers must be finite numbers, and scales above 0")
-    default = "0" if not fill.any() else "its defaultValue"
-    return LinearReplica(
-        names, weights, RULE.format(default=default), np.float32, np.float32, fill=fill, center=center, scale=scale
-    )
+    with np.errstate(over="ignore", under="ignore"):
+        fits = all(np.isfinite(column.astype(np.float32)).all() for column in form)
+        if not fits or not (scale.astype(np.float32) > 0).all():
+            raise InputError("weights and normalisers must be finite float32 numbers, and scales above 0")
+    rule = RULE.format(order=order, default="0" if not fill.any() else "its defaultValue")
+    return LinearReplica(names, weights, rule, np.float32, np.float32, fill=fill, center=center, scale=scale)

@@ -16,12 +16,13 @@ import numpy as np
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from .replicas import LinearReplica, Replica
-from .scorers import Linear, Stumps
+from .replicas import LinearReplica, Replica, next_single
+from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
-from .tree_replicas import Split, TreeReplica, single_split
-from .trees import Cut, below, check_single, side_notes, single, steps_of, used_note
+from .tree_replicas import Split, TreeReplica, side
+from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, used_note
 
+MISSING = "missing_value_tracks_true"
 OPSET, ML_OPSET, IR_VERSION = 13, 1, 8
 """Old enough for runtimes of years ago: Gemm, IsNaN, Where and TreeEnsembleRegressor are there since."""
 
@@ -69,7 +70,7 @@ class Onnx(Target):
     name = "onnx"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the graph as bytes."""
         onnx = _onnx()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
@@ -83,16 +84,16 @@ class Onnx(Target):
                 helper.make_node("Where", ["gaps", "fill", "features"], ["filled"]),
             ]
             entry = "filled"
-        constant = scorer.offset + settings.shift
+        constant = scorer.offset + (settings.shift or 0.0)
         if isinstance(scorer, Linear):
-            notes = single_precision_notes(scorer)
+            notes = single_precision_notes(scorer.names, scorer.weights)
             constants |= {"weights": scorer.weights[:, None], "constant": np.array([constant])}
             nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
         else:
-            steps = steps_of(scorer, below)
-            check_single(scorer, steps, settings)
-            notes = [used_note(scorer, steps), *side_notes(scorer, steps)]
-            trees = {**_attributes([(step.feature, step.tree()) for step in steps]), "base_values": [single(constant)]}
+            roots = forest_of(scorer, below)
+            check_single(scorer, roots, constant)
+            notes = [used_note(scorer, roots), *side_notes(scorer, roots)]
+            trees = {**_attributes(roots), "base_values": [single(constant)]}
             nodes.append(helper.make_node("TreeEnsembleRegressor", [entry], ["scores"], domain="ai.onnx.ml", **trees))
         graph = helper.make_graph(
             nodes,
@@ -102,7 +103,7 @@ class Onnx(Target):
             [onnx.numpy_helper.from_array(value.astype(np.float32), key) for key, value in constants.items()],
         )
         opsets = [helper.make_opsetid("", OPSET)]
-        if isinstance(scorer, Stumps):
+        if not isinstance(scorer, Linear):
             opsets.append(helper.make_opsetid("ai.onnx.ml", ML_OPSET))
         model = helper.make_model(graph, producer_name="toprank", producer_version=__version__, opset_imports=opsets)
         model.ir_version = IR_VERSION
@@ -114,8 +115,9 @@ class Onnx(Target):
         helper.set_model_props(model, metadata)
         onnx.checker.check_model(model)
         told = "input features (float32, documents × features), output scores (documents × 1)"
-        gap = "NaN gives NaN" if isinstance(scorer, Linear) else "NaN counts as above every threshold, so give none"
-        rule = f"{scorer.missing}: " + (gap if scorer.fill is None else "IsNaN and Where in the graph")
+        gap = "NaN gives NaN" if isinstance(scorer, Linear) else "NaN goes some way or other, so give none"
+        how = "NaN in the input does" if scorer.follows else "IsNaN and Where in the graph"
+        rule = f"{scorer.missing}: " + (gap if scorer.fill is None and not scorer.follows else how)
         return Artifact(model.SerializeToString(deterministic=True), name, (told, rule, *notes))
 
     def recognizes(self, content: bytes) -> bool:
@@ -160,21 +162,22 @@ class Onnx(Target):
         return OnnxReplica(names, session, like)
 
 
-def _attributes(trees: Sequence[tuple[int, Cut | float]]) -> dict[str, Any]:
-    """Return trees, each with its feature, as the lists of a TreeEnsembleRegressor."""
-    rows: list[tuple[int, int, int, str, float, int, int]] = []
+def _attributes(roots: Sequence[Tree]) -> dict[str, Any]:
+    """Return trees as the lists of a TreeEnsembleRegressor."""
+    rows: list[tuple[int, int, int, str, float, int, int, int]] = []
     tips: list[tuple[int, int, int, float]] = []
-    for tree, (feature, root) in enumerate(trees):
+    for tree, root in enumerate(roots):
         nodes = [root]
         for place, node in enumerate(nodes):  # grows while it is read: children get the next numbers
             if isinstance(node, Cut):
                 first, second = len(nodes), len(nodes) + 1
                 nodes += [node.low, node.high]
-                rows.append((tree, place, feature, "BRANCH_LEQ", node.threshold, first, second))
+                threshold = limit(node.threshold)
+                rows.append((tree, place, node.feature, "BRANCH_LEQ", threshold, first, second, int(node.missing_low)))
             else:
-                rows.append((tree, place, 0, "LEAF", 0.0, 0, 0))
+                rows.append((tree, place, 0, "LEAF", 0.0, 0, 0, 0))
                 tips.append((tree, place, 0, single(node)))
-    keys = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+    keys = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", MISSING)
     named = {f"nodes_{key}": [row[i] for row in rows] for i, key in enumerate(keys)}
     targets = ("treeids", "nodeids", "ids", "weights")
     return {**named, **{f"target_{key}": [tip[i] for tip in tips] for i, key in enumerate(targets)}, "n_targets": 1}
@@ -200,7 +203,9 @@ def _roots(options: Mapping[str, Any]) -> list[Split | float]:
             return tips[tree, node]
         low = built(tree, options["nodes_truenodeids"][i], depth + 1)
         high = built(tree, options["nodes_falsenodeids"][i], depth + 1)
-        return single_split(options["nodes_featureids"][i], float(options["nodes_values"][i]), low, high)
+        last = float(options["nodes_values"][i])
+        tracks = options.get(f"nodes_{MISSING}") or [0] * len(modes)
+        return Split(options["nodes_featureids"][i], last, next_single(last, np.inf), low, high, side(bool(tracks[i])))
 
     children = {
         (tree, child)

@@ -1,7 +1,8 @@
 """Our own exchange formats: names, numbers and values for missing ones, for any program that can read JSON.
 
 toprank-linear: score = offset + Σ weight · value. toprank-stumps: score = offset + Σ scores[number of thresholds below
-the value]. Both in float64; the schemas are published as `toprank.export.schema("linear")` and `schema("stumps")`.
+the value]. toprank-trees: score = offset + Σ leaves. All in float64; the schemas are published as
+`toprank.export.schema("linear")`, `schema("stumps")` and `schema("trees")`.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
 from .._version import __version__
 from ..errors import InputError
-from ..rankers.models import StumpModel
+from ..rankers.models import StumpModel, TreeModel
 from .replicas import LinearReplica, Replica
-from .scorers import Linear, Stumps
+from .scorers import Linear, Scorer, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, to_json
-from .tree_replicas import Split, TreeReplica
-from .trees import steps_of
+from .tree_replicas import Split, TreeReplica, side
+from .trees import Cut, Tree, forest_of, steps_of
 
-LINEAR, STUMPS = "toprank-linear", "toprank-stumps"
-FORMATS = (LINEAR, STUMPS)
+LINEAR, STUMPS, TREES = "toprank-linear", "toprank-stumps", "toprank-trees"
+FORMATS = (LINEAR, STUMPS, TREES)
 VERSION = 1
 
-_File = TypeVar("_File", "LinearFile", "StumpsFile")
+_File = TypeVar("_File", "LinearFile", "StumpsFile", "TreesFile")
 
 
 class Feature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -77,13 +78,61 @@ class StumpsFile(msgspec.Struct, forbid_unknown_fields=True):
     name: str | None = None
 
 
-def encode(scorer: Linear | Stumps, name: str | None = None) -> bytes:
+class TreeFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One feature; `missing` stands in where it has no value."""
+
+    name: str
+    missing: float | None = None
+
+
+class Node(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A split (values up to `value` go to the node `low`), or without a feature a leaf that adds `value`."""
+
+    value: float
+    feature: int = -1
+    low: int = 0
+    high: int = 0
+    missing_low: bool = False
+
+
+class TreesFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The layout of the file."""
+
+    format: str
+    version: int
+    toprank: str
+    source: str
+    missing: Literal["refuse", "fill", "follow"]
+    offset: float
+    features: list[TreeFeature]
+    roots: list[int]
+    nodes: list[Node]
+    name: str | None = None
+
+
+def encode(scorer: Scorer, name: str | None = None) -> bytes:
     """Return a scorer as JSON."""
-    kind, rows = (LINEAR, _linear_rows(scorer)) if isinstance(scorer, Linear) else (STUMPS, _stump_rows(scorer))
+    if isinstance(scorer, Linear):
+        kind, body = LINEAR, {"features": _linear_rows(scorer)}
+    elif isinstance(scorer, Stumps):
+        kind, body = STUMPS, {"features": _stump_rows(scorer)}
+    elif isinstance(scorer, Trees):
+        kind, body = TREES, _tree_rows(scorer)
+    else:
+        raise InputError(f"a {type(scorer).__name__} cannot be written as JSON")
     head = {"format": kind, "version": VERSION, "toprank": __version__, "source": scorer.source}
     about = {} if name is None else {"name": name}
-    policy = {"missing": "refuse" if scorer.fill is None else "fill", "offset": scorer.offset}
-    return to_json({**head, **about, **policy, "features": rows})
+    policy = "follow" if scorer.follows else "refuse" if scorer.fill is None else "fill"
+    return to_json({**head, **about, "missing": policy, "offset": scorer.offset, **body})
+
+
+def _tree_rows(trees: Trees) -> dict[str, Any]:
+    model = trees.model
+    columns = (model.value, model.feature, model.low, model.high, model.missing_low)
+    nodes = [Node(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    fills = [None] * len(trees.names) if trees.fill is None else trees.fill.tolist()
+    features = [TreeFeature(name, fill) for name, fill in zip(trees.names, fills, strict=True)]
+    return msgspec.to_builtins({"features": features, "roots": model.root.tolist(), "nodes": nodes})  # type: ignore[no-any-return]
 
 
 def _linear_rows(linear: Linear) -> list[dict[str, object]]:
@@ -111,13 +160,21 @@ def _stump_rows(stumps: Stumps) -> list[dict[str, object]]:
     return rows
 
 
-def decode(content: bytes, path: Path | str) -> Linear | Stumps:
+def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees:
     """Return the scorer of a file."""
-    file = _stumps_file(content, path) if recognized(content) == STUMPS else _linear_file(content, path)
+    kind = recognized(content)
+    file: LinearFile | StumpsFile | TreesFile
+    if kind == TREES:
+        file = _checked(content, path, TreesFile, TREES)
+    else:
+        file = _stumps_file(content, path) if kind == STUMPS else _checked(content, path, LinearFile, LINEAR)
     rows = file.features
     names = tuple(row.name for row in rows)
     fill = np.array([row.missing for row in rows], dtype=np.float64) if file.missing == "fill" else None
     try:
+        if isinstance(file, TreesFile):
+            gaps: Literal["follow", "refuse"] = "follow" if file.missing == "follow" else "refuse"
+            return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps)
         if isinstance(file, StumpsFile):
             base = sum(row.scores[0] for row in file.features)
             return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base)
@@ -139,12 +196,15 @@ def decode(content: bytes, path: Path | str) -> Linear | Stumps:
 
 def recognized(content: bytes) -> str | None:
     """Return the format that a file says it has, if it is one of ours."""
-    found = re.search(rb'"format"\s*:\s*"(toprank-linear|toprank-stumps)"', content)
+    found = re.search(rb'"format"\s*:\s*"(toprank-linear|toprank-stumps|toprank-trees)"', content)
     return None if found is None else found[1].decode()
 
 
-def _linear_file(content: bytes, path: Path | str) -> LinearFile:
-    return _checked(content, path, LinearFile, LINEAR)
+def _tree_model(file: TreesFile) -> TreeModel:
+    rows = [(node.feature, node.value, node.low, node.high, node.missing_low) for node in file.nodes]
+    feature, value, low, high, missing_low = (np.array(column) for column in zip(*rows, strict=True))
+    places = (np.array(file.roots, dtype=np.int64), feature.astype(np.int64))
+    return TreeModel(len(file.features), *places, value.astype(np.float64), low, high, missing_low)
 
 
 def _stumps_file(content: bytes, path: Path | str) -> StumpsFile:
@@ -166,8 +226,8 @@ def _checked(content: bytes, path: Path | str, kind: type[_File], named: str) ->
         raise InputError(f"{path} is {file.format!r} version {file.version}; this toprank reads {named!r} {VERSION}")
     if file.missing == "fill" and any(row.missing is None for row in file.features):
         raise InputError(f"{path}: every feature needs a value for missing ones, since $.missing is 'fill'")
-    if not file.features:
-        raise InputError(f"{path} has no features")
+    if not file.features or (isinstance(file, TreesFile) and not file.nodes):
+        raise InputError(f"{path} has no features" + ("" if not file.features else " that a tree looks at"))
     return file
 
 
@@ -185,10 +245,10 @@ class OwnJson(Target):
     name = "json"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the file."""
         name = model_name(scorer, settings)
-        shifted = replace(scorer, offset=scorer.offset + settings.shift)
+        shifted = replace(scorer, offset=scorer.offset + (settings.shift or 0.0))
         return Artifact(encode(shifted, name), name, (f"{scorer.missing}: the file says so",))
 
     def recognizes(self, content: bytes) -> bool:
@@ -203,9 +263,21 @@ class OwnJson(Target):
             return LinearReplica(
                 scorer.names, scorer.weights, rule, np.float64, np.float64, fill=scorer.fill, start=scorer.offset
             )
+        if isinstance(scorer, Trees):
+            roots = [_split(root) for root in forest_of(scorer)]
+            refuses = not scorer.follows
+            return TreeReplica(scorer.names, roots, rule, np.float64, np.float64, scorer.fill, refuses, scorer.offset)
         file = _stumps_file(content, place)
         roots = [_ladder(j, row) for j, row in enumerate(file.features)]
         return TreeReplica(scorer.names, roots, rule, np.float64, np.float64, scorer.fill, True, file.offset)
+
+
+def _split(node: Tree) -> Split | float:
+    if not isinstance(node, Cut):
+        return node
+    low, high = _split(node.low), _split(node.high)
+    first = math.nextafter(node.threshold, math.inf)
+    return Split(node.feature, node.threshold, first, low, high, side(node.missing_low))
 
 
 def _ladder(feature: int, row: StepFeature) -> Split | float:

@@ -1,13 +1,15 @@
-"""RankLib's text models: `feature:weight` pairs for linear scores, `feature:threshold:weight` for RankBoost.
+"""RankLib's text models: `feature:weight` pairs for linear scores, `feature:threshold:weight` for RankBoost, XML trees.
 
-Features are numbered from 1. RankLib holds features in float32 and computes in float64; a feature without a value is 0.
+Features are numbered from 1. RankLib holds features in float32 and computes in float64 (trees: float32); a feature
+without a value is 0, at the end of a row only under -missingZero. A tree goes left where x ≤ threshold.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -15,13 +17,15 @@ from .._version import __version__
 from ..errors import InputError
 from ..rankers.models import StumpModel
 from .lucene import missing_notes
-from .replicas import LinearReplica, Replica, StumpReplica
-from .scorers import Linear, Stumps
+from .replicas import LinearReplica, Replica, StumpReplica, next_single
+from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name
+from .tree_replicas import Split, TreeReplica
+from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, stand_in, used_note
 
-RULE = "float32 features, float64 sums; a feature without a value is 0"
-PLAIN, CONSTANT, BOOSTED = "Coordinate Ascent", "Linear Regression", "RankBoost"
-"""The kinds of RankLib that score as our models do: w·x, w·x + c and weighted thresholds."""
+RULE = "float32 features, {sums} sums; a feature without a value is 0, with -missingZero at the end of a row too"
+PLAIN, CONSTANT, BOOSTED, TREES = "Coordinate Ascent", "Linear Regression", "RankBoost", "LambdaMART"
+"""The kinds of RankLib that score as our models do: w·x, w·x + c, weighted thresholds and trees."""
 
 
 class RankLib(Target):
@@ -30,31 +34,35 @@ class RankLib(Target):
     name = "ranklib"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the model as text; comments give the names of the features and the missing-value policy."""
-        if isinstance(scorer, Stumps):
+        constant = scorer.offset + (settings.shift or 0.0)
+        if isinstance(scorer, Trees):
+            kind, notes, lines = TREES, *_trees(scorer, constant)
+        elif isinstance(scorer, Stumps):
             if settings.shift:
                 raise InputError("RankBoost in ranklib has no constant: leave shift out")
             kind = BOOSTED
-            pairs = [f"{feature + 1}:{threshold!r}:{weight!r}" for feature, threshold, weight in scorer.thresholds]
+            lines = [" ".join(f"{feature + 1}:{t!r}:{weight!r}" for feature, t, weight in scorer.thresholds)]
             notes = [_policy(scorer)]
             if scorer.offset:
                 notes.append(f"the constant {scorer.offset:+g} is left out: it changes no ranking")
         else:
-            constant = scorer.offset + settings.shift
             kind = CONSTANT if constant else PLAIN
             pairs = [f"0:{constant!r}"] if constant else []
-            pairs += [f"{j}:{weight!r}" for j, weight in enumerate(scorer.weights.tolist(), start=1)]
+            lines = [" ".join([*pairs, *(f"{j}:{w!r}" for j, w in enumerate(scorer.weights.tolist(), start=1))])]
             notes = missing_notes(scorer, "RankLib takes 0 for a feature without a value")
-        labels = [json.dumps(name, ensure_ascii=False) for name in scorer.names]
-        lines = [
+        text = [
             f"## {kind}",
             f"## Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
-            *(f"## {j} = {label}" for j, label in enumerate(labels, start=1)),
-            " ".join(pairs),
+            *(f"## {j} = {json.dumps(name)}" for j, name in enumerate(scorer.names, start=1)),
+            *lines,
         ]
-        told = f"score with java -jar RankLib.jar -load FILE -rank DATA -score OUT; RankLib calls the model {kind}"
-        return Artifact(("\n".join(lines) + "\n").encode(), model_name(scorer, settings), (told, *notes))
+        told = (
+            f"score with java -jar RankLib.jar -load FILE -rank DATA -score OUT -missingZero; RankLib calls the model "
+            f"{kind}, and without -missingZero it stops at a row whose last features are absent"
+        )
+        return Artifact(("\n".join(text) + "\n").encode(), model_name(scorer, settings), (told, *notes))
 
     def recognizes(self, content: bytes) -> bool:
         """Look at the first line, which names the kind of model."""
@@ -63,9 +71,12 @@ class RankLib(Target):
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the model as RankLib scores with it."""
         try:
-            first, *rest = (line.strip() for line in content.decode().splitlines())
+            first, *rest = (line.strip() for line in content.decode().split("\n"))
             kind = first.removeprefix("## ")
-            line = next((line for line in rest if line and not line.startswith("##")), "")
+            body = [line for line in rest if line and not line.startswith("##")]
+            if kind == TREES:
+                return _forest("".join(body))
+            line = body[0] if body else ""
             parts = [pair.split(":") for pair in line.rpartition(" #")[0 if " #" in line else 2].split()]
             if kind == BOOSTED:
                 return _boosted([(int(f) - 1, float(t), float(w)) for f, t, w in parts])
@@ -75,12 +86,13 @@ class RankLib(Target):
             start = pairs.pop(0, 0.0) if kind == CONSTANT else 0.0
             if sorted(pairs) != list(range(1, len(pairs) + 1)) or not pairs:
                 raise ValueError("the features are not numbered 1, 2, …")
-        except (UnicodeDecodeError, ValueError) as error:
-            raise InputError(f"{place} is not a linear model of RankLib: {error}") from None
+        except (UnicodeDecodeError, ValueError, AttributeError, RecursionError, ElementTree.ParseError) as error:
+            raise InputError(f"{place} is not a model of RankLib that can be verified here: {error}") from None
         weights = np.array([pairs[j] for j in sorted(pairs)])
         if not np.isfinite(weights).all() or not np.isfinite(start):
             raise InputError(f"{place} has a weight that is not a number")
-        return LinearReplica(None, weights, RULE, np.float32, np.float64, fill=np.zeros(len(weights)), start=start)
+        rule, zeros = RULE.format(sums="float64"), np.zeros(len(weights))
+        return LinearReplica(None, weights, rule, np.float32, np.float64, fill=zeros, start=start)
 
 
 def _boosted(thresholds: list[tuple[int, float, float]]) -> StumpReplica:
@@ -89,10 +101,74 @@ def _boosted(thresholds: list[tuple[int, float, float]]) -> StumpReplica:
     width = 1 + max(feature for feature, _, _ in thresholds)
     features, limits, weights = (np.array(column) for column in zip(*thresholds, strict=True))
     StumpModel(width, features, limits, weights)  # refuses numbers that are not finite
-    return StumpReplica(thresholds, width, RULE)
+    return StumpReplica(thresholds, width, RULE.format(sums="float64"))
 
 
 def _policy(scorer: Stumps) -> str:
     if scorer.fill is not None:
         return f"{scorer.missing}, as RankLib has it"
     return f"{scorer.missing} by the model, but RankLib takes 0: make sure that every feature has a value"
+
+
+def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:
+    """Return what to know, and the ensemble with one line for each element."""
+    roots = forest_of(scorer, below)
+    check_single(scorer, roots, constant)
+    other = [scorer.names[j] for j, value in stand_in(scorer, roots, "RankLib").items() if value]
+    if other:
+        raise InputError(
+            f"RankLib takes 0 for a missing value, and the trees send one of {other[0]!r} where 0 does not go: say "
+            'missing="zero" (--missing zero) if it is 0 for you, or missing="refuse" if there is none'
+        )
+    lines = ["<ensemble>"]
+    for number, root in enumerate([*roots, constant] if constant else roots, start=1):
+        lines += [f'<tree id="{number}" weight="1.0">', "<split>", *_lines(root), "</split>", "</tree>"]
+    policy = f"{scorer.missing}{'' if scorer.follows or scorer.fill is not None else ' by the model'}; RankLib takes 0"
+    return [used_note(scorer, roots), policy, *side_notes(scorer, roots)], [*lines, "</ensemble>"]
+
+
+def _lines(node: Tree) -> Iterator[str]:
+    if not isinstance(node, Cut):
+        yield f"<output>{single(node)!r}</output>"
+        return
+    yield f"<feature>{node.feature + 1}</feature>"
+    yield f"<threshold>{limit(node.threshold)!r}</threshold>"
+    for pos, branch in (("left", node.low), ("right", node.high)):
+        yield f'<split pos="{pos}">'
+        yield from _lines(branch)
+        yield "</split>"
+
+
+def _forest(text: str) -> TreeReplica:
+    roots, used = [], [0]
+    for tree in ElementTree.fromstring(text):
+        if float(tree.attrib.get("weight", "0")) != 1:
+            raise ValueError("a tree has a weight other than 1")
+        roots.append(_parsed(tree[0], used))
+    if not roots:
+        raise ValueError("there is no tree")
+    width = max(used)
+    rule = RULE.format(sums="float32")
+    return TreeReplica(None, roots, rule, np.float32, np.float32, np.zeros(width), width=width)
+
+
+def _parsed(element: ElementTree.Element, used: list[int]) -> Split | float:
+    parts = {child.tag if child.tag != "split" else child.attrib["pos"]: child for child in element}
+    if "output" in parts:
+        return _single(parts["output"].text)
+    if set(parts) != {"feature", "threshold", "left", "right"}:
+        raise ValueError("a split lacks its feature, its threshold or a branch")
+    feature, last = int(parts["feature"].text or ""), _single(parts["threshold"].text)
+    if feature < 1:
+        raise ValueError("features are numbered from 1")
+    used.append(feature)
+    low, high = (_parsed(parts[pos], used) for pos in ("left", "right"))
+    return Split(feature - 1, last, next_single(last, np.inf), low, high)
+
+
+def _single(text: str | None) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        number = float(np.float32(float(text or "")))
+    if not np.isfinite(number):
+        raise ValueError(f"{text} is no float32 number")
+    return number

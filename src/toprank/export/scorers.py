@@ -1,4 +1,4 @@
-"""What can be exported, as a value: a linear score or a sum of thresholds, with names and a missing-value policy."""
+"""What can be exported, as a value: a linear score, thresholds or trees, with names and a missing-value policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..data.dataset import QueryDataset
 from ..data.linear import scores
 from ..data.validation import as_feature_names, as_matrix, is_sparse
 from ..errors import InputError
-from ..rankers.models import StumpModel
+from ..rankers.models import StumpModel, TreeModel
 
 BLOCK_ROWS = 4096
 """Rows that are dense at a time, whatever the size of a sparse X."""
@@ -29,6 +29,7 @@ class Scorer(ABC):
     names: tuple[str, ...]
     fill: Floats | None
     source: str
+    offset: float
 
     @abstractmethod
     def score_rows(self, X: Floats) -> Floats:
@@ -58,7 +59,7 @@ class Scorer(ABC):
 
     def _filled(self, X: Floats, first_row: int) -> Floats:
         gaps = np.isnan(X)
-        if not gaps.any():
+        if not gaps.any() or self.follows:
             return X
         if self.fill is None:
             row, column = (int(i[0]) for i in np.nonzero(gaps))
@@ -69,13 +70,27 @@ class Scorer(ABC):
         return np.where(gaps, self.fill, X)
 
     @property
+    def follows(self) -> bool:
+        """Whether a missing value follows the splits of trees, each of which has a side for it."""
+        return False
+
+    @property
     def missing(self) -> str:
         """The missing-value policy in words."""
+        if self.follows:
+            return "missing values go the way that each split has for them"
         if self.fill is None:
             return "missing values are refused"
         if not self.fill.any():
             return "missing values count as 0"
         return "missing values are filled in, feature by feature"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the scorer as JSON by one of the published schemas; `fold` and `toprank export` read it."""
+        from .own_json import encode
+
+        with replacing(path) as draft:
+            draft.write_bytes(encode(self))
 
     def fill_value(self, feature: int) -> float | None:
         """Return what stands in for a missing value of a feature, or None where it is refused."""
@@ -125,13 +140,6 @@ class Linear(Scorer):
         """Return the same score with other names for the features."""
         return replace(self, names=names)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the scorer as JSON (the published schema `linear`), which `fold` and `toprank export` read."""
-        from .own_json import encode
-
-        with replacing(path) as draft:
-            draft.write_bytes(encode(self))
-
 
 @dataclass(frozen=True, eq=False)
 class Stumps(Scorer):
@@ -167,12 +175,52 @@ class Stumps(Scorer):
         """Return the same score with other names for the features."""
         return replace(self, names=names)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the scorer as JSON (the published schema `stumps`), which `fold` and `toprank export` read."""
-        from .own_json import encode
 
-        with replacing(path) as draft:
-            draft.write_bytes(encode(self))
+@dataclass(frozen=True, eq=False)
+class Trees(Scorer):
+    """score = offset + Σ_t the leaf that x reaches in tree t: boosted trees of LightGBM or XGBoost.
+
+    Without a `fill`, a missing value follows the splits (`gaps="follow"`), or is refused (`gaps="refuse"`).
+
+    >>> from toprank.rankers.models import TreeModel
+    >>> trees = Trees(("bm25",), TreeModel.build(1, [(0, 0.5, True, -1.0, 1.0)]))
+    >>> trees.predict([[0.5], [0.6], [float("nan")]]).tolist()
+    [-1.0, 1.0, -1.0]
+    """
+
+    names: tuple[str, ...]
+    model: TreeModel
+    fill: Floats | None = None
+    source: str = "trees"
+    offset: float = 0.0
+    gaps: Literal["follow", "refuse"] = "follow"
+
+    def __post_init__(self) -> None:
+        _check(self.names, self.fill)
+        if self.model.n_features != len(self.names) or not np.isfinite(self.offset):
+            raise InputError("trees have a finite offset, and a name for each feature of their model")
+
+    @property
+    def follows(self) -> bool:
+        """Whether a missing value follows the splits."""
+        return self.fill is None and self.gaps == "follow"
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether a value and its float32 rounding always take the same way, as in XGBoost, which rounds first."""
+        threshold = self.model.value[self.model.feature >= 0]
+        threshold = threshold[threshold < np.finfo(np.float64).max]
+        after = np.nextafter(threshold, np.inf)
+        with np.errstate(over="ignore", under="ignore"):
+            return bool((threshold.astype(np.float32) < after.astype(np.float32)).all())
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the offset and the sum of the leaves."""
+        return self.model.scores(np.ascontiguousarray(X)) + self.offset
+
+    def renamed(self, names: tuple[str, ...]) -> Trees:
+        """Return the same score with other names for the features."""
+        return replace(self, names=names)
 
 
 def with_gaps(X: Any) -> Matrix:

@@ -10,7 +10,7 @@ has the numbers from which this makes the thresholds that are meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -19,10 +19,24 @@ import numpy as np
 from ..errors import InputError
 from . import lucene
 from .replicas import Replica, next_single
-from .scorers import Linear, Stumps
+from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, check_names, model_name, to_json
 from .tree_replicas import Split, TreeReplica
-from .trees import Cut, below, check_single, side_notes, single, steps_of, used_note
+from .trees import (
+    EVERY,
+    Cut,
+    Tree,
+    below,
+    check_single,
+    cuts,
+    forest_of,
+    limit,
+    side_notes,
+    single,
+    stand_in,
+    used_features,
+    used_note,
+)
 
 CLASS = "org.apache.solr.ltr.model.LinearModel"
 TREES = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -32,6 +46,7 @@ MIN_MAX = "org.apache.solr.ltr.norm.MinMaxNormalizer"
 IDENTITY = "org.apache.solr.ltr.norm.IdentityNormalizer"
 FIELD = "org.apache.solr.ltr.feature.FieldValueFeature"
 FEATURES = ".features.json"
+LARGE = 1_000_000
 
 
 class _Norm(msgspec.Struct, forbid_unknown_fields=True):
@@ -108,7 +123,7 @@ class Solr(Target):
     settings: ClassVar[frozenset[str]] = frozenset({"store", "shift", "normalizers"})
     beside: ClassVar[tuple[str, ...]] = (FEATURES,)
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the model, and a store of its features beside it."""
         check_names(scorer.names, self.name, bad=',="')
         name = model_name(scorer, settings)
@@ -119,9 +134,9 @@ class Solr(Target):
                 **store,
                 "name": scorer.names[j],
                 "class": FIELD,
-                "params": {"field": scorer.names[j], **_default(scorer, j)},
+                "params": {"field": scorer.names[j], **({} if value is None else {"defaultValue": value})},
             }
-            for j in needed
+            for j, value in needed.items()
         ]
         notes = (
             "PUT the features to schema/feature-store first, then the model to schema/model-store",
@@ -130,10 +145,17 @@ class Solr(Target):
             self._missing(scorer),
         )
         rescore = {"params": {"rq": f"{{!ltr model={name} reRankDocs=100}}", "fl": "id,score"}}
-        model = {**store, "class": body.pop("class"), "name": name, **body}
-        return Artifact(to_json(model), name, notes, {FEATURES: to_json(stored)}, rescore)
+        content = to_json({**store, "class": body.pop("class"), "name": name, **body})
+        if len(content) > LARGE:
+            notes += (
+                f"the file has {len(content) / LARGE:.1f} MB, and ZooKeeper takes 1 MB: raise jute.maxbuffer, or put "
+                "it on every node and upload a model of the class DefaultWrapperModel that names it",
+            )
+        return Artifact(content, name, notes, {FEATURES: to_json(stored)}, rescore)
 
-    def _missing(self, scorer: Linear | Stumps) -> str:
+    def _missing(self, scorer: Linear | Stumps | Trees) -> str:
+        if scorer.follows:
+            return f"{scorer.missing}, which the defaultValue of each feature makes it do"
         if scorer.fill is None:
             return f"{scorer.missing} by the model, but Solr takes 0: make sure that every feature has a value"
         return f"{scorer.missing}, which the defaultValue of each feature states"
@@ -168,13 +190,8 @@ class Solr(Target):
             raise InputError(f"{place}: {error}") from None
 
 
-def _default(scorer: Linear | Stumps, feature: int) -> dict[str, float]:
-    value = scorer.fill_value(feature)
-    return {} if value is None else {"defaultValue": value}
-
-
-_Encoded: TypeAlias = tuple[list[int], dict[str, Any], list[str]]
-"""The features that are needed, what stands in the file, and what to know."""
+_Encoded: TypeAlias = tuple[dict[int, float | None], dict[str, Any], list[str]]
+"""The features that are needed with their default values, what stands in the file, and what to know."""
 
 
 def _linear(scorer: Linear, settings: Settings) -> _Encoded:
@@ -185,23 +202,26 @@ def _linear(scorer: Linear, settings: Settings) -> _Encoded:
         features[j]["norm"] = {"class": STANDARD, "params": params}
     weights = dict(zip(scorer.names, form.weights.tolist(), strict=True))
     return (
-        list(range(len(features))),
+        {j: scorer.fill_value(j) for j in range(len(features))},
         {"class": CLASS, "features": features, "params": {"weights": weights}},
         list(form.notes),
     )
 
 
-def _trees(scorer: Stumps, settings: Settings) -> _Encoded:
-    steps = steps_of(scorer, written)
-    check_single(scorer, steps, settings)
-    trees = [{"weight": "1", "root": _node(step.tree(), scorer.names[step.feature])} for step in steps]
-    constant = single(scorer.offset + settings.shift)
+def _trees(scorer: Stumps | Trees, settings: Settings) -> _Encoded:
+    exact = forest_of(scorer)
+    roots, shift = forest_of(scorer, written), settings.shift or 0.0
+    check_single(scorer, roots, shift)
+    trees = [{"weight": "1", "root": _node(root, scorer.names)} for root in roots]
+    constant = single(scorer.offset + shift)
     if constant:
         trees.append({"weight": "1", "root": {"value": repr(constant)}})
-    needed = [step.feature for step in steps]
+    defaults = stand_in(scorer, exact, "Solr") if scorer.follows else {}
+    needed = {j: defaults.get(j, scorer.fill_value(j)) for j in used_features(roots)}
     body = {"class": TREES, "features": [{"name": scorer.names[j]} for j in needed], "params": {"trees": trees}}
-    notes = [used_note(scorer, steps), *side_notes(scorer, steps)]
-    coarse = [t for _, t, _ in scorer.thresholds if reached(written(t)) != below(t)]
+    notes = [used_note(scorer, roots), *side_notes(scorer, roots)]
+    meant = [cut.threshold for cut in cuts(exact) if cut.threshold != EVERY]
+    coarse = [t for t in meant if reached(written(t)) != below(t)]
     if coarse:
         notes.append(
             f"Solr adds 1e-6 to a threshold, which leaves too few digits for {len(set(coarse))} of them: they are off "
@@ -210,14 +230,14 @@ def _trees(scorer: Stumps, settings: Settings) -> _Encoded:
     return needed, body, notes
 
 
-def _node(node: Cut | float, feature: str) -> dict[str, Any]:
+def _node(node: Tree, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(node, Cut):
         return {"value": repr(single(node))}
     return {
-        "feature": feature,
-        "threshold": repr(node.threshold),
-        "left": _node(node.low, feature),
-        "right": _node(node.high, feature),
+        "feature": names[node.feature],
+        "threshold": repr(limit(node.threshold)),
+        "left": _node(node.low, names),
+        "right": _node(node.high, names),
     }
 
 
@@ -256,7 +276,7 @@ def _forest(body: _Forest, defaults: dict[str, float]) -> TreeReplica:
     roots = [_parsed(tree.root, _float(tree.weight), places) for tree in body.params.trees]
     fill = np.array([defaults.get(name, 0.0) for name in names])
     default = "0" if not fill.any() else "its defaultValue"
-    return TreeReplica(names, roots, lucene.RULE.format(default=default), np.float32, np.float32, fill)
+    return TreeReplica(names, roots, lucene.RULE.format(order="", default=default), np.float32, np.float32, fill)
 
 
 def _parsed(node: _Node, weight: float, places: dict[str, int]) -> Split | float:

@@ -7,14 +7,15 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from .._typing import Floats
 from ..errors import InputError
 from .replicas import Replica
-from .scorers import Linear, Scorer, Stumps
+from .scorers import Linear, Scorer, Stumps, Trees
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """A model name that needs no escaping in an address."""
@@ -31,9 +32,11 @@ class Settings:
     version: str | None = None
     """Goes behind the name, since engines do not overwrite a model; a hash of the content by default."""
     store: str | None = None
-    """Feature set (Elasticsearch, OpenSearch) or feature store (Solr)."""
-    shift: float = 0.0
-    """Added to every score."""
+    """Feature store."""
+    feature_set: str | None = None
+    """Elasticsearch, OpenSearch: the feature set that the model belongs to."""
+    shift: float | None = None
+    """Added to every score. None: what lifts all scores above 0 in engines that need it, where this is known."""
     normalizers: bool = False
     """Write the scalers of a pipeline as the engine's own normalisers instead of folding them."""
     expressions: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +67,7 @@ class Target(ABC):
 
     @abstractmethod
     def encode(self, scorer: Any, settings: Settings) -> Artifact:
-        """Return the file of a `Linear` or `Stumps`."""
+        """Return the file of a `Linear`, `Stumps` or `Trees`."""
 
     @abstractmethod
     def recognizes(self, content: bytes) -> bool:
@@ -79,17 +82,15 @@ class Target(ABC):
 
     def write(self, scorer: Scorer, settings: Settings) -> Artifact:
         """Check that scorer and settings fit this target, and encode."""
-        if not isinstance(scorer, (Linear, Stumps)):
-            raise InputError(f"a {type(scorer).__name__} cannot be exported: only Linear and Stumps are")
         if isinstance(scorer, Stumps) and not scorer.thresholds:
             raise InputError(f"{scorer.source} has learned no threshold, so all scores are equal: nothing to export")
         default = Settings()
-        for key in ("store", "shift", "normalizers", "expressions", "phase"):
+        for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
                 raise InputError(f"{self.name} has no use for {key}: leave it out")
-        if not np.isfinite(settings.shift):
+        if settings.shift is not None and not np.isfinite(settings.shift):
             raise InputError(f"shift must be a finite number, got {settings.shift}")
-        if settings.normalizers and isinstance(scorer, Stumps):
+        if settings.normalizers and not isinstance(scorer, Linear):
             raise InputError(f"thresholds need no scaling, so {scorer.source} has no normalisers: leave them out")
         if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
             raise InputError("there is no scaler to write as normalisers: they come from a folded pipeline")
@@ -114,6 +115,9 @@ def fingerprint(scorer: Scorer, settings: Settings) -> str:
         content += [scorer.weights.tolist(), scorer.offset, settings.normalizers]
     elif isinstance(scorer, Stumps):
         content += [scorer.thresholds, scorer.offset]
+    elif isinstance(scorer, Trees):
+        nodes = (scorer.model.root, scorer.model.feature, scorer.model.value, scorer.model.missing_low)
+        content += [*(column.tolist() for column in nodes), scorer.gaps, scorer.offset]
     return hashlib.sha256(json.dumps([*content, sorted(settings.expressions.items())]).encode()).hexdigest()[:8]
 
 
@@ -135,19 +139,19 @@ def check_names(names: Sequence[str], target: str, bad: str = "") -> None:
             )
 
 
-def single_precision_notes(linear: Linear) -> list[str]:
-    """Refuse weights that overflow float32 and say which ones vanish in it."""
+def single_precision_notes(names: Sequence[str], weights: Floats, what: str = "weight") -> list[str]:
+    """Refuse numbers that overflow float32 and say which ones vanish in it."""
     with np.errstate(over="ignore", under="ignore"):
-        single = linear.weights.astype(np.float32)
+        single = weights.astype(np.float32)
     if not np.isfinite(single).all():
-        name = linear.names[int(np.flatnonzero(~np.isfinite(single))[0])]
+        name = names[int(np.flatnonzero(~np.isfinite(single))[0])]
         raise InputError(
-            f"the weight of {name!r} does not fit into float32, in which the engine computes: divide all weights by "
+            f"the {what} of {name!r} does not fit into float32, in which the engine computes: divide all weights by "
             "one number, no ranking changes"
         )
     tiny = float(np.finfo(np.float32).tiny)
-    lost = [linear.names[j] for j in np.flatnonzero((linear.weights != 0) & (np.abs(single) < tiny))]
-    return [f"weights that float32 all but loses: {listing(lost)}; run verify-export"] if lost else []
+    lost = [names[j] for j in np.flatnonzero((weights != 0) & (np.abs(single) < tiny)).tolist()]
+    return [f"{what}s that float32 all but loses: {listing(lost)}; run verify-export"] if lost else []
 
 
 def listing(names: Sequence[str], most: int = 5) -> str:

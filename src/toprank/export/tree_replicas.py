@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from .._typing import AnyArray, Floats
-from .replicas import SLACK, Precision, Replica, next_single, unit
+from .replicas import SLACK, Precision, Replica, unit
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Split:
     """Values up to `last` go to `low`; a leaf is a number.
 
     `first` is the next threshold that the engine could have had: the model's own threshold lies in [last, first), so
-    only for a value strictly between the two can the file not say what the model does.
+    only for a value strictly between the two can the file not say what the model does. `floor` replaces `last` in that,
+    for an engine that compares finer numbers than it has thresholds.
     """
 
     feature: int
@@ -26,11 +27,12 @@ class Split:
     low: Split | float
     high: Split | float
     missing: Literal["low", "high"] = "high"
+    floor: float | None = None
 
 
-def single_split(feature: int, last: float, low: Split | float, high: Split | float) -> Split:
-    """Return a split of an engine that compares in float32."""
-    return Split(feature, last, next_single(last, np.inf), low, high)
+def side(low: bool) -> Literal["low", "high"]:
+    """Return the name of a side."""
+    return "low" if low else "high"
 
 
 def leaves(root: Split | float) -> list[float]:
@@ -130,7 +132,7 @@ def _walk(
             continue
         value, true = seen[rows, node.feature], exact[rows, node.feature]
         low = np.where(np.isnan(value), node.missing == "low", value <= node.last)
-        unsure = (node.last < true) & (true < node.first)
+        unsure = ((node.last if node.floor is None else node.floor) < true) & (true < node.first)
         doubtful[rows] |= unsure
         if doubt is not None:
             low = np.where(unsure, doubt == "low", low)

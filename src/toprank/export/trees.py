@@ -1,42 +1,56 @@
-"""RankBoost as trees: the thresholds of one feature make one step function, and a step function makes one tree.
+"""Thresholds and trees as engines take them: one kind of tree for RankBoost's steps and for boosted trees.
 
 A sum of K thresholds of a feature takes K + 1 values, so it is a tree with K splits; balanced, an engine finds its leaf
 in log K comparisons. Engines hold features in float32. Then x > θ is x > T, T the largest float32 number that is not
 above θ: for a feature value that is a float32 number the engine decides as the model does. Any other value x is decided
-alike unless θ lies between x and its rounding, so at most |x|/2²⁴ away; thresholds are midway between two values of the
-training data, so all of those are decided alike where neighbours differ by more than a part in 2²³ (1.2e-7).
+alike unless θ lies between x and its rounding, so at most |x|/2²⁴ away; RankBoost's thresholds are midway between two
+values of the training data, so all of those are decided alike where neighbours differ by more than a part in 2²³
+(1.2e-7). XGBoost rounds its features to float32 itself: such trees are decided alike for every value.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import InputError
 from .replicas import next_single
-from .scorers import Stumps
+from .scorers import Scorer, Stumps, Trees
 from .targets import Settings, listing, round_up
 
 LARGEST = float(np.finfo(np.float32).max)
+EVERY = float(np.finfo(np.float64).max)
+"""A threshold that every number is below: it parts numbers from missing values."""
+DEEPEST = 400
+
+Tree: TypeAlias = "Cut | float"
+"""A split, or a leaf."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """A split of a tree: values up to the threshold, in the engine's sense, go to `low`. A leaf is a number."""
 
+    feature: int
     threshold: float
-    low: Cut | float
-    high: Cut | float
+    low: Tree
+    high: Tree
+    missing_low: bool = False
+    """Where a missing value goes."""
 
 
 @dataclass(frozen=True)
 class Steps:
     """What one feature adds to the score: heights[number of thresholds below x].
 
-    >>> steps = Steps(0, (1.0, 2.0), (0.0, 5.0, 7.0))
+    `meant` are the thresholds as the model has them, `thresholds` as the engine does.
+
+    >>> steps = Steps(0, (1.0, 2.0), (0.0, 5.0, 7.0), (1.0, 2.0))
     >>> steps.height(0.5), steps.height(1.0), steps.height(1.5), steps.height(9.0)
     (0.0, 0.0, 5.0, 7.0)
     """
@@ -44,20 +58,22 @@ class Steps:
     feature: int
     thresholds: tuple[float, ...]
     heights: tuple[float, ...]
+    meant: tuple[float, ...]
 
     def height(self, value: float) -> float:
-        """Return the height at a value, by the thresholds as they stand here."""
-        return self.heights[bisect_left(self.thresholds, value)]
+        """Return the height at a value, by the thresholds as the model has them."""
+        return self.heights[bisect_left(self.meant, value)]
 
-    def tree(self) -> Cut | float:
-        """Return the steps as a balanced tree."""
-        return self._tree(0, len(self.thresholds))
+    def tree(self, fill: float = 0.0) -> Tree:
+        """Return the steps as a balanced tree; a missing value goes where `fill` goes."""
+        return self._tree(0, len(self.thresholds), fill)
 
-    def _tree(self, first: int, last: int) -> Cut | float:
+    def _tree(self, first: int, last: int, fill: float) -> Tree:
         if first == last:
             return self.heights[first]
         middle = (first + last) // 2
-        return Cut(self.thresholds[middle], self._tree(first, middle), self._tree(middle + 1, last))
+        low, high = self._tree(first, middle, fill), self._tree(middle + 1, last, fill)
+        return Cut(self.feature, self.thresholds[middle], low, high, fill <= self.meant[middle])
 
 
 def steps_of(scorer: Stumps, place: Callable[[float], float] = float) -> list[Steps]:
@@ -70,23 +86,82 @@ def steps_of(scorer: Stumps, place: Callable[[float], float] = float) -> list[St
     found = []
     for f in np.unique(feature).tolist():
         own = order[feature[order] == f]
-        total = dict(
-            zip(map(place, threshold[own].tolist()), np.cumsum(scorer.model.weight[own]).tolist(), strict=True)
-        )
-        found.append(Steps(f, tuple(total), (0.0, *total.values())))
+        meant, sums = threshold[own].tolist(), np.cumsum(scorer.model.weight[own]).tolist()
+        total = {place(value): (height, value) for value, height in zip(meant, sums, strict=True)}
+        heights, exact = zip(*total.values(), strict=True)
+        found.append(Steps(f, tuple(total), (0.0, *heights), exact))
     return found
 
 
-def check_single(scorer: Stumps, steps: list[Steps], settings: Settings) -> None:
-    """Refuse thresholds and heights that float32 cannot hold."""
-    for step in steps:
-        if max(map(abs, step.thresholds)) >= LARGEST:
+def forest_of(scorer: Stumps | Trees, place: Callable[[float], float] = float) -> list[Tree]:
+    """Return the trees of a scorer, thresholds moved by `place` to numbers that the engine has.
+
+    A missing value goes its own way where the scorer says so, else where its fill goes (0 where it is refused).
+    """
+    if isinstance(scorer, Stumps):
+        return [step.tree(scorer.fill_value(step.feature) or 0.0) for step in steps_of(scorer, place)]
+    model = scorer.model
+    if model.depth > DEEPEST:
+        raise InputError(f"a tree is {model.depth} splits deep: no deeper than {DEEPEST} can be exported")
+    columns = (model.feature, model.value, model.low, model.high, model.missing_low)
+    built: dict[int, Tree] = {}
+    for node, (feature, value, low, high, missing_low) in reversed(
+        list(enumerate(zip(*(column.tolist() for column in columns), strict=True)))
+    ):
+        if feature < 0:
+            built[node] = value
+            continue
+        side = missing_low if scorer.follows else (scorer.fill_value(feature) or 0.0) <= value
+        built[node] = Cut(feature, value if value == EVERY else place(value), built[low], built[high], side)
+    return [built[node] for node in model.root.tolist()]
+
+
+def cuts(roots: Sequence[Tree]) -> Iterator[Cut]:
+    """Yield every split of the trees."""
+    stack = [*roots]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Cut):
+            yield node
+            stack += [node.low, node.high]
+
+
+def tips(root: Tree) -> list[float]:
+    """Return the leaves of a tree."""
+    found, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Cut):
+            stack += [node.low, node.high]
+        else:
+            found.append(node)
+    return found
+
+
+def used_features(roots: Sequence[Tree]) -> list[int]:
+    """Return the features that some split looks at, in order."""
+    return sorted({cut.feature for cut in cuts(roots)})
+
+
+def lowest(roots: Sequence[Tree], scorer: Scorer) -> float:
+    """Return a score that none is below."""
+    return sum(min(tips(root)) for root in roots) + scorer.offset
+
+
+def reach(roots: Sequence[Tree]) -> float:
+    """Return how large the sum of the leaves can get."""
+    return sum(max(map(abs, tips(root))) for root in roots)
+
+
+def check_single(scorer: Scorer, roots: Sequence[Tree], shift: float) -> None:
+    """Refuse thresholds and leaves that float32 cannot hold."""
+    for cut in cuts(roots):
+        if abs(cut.threshold) >= LARGEST and cut.threshold != EVERY:
             raise InputError(
-                f"a threshold of {scorer.names[step.feature]!r} does not fit into float32, in which the engine "
+                f"a threshold of {scorer.names[cut.feature]!r} does not fit into float32, in which the engine "
                 "computes: divide the feature by a constant and fit again"
             )
-    reach = sum(max(map(abs, step.heights)) for step in steps) + abs(scorer.offset + settings.shift)
-    if not reach < LARGEST:
+    if not reach(roots) + abs(scorer.offset + shift) < LARGEST:
         raise InputError("the weights do not fit into float32, in which the engine computes")
 
 
@@ -94,6 +169,11 @@ def single(value: float) -> float:
     """Return the nearest float32 number, as a float: its text means the same in either precision."""
     with np.errstate(under="ignore"):
         return float(np.float32(value))
+
+
+def limit(value: float) -> float:
+    """Return a threshold that float32 has: that of `EVERY` is the largest there."""
+    return LARGEST if value == EVERY else value
 
 
 def below(value: float) -> float:
@@ -114,13 +194,23 @@ def above(value: float) -> float:
     return next_single(below(value), np.inf)
 
 
-def side_notes(scorer: Stumps, steps: list[Steps]) -> list[str]:
+def after(value: float) -> float:
+    """Return the float64 number after a value."""
+    number = math.nextafter(value, math.inf)
+    if math.isinf(number):
+        raise InputError("a threshold is the largest number there is: divide the feature by a constant and fit again")
+    return number
+
+
+def side_notes(scorer: Stumps | Trees, roots: Sequence[Tree]) -> list[str]:
     """Say what is promised of thresholds in float32, and which of them are too close together for it."""
+    if isinstance(scorer, Trees) and scorer.single:
+        return ["the model rounds its features to float32, as the engine does: every value takes the model's way"]
     notes = [
         "thresholds are rounded so that every feature value that is a float32 number falls on the model's side; of "
         "other values only one that float32 cannot tell from a threshold can change sides (verify-export counts them)"
     ]
-    lost = len({(f, t) for f, t, _ in scorer.thresholds}) - sum(len(step.thresholds) for step in steps)
+    lost = 0 if isinstance(scorer, Trees) else len({t[:2] for t in scorer.thresholds}) - sum(1 for _ in cuts(roots))
     if lost:
         notes.append(
             f"{lost} thresholds are closer to another than float32 can tell and fall together with it: documents with "
@@ -129,33 +219,70 @@ def side_notes(scorer: Stumps, steps: list[Steps]) -> list[str]:
     return notes
 
 
-def used_note(scorer: Stumps, steps: list[Steps]) -> str:
+def used_note(scorer: Stumps | Trees, roots: Sequence[Tree]) -> str:
     """Say how large the model is."""
-    splits = sum(len(step.thresholds) for step in steps)
+    splits, used = sum(1 for _ in cuts(roots)), len(used_features(roots))
+    if isinstance(scorer, Trees):
+        return f"{len(roots)} trees with {splits} splits look at {used} of {len(scorer.names)} features"
     return (
-        f"{len(scorer.thresholds)} thresholds of RankBoost are {splits} splits in {len(steps)} trees, one for each "
-        f"feature it uses ({len(steps)} of {len(scorer.names)})"
+        f"{len(scorer.thresholds)} thresholds of RankBoost are {splits} splits in {len(roots)} trees, one for each "
+        f"feature it uses ({used} of {len(scorer.names)})"
     )
 
 
-def negative_notes(scorer: Stumps, steps: list[Steps], settings: Settings) -> list[str]:
-    """Say how far scores can fall below 0, which Lucene does not allow."""
-    lowest = sum(min(step.heights) for step in steps) + scorer.offset
-    if lowest >= 0:
-        return []
-    needed = -lowest + 1e-6 * sum(max(map(abs, step.heights)) for step in steps)  # and some for rounding
-    if settings.shift >= needed:
-        return []
-    return [
-        f"scores can be negative (down to {settings.shift - needed:.3g}), and Lucene allows no negative scores: "
-        f"--shift {round_up(needed):g} or more lifts them all and changes no ranking"
-    ]
+def shift_up(scorer: Scorer, roots: Sequence[Tree], settings: Settings) -> tuple[float, list[str]]:
+    """Return what to add so that no score is below 0, unless the settings say what, and what to say of it."""
+    base = lowest(roots, scorer)
+    needed = 0.0 if base >= 0 else -base + 1e-6 * reach(roots)  # and some for rounding
+    shift = (round_up(needed) if needed else 0.0) if settings.shift is None else settings.shift
+    told = [shift_note(shift)] if shift else []
+    if shift < needed:
+        told.append(negative_note(f"down to {shift - needed:.3g}", f"--shift {round_up(needed):g} or more"))
+    return shift, told
 
 
-def missing_note(scorer: Stumps, steps: list[Steps], how: str, where: str) -> str:
+def shift_note(shift: float, through: str = "") -> str:
+    """Say that scores are shifted."""
+    return f"{shift:+g} is added to every score{through}: no ranking changes"
+
+
+def negative_note(why: str, remedy: str) -> str:
+    """Say what happens to scores below 0 in a rescore by the model alone."""
+    return (
+        f"scores can be negative ({why}), and hits outside the rescored window count 0 there, so they would stand "
+        f"above such documents (Lucene itself only asserts that no score is negative): {remedy} lifts them all and "
+        "changes no ranking"
+    )
+
+
+def missing_note(scorer: Stumps | Trees, roots: Sequence[Tree], how: str, where: str) -> str:
     """State the missing-value policy: `how` the file follows it, or that nothing is promised (`where`)."""
+    if scorer.follows:
+        return f"{scorer.missing}: {how}"
     if scorer.fill is None:
         return f"{scorer.missing} by the model, but {where}: make sure that every feature has a value"
-    values = [(scorer.names[step.feature], float(scorer.fill[step.feature])) for step in steps]
+    values = [(scorer.names[j], float(scorer.fill[j])) for j in used_features(roots)]
     other = listing([f"{name} = {value:g}" for name, value in values if value])
     return f"{scorer.missing}{f' ({other})' if other else ''}: {how}"
+
+
+def stand_in(scorer: Stumps | Trees, roots: Sequence[Tree], target: str) -> dict[int, float]:
+    """Return a value for each used feature that goes every split's way for missing ones; refuse where there is none.
+
+    For a target that puts one value in for a missing one: it must be above the thresholds whose missing side is high,
+    and not above those whose missing side is low. 0 where it does.
+    """
+    ways: dict[int, tuple[float, float]] = {}
+    for cut in cuts(roots):
+        high, low = ways.get(cut.feature, (-math.inf, math.inf))
+        ways[cut.feature] = (high, min(low, cut.threshold)) if cut.missing_low else (max(high, cut.threshold), low)
+    found = {}
+    for feature, (high, low) in ways.items():
+        if not high < low:
+            raise InputError(
+                f"in {target} one value stands in for a missing one, and the splits of {scorer.names[feature]!r} send "
+                'missing values where no single value goes: say missing="zero" (--missing zero) if they are 0 for you, '
+                'or missing="refuse" if there are none'
+            )
+        found[feature] = 0.0 if high < 0 <= low else float(low) if math.isfinite(low) else next_single(high, math.inf)
+    return found

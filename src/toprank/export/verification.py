@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from ..data.validation import check_count, group_rows
 from ..errors import InputError
 from .folding import fold
 from .replicas import Replica
-from .scorers import Scorer, dense_blocks, with_gaps
+from .scorers import Scorer, Trees, dense_blocks, with_gaps
 from .writing import read
+
+LEAST_TAU = 0.9
+"""Below this mean of Kendall's tau an engine that only rounds still does not rank as the model does."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Verification:
     overlap: float
     """Share of the model's first `top` documents among the engine's, mean over the queries."""
     worst_overlap: float
+    tied_pairs: int
+    """Pairs of documents that the model tells apart and the engine does not."""
+    ordered_pairs: int
+    """Pairs of documents of one query that the model tells apart."""
     worst_query: str | None
     """A query with the worst overlap, where it is not 1."""
     misplaced: int
@@ -52,8 +59,13 @@ class Verification:
 
     @property
     def agrees(self) -> bool:
-        """Whether the rankings are the same but for rounding."""
-        return self.misplaced == 0 and self.not_numbers == 0
+        """Whether the rankings are the same but for rounding, and rounding leaves a ranking (`LEAST_TAU`)."""
+        return self.misplaced == 0 and self.not_numbers == 0 and not self.blurred
+
+    @property
+    def blurred(self) -> bool:
+        """Whether rounding alone keeps the engine's order from being the model's."""
+        return self.misplaced == 0 and self.tau < LEAST_TAU
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values for JSON."""
@@ -69,10 +81,16 @@ class Verification:
             f"top {self.top} overlap".ljust(26)
             + f"{self.overlap:.6f} mean, {self.worst_overlap:.6f} worst"
             + ("" if self.worst_query is None else f" (query {self.worst_query})"),
+            f"tied by the engine alone  {self.tied_pairs:,} of {self.ordered_pairs:,} pairs",
             *self.notes,
         ]
         if self.agrees:
             lines.append("the rankings agree: no document is out of place by more than rounding explains")
+        elif self.blurred and not self.not_numbers:
+            lines.append(
+                f"TIED BY ROUNDING: the engine's precision leaves too little of the model's order (tau below "
+                f"{LEAST_TAU}); fit again on features of like size"
+            )
         else:
             lost = f", {self.not_numbers} have no score" if self.not_numbers else ""
             lines.append(f"THE RANKINGS DISAGREE: {self.misplaced} documents are out of place beyond rounding{lost}")
@@ -88,11 +106,15 @@ def verify(
     to: str | None = None,
     top: int = 10,
     features: Sequence[str] | None = None,
+    missing: Literal["zero", "refuse"] | None = None,
+    gaps: Literal["split", "right", "zero"] | None = None,
 ) -> Verification:
     """Score `data` with the model in float64 and with the file as its engine would, and compare.
 
     `model` is what `fold` takes, `path` an exported file, `data` a data set, or rows with `qid` (NaN is a missing
-    value, for which model and engine each follow their own rule). ONNX files run in onnxruntime.
+    value, for which model and engine each follow their own rule; `missing` is that of `fold`). ONNX files run in
+    onnxruntime. `gaps` says what a version of the plugins of Elasticsearch and OpenSearch does with a feature that does
+    not match a tree's split: follow `missing` ("split", the newest), go "right", or take "zero" for it (before 2024).
 
     >>> import tempfile, toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)
@@ -104,8 +126,8 @@ def verify(
     ('solr', True, 1.0)
     """
     check_count(top=top)
-    scorer = fold(model, features)
-    target, replica = read(path, to)
+    scorer = fold(model, features, missing=missing)
+    target, replica = read(path, to, gaps=gaps)
     if isinstance(data, QueryDataset):
         X, ptr, query_ids = data.X, data.ptr, data.query_ids
     else:
@@ -114,7 +136,9 @@ def verify(
         X = X if order is None else X[order]
     ours = scorer.predict(X)
     columns, notes = _matched(scorer, replica)
-    theirs, bound, doubtful = _run(replica, X, columns)
+    # What the model itself rounds to float32 is no rounding of the engine.
+    rounded = isinstance(scorer, Trees) and scorer.single
+    theirs, bound, doubtful = _run(replica, X.astype(np.float32) if rounded else X, columns)
     if doubtful is not None:
         notes = (*notes, _sides(doubtful))
     return _compare(target, replica.rule, ours, theirs, bound, ptr, query_ids, top, notes)
@@ -177,7 +201,7 @@ def _compare(
     allowed = float(bound.max(initial=0.0))
     shift = 0.0 if abs(shift) <= allowed else shift
     largest = float(np.abs(difference[numbers] - shift).max(initial=0.0))
-    taus, overlaps, misplaced = [], [], 0
+    taus, overlaps, misplaced, tied, ordered = [], [], 0, 0, 0
     for a, b in pairwise(ptr):
         s, e = ours[a:b], np.where(numbers[a:b], theirs[a:b], -np.inf)
         mine, other = np.argsort(-s, kind="stable"), np.argsort(-e, kind="stable")
@@ -185,6 +209,9 @@ def _compare(
         overlaps.append(len(np.intersect1d(mine[:first], other[:first])) / first if first else 1.0)
         taus.append(kendall_tau(s, e) if b - a > 1 else np.nan)
         misplaced += _misplaced(s[other], bound[a:b][other])
+        apart = _pairs(b - a) - _tied_pairs(s)
+        ordered += int(apart)
+        tied += _tied_pairs(e) - _tied_pairs(s, e)
     worst = int(np.argmin(overlaps)) if overlaps else 0
     known = np.array(taus)[~np.isnan(taus)]
     return Verification(
@@ -200,11 +227,27 @@ def _compare(
         top=top,
         overlap=float(np.mean(overlaps)) if overlaps else 1.0,
         worst_overlap=float(min(overlaps, default=1.0)),
+        tied_pairs=tied,
+        ordered_pairs=ordered,
         worst_query=str(query_ids[worst]) if min(overlaps, default=1.0) < 1 else None,
         misplaced=misplaced,
         not_numbers=int((~numbers).sum()),
         notes=notes,
     )
+
+
+def _pairs(n: int) -> int:
+    return n * (n - 1) // 2
+
+
+def _tied_pairs(*columns: Floats) -> int:
+    """Count the pairs of documents that are equal in every column."""
+    order = np.lexsort(columns)
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for column in columns:
+        same &= column[order][1:] == column[order][:-1]
+    runs = np.diff(np.flatnonzero(np.concatenate(([True], ~same, [True])))) if len(order) else np.empty(0, dtype=int)
+    return int((runs * (runs - 1) // 2).sum())
 
 
 def _misplaced(scores: Floats, bound: Floats) -> int:

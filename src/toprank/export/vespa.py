@@ -1,8 +1,10 @@
 """A rank profile for Vespa: one function per feature, and one sum of weights times features or of nested ifs.
 
-Vespa computes in double precision. A feature that is not set is NaN there; where the model has a value for missing
-ones, the function of the feature puts it in. Trees compare with <, the form that Vespa knows how to speed up: x > θ is
-not x < the number after θ, and NaN is below nothing.
+Vespa computes in double precision, but for large forests, of which it keeps thresholds and leaves in float32. A feature
+that is not set is NaN there; where the model has a value for missing ones, the function of the feature puts it in.
+Trees compare with <, the form that Vespa knows how to speed up: x > θ is not x < the number after θ, and NaN is below
+nothing; where a missing value goes low, the split is !(x ≥ …), which NaN passes. The schema's grammar knows no
+exponents, so constants are plain decimals; ranking expressions take any number.
 """
 
 from __future__ import annotations
@@ -11,27 +13,47 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from decimal import Decimal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError
-from .replicas import LinearReplica, Replica
-from .scorers import Linear, Stumps
+from .replicas import LinearReplica, Replica, next_single
+from .scorers import Linear, Stumps, Trees
 from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name
-from .tree_replicas import Split, TreeReplica
-from .trees import Cut, missing_note, steps_of, used_note
+from .tree_replicas import Split, TreeReplica, side
+from .trees import (
+    Cut,
+    Tree,
+    above,
+    after,
+    check_single,
+    forest_of,
+    limit,
+    missing_note,
+    side_notes,
+    single,
+    used_features,
+    used_note,
+)
 
 _NUMBER = r"[-+0-9.eE]+"
-_WEIGHT = re.compile(rf"^\s*w_(\w+): ({_NUMBER})$", re.MULTILINE)
+_WEIGHT = re.compile(r"^\s*w_(\w+): (.*)$", re.MULTILINE)
+_SCHEMA_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+"""The numbers of the grammar of schemas."""
 _FUNCTION = re.compile(r'^\s*function f_(\w+)\(\) \{ # ("(?:[^"\\]|\\.)*")\n\s*expression: (.*)\n\s*\}$', re.MULTILINE)
 _GUARD = re.compile(rf"if \(isNan\((.*)\), ({_NUMBER}), \1\)")
 _SUM = re.compile(r"-phase \{\n\s*expression \{\n(.*?)\n\s*\}\n", re.DOTALL)
 _TERM = re.compile(r"(?:\+ )?constant\(w_(\w+)\) \* f_\1")
 _END = re.compile(rf"\+ ({_NUMBER})")
-_TOKEN = re.compile(rf"\s*(if \(|f_\w+ <|,|\)|{_NUMBER})")
+_TOKEN = re.compile(rf"\s*(if \(|!\(f_\w+ >=|f_\w+ <|,|\)|{_NUMBER})")
+
+MANY_LEAVES, MANY_STEPS, LARGE_TREE = 25_000, 2_500, 12
+"""Forests above so many leaves, or with trees above 12 leaves and ways to them above so many comparisons in all, are
+compiled to a form with thresholds and leaves in float32."""
 
 
 class Vespa(Target):
@@ -40,7 +62,7 @@ class Vespa(Target):
     name = "vespa"
     settings: ClassVar[frozenset[str]] = frozenset({"shift", "expressions", "phase"})
 
-    def encode(self, scorer: Linear | Stumps, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return a rank profile to be put into a schema."""
         check_names(scorer.names, self.name)
         unknown = next((name for name in settings.expressions if name not in scorer.names), None)
@@ -48,15 +70,15 @@ class Vespa(Target):
             raise InputError(f"--map {unknown}=…: the model has no feature {unknown!r}")
         name = model_name(scorer, settings, IDENTIFIER)
         ids = [n if IDENTIFIER.fullmatch(n) else f"{j}_" for j, n in enumerate(scorer.names, start=1)]
-        constant = scorer.offset + settings.shift
+        constant = scorer.offset + (settings.shift or 0.0)
         lines = [
-            f"# Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
             f"rank-profile {name} {{",
+            f"    # Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
         ]
         if isinstance(scorer, Linear):
             used = list(range(len(ids)))
             pairs = zip(ids, scorer.weights.tolist(), strict=True)
-            lines += ["    constants {", *(f"        w_{i}: {weight!r}" for i, weight in pairs), "    }"]
+            lines += ["    constants {", *(f"        w_{i}: {decimal(weight)}" for i, weight in pairs), "    }"]
             terms = [f"constant(w_{i}) * f_{i}" for i in ids]
             told = [
                 f"{scorer.missing} by the model, but Vespa computes with NaN: make sure that every feature has a value"
@@ -64,14 +86,22 @@ class Vespa(Target):
                 else f"{scorer.missing}: isNan in the profile does it"
             ]
         else:
-            steps = steps_of(scorer, _after)
-            used = [step.feature for step in steps]
-            terms = [_nested(step.tree(), ids[step.feature]) for step in steps]
-            told = [
-                used_note(scorer, steps),
-                missing_note(
-                    scorer, steps, "isNan in the profile does it", "NaN counts as above every threshold in Vespa"
-                ),
+            roots = forest_of(scorer, after)
+            told = []
+            if large(roots):
+                roots = forest_of(scorer, above)
+                check_single(scorer, roots, constant)
+                told = [
+                    f"Vespa keeps thresholds and leaves of a forest with more than {MANY_LEAVES:,} leaves, or long "
+                    "ways to them, in float32: they are written so",
+                    *side_notes(scorer, roots),
+                ]
+            used = used_features(roots)
+            terms = [_nested(root, ids, bool(told), scorer.follows) for root in roots]
+            how = "the splits do it" if scorer.follows else "isNan in the profile does it"
+            told += [
+                used_note(scorer, roots),
+                missing_note(scorer, roots, how, "NaN counts as above every threshold in Vespa"),
                 "leave the rank property vespa.eval.use_fast_forest off, as it is by default: it rounds thresholds and "
                 "features to float32",
             ]
@@ -92,7 +122,8 @@ class Vespa(Target):
         ]
         plain = [scorer.names[j] for j in used if scorer.names[j] not in settings.expressions]
         notes = (
-            "put it into the schema; a search uses it with ranking.profile=" + name,
+            f"keep it as schemas/SCHEMA/{name}.profile, or put it into the schema; a search uses it with "
+            f"ranking.profile={name}",
             *(
                 [f"{len(plain)} features are read as attribute(name): --map name=expression for others"]
                 if plain
@@ -110,10 +141,16 @@ class Vespa(Target):
         """Return the profile as Vespa scores with it; only profiles of the form written here are understood."""
         try:
             text = content.decode()
-            weights = {i: float(value) for i, value in _WEIGHT.findall(text)}
+            if not text.startswith("rank-profile"):
+                raise ValueError("a file of its own begins with rank-profile")
+            numbers = dict(_WEIGHT.findall(text))
+            refused = next((value for value in numbers.values() if not _SCHEMA_NUMBER.fullmatch(value)), None)
+            if refused is not None:
+                raise ValueError(f"the grammar of schemas has no number {refused}: digits, or digits . digits")
+            weights = {i: float(value) for i, value in numbers.items()}
             functions = {i: (str(json.loads(label)), expression) for i, label, expression in _FUNCTION.findall(text)}
             found = _SUM.search(text)
-            if found and found[1].lstrip().startswith("if "):
+            if found and re.search(r"(?:^|\n)\s*(?:\+ )?if ", found[1]):
                 return _forest(found[1], functions)
             ids, end = _terms(found[1] if found else "")
             names = tuple(functions[i][0] for i in ids)
@@ -124,6 +161,33 @@ class Vespa(Target):
         if not ids or not np.isfinite(columns).all():
             raise InputError(f"{place} is not a rank profile as toprank writes it: no sum of weights times features")
         return LinearReplica(names, columns, _rule(fill), np.float64, np.float64, fill=fill, end=end)
+
+
+def decimal(value: float) -> str:
+    """Return a number as the grammar of schemas takes it, without an exponent.
+
+    >>> decimal(1e-7), decimal(-3e22), decimal(0.25)
+    ('0.0000001', '-30000000000000000000000.0', '0.25')
+    """
+    text = format(Decimal(repr(value)), "f")
+    return text if "." in text else f"{text}.0"
+
+
+def large(roots: Sequence[Tree | Split]) -> bool:
+    """Say whether Vespa keeps the thresholds and leaves of a forest in float32."""
+    sizes, way = [], 0.0
+    for root in roots:
+        leaves, steps = 0, 0
+        stack: list[tuple[Any, int]] = [(root, 0)]
+        while stack:
+            node, depth = stack.pop()
+            if isinstance(node, (Cut, Split)):
+                stack += [(node.low, depth + 1), (node.high, depth + 1)]
+            else:
+                leaves, steps = leaves + 1, steps + depth
+        sizes.append(leaves)
+        way += steps / leaves
+    return sum(sizes) > MANY_LEAVES or (max(sizes) > LARGE_TREE and way > MANY_STEPS)
 
 
 def _expression(feature: str, settings: Settings) -> str:
@@ -155,8 +219,8 @@ def _terms(text: str) -> tuple[list[str], float | None]:
     return ids, end
 
 
-def _rule(fill: Floats) -> str:
-    return "float64; a feature without a value is " + ("NaN" if np.isnan(fill).all() else "guarded by isNan")
+def _rule(fill: Floats, precision: str = "float64") -> str:
+    return f"{precision}; a feature without a value is " + ("NaN" if np.isnan(fill).all() else "guarded by isNan")
 
 
 def _fills(ids: Sequence[str], functions: Mapping[str, tuple[str, str]]) -> Floats:
@@ -164,17 +228,13 @@ def _fills(ids: Sequence[str], functions: Mapping[str, tuple[str, str]]) -> Floa
     return np.array([float(guard[2]) if guard else np.nan for guard in guards])
 
 
-def _after(threshold: float) -> float:
-    number = math.nextafter(threshold, math.inf)
-    if math.isinf(number):
-        raise InputError("a threshold is the largest number there is: divide the feature by a constant and fit again")
-    return number
-
-
-def _nested(node: Cut | float, feature: str) -> str:
+def _nested(node: Tree, ids: Sequence[str], rounded: bool, follows: bool) -> str:
     if not isinstance(node, Cut):
-        return repr(node)
-    return f"if (f_{feature} < {node.threshold!r}, {_nested(node.low, feature)}, {_nested(node.high, feature)})"
+        return repr(single(node) if rounded else node)
+    name, threshold = ids[node.feature], limit(node.threshold) if rounded else node.threshold
+    low, high = (_nested(branch, ids, rounded, follows) for branch in (node.low, node.high))
+    test = f"!(f_{name} >= {threshold!r})" if follows and node.missing_low else f"f_{name} < {threshold!r}"
+    return f"if ({test}, {low}, {high})"
 
 
 def _forest(text: str, functions: Mapping[str, tuple[str, str]]) -> TreeReplica:
@@ -188,7 +248,20 @@ def _forest(text: str, functions: Mapping[str, tuple[str, str]]) -> TreeReplica:
             raise ValueError(f"{line[:40]!r} … goes on behind its last bracket")
     fill = _fills(list(places), functions)
     names = tuple(functions[i][0] for i in places)
-    return TreeReplica(names, roots, _rule(fill), np.float64, np.float64, fill)
+    rounded = large(roots)
+    rule = _rule(fill, "float64 with thresholds and leaves in float32" if rounded else "float64")
+    roots = [_rounded(root) for root in roots] if rounded else roots
+    return TreeReplica(names, roots, rule, np.float64, np.float64, fill)
+
+
+def _rounded(node: Split | float) -> Split | float:
+    """Return a tree as Vespa compiles it for large forests; the model's threshold is up to a float32 step below."""
+    if not isinstance(node, Split):
+        return single(node)
+    first = single(node.first)
+    low, high = _rounded(node.low), _rounded(node.high)
+    floor = next_single(first, -math.inf)
+    return Split(node.feature, math.nextafter(first, -math.inf), first, low, high, node.missing, floor)
 
 
 def _tokens(line: str) -> Iterator[str]:
@@ -207,16 +280,20 @@ def _parsed(tokens: Iterator[str], places: dict[str, int]) -> Split | float:
     if first != "if (":
         return float(first)
     symbol = _next(tokens)
-    if not symbol.startswith("f_"):
+    negated = symbol.startswith("!(")
+    if not (negated or symbol.startswith("f_")):
         raise ValueError(f"a comparison begins with {symbol!r}")
-    feature = places.setdefault(symbol.removeprefix("f_").removesuffix(" <"), len(places))
+    name = symbol.removeprefix("!(").removeprefix("f_").removesuffix(" >=").removesuffix(" <")
+    feature = places.setdefault(name, len(places))
     threshold = float(_next(tokens))
+    if negated:
+        _expect(tokens, ")")
     _expect(tokens, ",")
     low = _parsed(tokens, places)
     _expect(tokens, ",")
     high = _parsed(tokens, places)
     _expect(tokens, ")")
-    return Split(feature, math.nextafter(threshold, -math.inf), threshold, low, high)
+    return Split(feature, math.nextafter(threshold, -math.inf), threshold, low, high, side(negated))
 
 
 def _next(tokens: Iterator[str]) -> str:

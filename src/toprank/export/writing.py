@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from .._files import replacing
 from .._suggest import did_you_mean
+from ..data.validation import check_choice
 from ..errors import InputError
 from .elasticsearch import LtrPlugin
 from .folding import fold
@@ -35,6 +36,7 @@ _TARGETS: tuple[Target, ...] = (
 
 TARGETS = tuple(target.name for target in _TARGETS)
 """Names of the engines and formats."""
+SETTINGS = tuple(field.name for field in fields(Settings))
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,15 @@ def target_of(name: str) -> Target:
 
 
 def render(
-    model: Any, to: str, *, features: Sequence[str] | None = None, settings: Settings | None = None
+    model: Any,
+    to: str,
+    *,
+    features: Sequence[str] | None = None,
+    missing: Literal["zero", "refuse"] | None = None,
+    settings: Settings | None = None,
 ) -> tuple[Export, Artifact]:
     """Return what `write` would write, without writing it."""
-    target, scorer = target_of(to), fold(model, features)
+    target, scorer = target_of(to), fold(model, features, missing=missing)
     artifact = target.write(scorer, settings or Settings())
     return Export(target.name, artifact.name, (), scorer.missing, artifact.notes, artifact.rescore), artifact
 
@@ -91,20 +98,16 @@ def write(
     to: str,
     *,
     features: Sequence[str] | None = None,
-    name: str | None = None,
-    version: str | None = None,
-    store: str | None = None,
-    shift: float = 0.0,
-    normalizers: bool = False,
-    expressions: Mapping[str, str] | None = None,
-    phase: Literal["first", "second"] = "first",
+    missing: Literal["zero", "refuse"] | None = None,
+    **settings: Any,
 ) -> Export:
     """Write a model for an engine; every file appears whole or not at all.
 
-    `model` is what `fold` takes. `to` is elasticsearch, opensearch, solr, vespa, onnx, ranklib or json. `features`
-    renames the features; `name` and `version` make the model's name; `store` is the feature set or store; `shift` is
-    added to every score (`shift_for` finds one); `normalizers` writes a pipeline's scalers as the engine's normalisers;
-    `expressions` and `phase` are for Vespa.
+    `model` and `missing` are what `fold` takes, `to` is one of `TARGETS`. `features` renames the features. The other
+    settings, each for the targets that have a use for it: `name` and `version` make the model's name; `feature_set` and
+    `store` say where it goes; `shift` is added to every score (`shift_for` finds one from data; without any, the
+    plugins of Elasticsearch and OpenSearch get the one that keeps scores above 0, where it is known); `normalizers`
+    writes a pipeline's scalers as the engine's normalisers; `expressions` and `phase` are for Vespa.
 
     >>> import tempfile, toprank as tr
     >>> ranker = tr.ListNet().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
@@ -112,11 +115,15 @@ def write(
     >>> export = tr.export.write(ranker, file, "elasticsearch", features=["bm25", "age"], version="1")
     >>> export.name, export.missing
     ('listnet_1', 'missing values are refused')
-    >>> tuple(json.loads(file.read_text())["model"]["model"]["definition"])
+    >>> tuple(json.loads(json.loads(file.read_text())["model"]["model"]["definition"]))
     ('bm25', 'age')
     """
-    settings = Settings(name, version, store, shift, normalizers, dict(expressions or {}), phase)
-    return save(*render(model, to, features=features, settings=settings), path)
+    unknown = next((key for key in settings if key not in SETTINGS), None)
+    if unknown is not None:
+        raise InputError(
+            f"unknown setting {unknown!r}{did_you_mean(unknown, SETTINGS)}; there are {', '.join(SETTINGS)}"
+        )
+    return save(*render(model, to, features=features, missing=missing, settings=Settings(**settings)), path)
 
 
 def save(export: Export, artifact: Artifact, path: str | os.PathLike[str]) -> Export:
@@ -131,12 +138,17 @@ def save(export: Export, artifact: Artifact, path: str | os.PathLike[str]) -> Ex
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """Return the file that goes with another: model.json → model.features.json."""
-    return path.with_name(path.stem + suffix)
+    """Return the file that goes with another, and with no other: model.json → model.json.features.json."""
+    return path.with_name(path.name + suffix)
 
 
-def read(path: str | os.PathLike[str], to: str | None = None) -> tuple[str, Replica]:
-    """Return the target of an exported file (seen from the file where `to` is None) and the file as it runs there."""
+def read(
+    path: str | os.PathLike[str], to: str | None = None, *, gaps: Literal["split", "right", "zero"] | None = None
+) -> tuple[str, Replica]:
+    """Return the target of an exported file (seen from the file where `to` is None) and the file as it runs there.
+
+    `gaps` is what `verify` takes.
+    """
     file = Path(path)
     try:
         content = file.read_bytes()
@@ -149,6 +161,11 @@ def read(path: str | os.PathLike[str], to: str | None = None) -> tuple[str, Repl
         if not found:
             raise InputError(f"{file} is not a file of {', '.join(TARGETS)}: say which with --to")
         target = found[0]
+    if gaps is not None:
+        check_choice(("split", "right", "zero"), gaps=gaps)
+        if not isinstance(target, LtrPlugin):
+            raise InputError(f"gaps is for elasticsearch and opensearch, not for {target.name}: leave it out")
+        target = replace(target, gaps=gaps)
     companions = {suffix: beside(file, suffix) for suffix in target.beside}
     texts = {suffix: other.read_bytes() for suffix, other in companions.items() if other.is_file()}
     return target.name if to else target.family or target.name, target.decode(content, str(file), texts)
