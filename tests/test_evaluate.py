@@ -132,7 +132,7 @@ def test_every_way_to_show_a_report() -> None:
         "-------  ------",
         "mrr      0.2500",
         "map      0.5000",
-        "convention standard; 2 queries, 1 without relevant documents, 0 with tied scores",
+        "convention standard; 2 queries, 1 without relevant documents, 0 with ties that matter",
     ]
     assert repr(report) == "Report(mrr=0.2500, map=0.5000; 2 queries, convention standard)"
     plain = json.loads(json.dumps(report.to_dict(per_query=True)))

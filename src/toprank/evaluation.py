@@ -71,18 +71,30 @@ class Report:
     """One value per query by the name of the measure (its whole text where two measures share a name)."""
     counts: Mapping[str, int]
     """`queries`; `blank_queries` without a relevant document; `short_queries` with fewer documents than the largest
-    cut-off; `tied_queries` in which two documents score the same."""
+    cut-off; `tied_queries` in which the order of documents with equal scores matters to one of the measures."""
     convention: str
     query_ids: AnyArray
     query_weight: Floats | None = None
+    in_file_order: Mapping[str, Floats] | None = None
+    """The values per query if documents with equal scores stood as in the data; None where that makes no difference."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "per_query", ByMeasure(self.per_query))
+        if self.in_file_order is not None:
+            object.__setattr__(self, "in_file_order", ByMeasure(self.in_file_order))
 
     @property
     def mean(self) -> Mapping[str, float]:
         """Mean of each measure over the queries, weighted where the data set has weights."""
-        return ByMeasure((name, mean_value(values, self.query_weight)) for name, values in self.per_query.items())
+        return self._means(self.per_query)
+
+    @property
+    def mean_in_file_order(self) -> Mapping[str, float]:
+        """Mean of each measure if documents with equal scores stood as in the data."""
+        return self._means(self.per_query if self.in_file_order is None else self.in_file_order)
+
+    def _means(self, per_query: Mapping[str, Floats]) -> Mapping[str, float]:
+        return ByMeasure((name, mean_value(values, self.query_weight)) for name, values in per_query.items())
 
     def table(self) -> Table:
         """Return the means as a table that says what they mean."""
@@ -103,7 +115,9 @@ class Report:
         parts += [f"{n} of the run not judged (left out)"] if (n := c.get("unjudged_queries")) else []
         parts += [f"{c['blank_queries']} without relevant documents"]
         parts += [] if cut is None else [f"{c['short_queries']} shorter than {cut}"]
-        parts += [f"{c['tied_queries']} with tied scores"]
+        parts += [f"{c['tied_queries']} with ties that matter"]
+        given = [f"{name} {value:.4f}" for name, value in self.mean_in_file_order.items() if value != self.mean[name]]
+        parts[-1] += f" (in file order {', '.join(given)})" if given else ""
         return (
             f"convention {self.convention}; " + ", ".join(parts) + ("" if self.query_weight is None else "; weighted")
         )
@@ -114,6 +128,7 @@ class Report:
             "convention": self.convention,
             "measures": {name: str(m) for name, m in zip(self.per_query, self.measures, strict=True)},
             "mean": {name: _json(value) for name, value in self.mean.items()},
+            "mean_in_file_order": {name: _json(value) for name, value in self.mean_in_file_order.items()},
             "counts": dict(self.counts),
         }
         if per_query:
@@ -178,7 +193,7 @@ def evaluate(
     -------  ------
     ndcg@10  0.6309
     map      0.5000
-    convention standard; 1 query, 0 without relevant documents, 1 shorter than 10, 0 with tied scores
+    convention standard; 1 query, 0 without relevant documents, 1 shorter than 10, 0 with ties that matter
     """
     if y is not None or qid is not None:
         data = _without_features(model, data, y, qid)
@@ -207,14 +222,16 @@ def evaluate_grouped(
     keys = [str(m) if names.count(m.name) > 1 else m.name for m in parsed]
     if len(set(keys)) != len(keys):
         raise InputError(f"measures names {next(k for k in keys if keys.count(k) > 1)} more than once")
-    values, tied = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
+    values, matter, in_file_order = _run(
+        Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor
+    )
     conventions = tuple(dict.fromkeys(m.convention for m in parsed))
     longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
     counts = {
         "queries": data.n_queries,
         "blank_queries": int((data.largest_grade <= min(map(relevant_above, conventions))).sum()),
         "short_queries": int((data.lengths < longest_cut).sum()),
-        "tied_queries": int(tied.sum()),
+        "tied_queries": int(matter.sum()),
     }
     return Report(
         measures=parsed,
@@ -223,6 +240,7 @@ def evaluate_grouped(
         convention=", ".join(conventions),
         query_ids=data.query_ids,
         query_weight=data.query_weight,
+        in_file_order=dict(zip(keys, in_file_order, strict=True)) if matter.any() else None,
     )
 
 
@@ -261,9 +279,10 @@ def _without_features(model: Any, data: object, y: ArrayLike | None, qid: ArrayL
     return QueryDataset.from_arrays(np.zeros((len(validation.as_labels(y)), 1), dtype=np.float32), y, qid)
 
 
-def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None) -> tuple[Floats, AnyArray]:
+def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None) -> tuple[AnyArray, ...]:
+    """Return values, in which queries ties matter, and the values in file order: see `Plan.run_with_ties`."""
     if executor is None:
-        return plan.run(scores, data.y, data.ptr, data.doc_ids, want_tied=True)
+        return plan.run_with_ties(scores, data.y, data.ptr, data.doc_ids)
     cuts = blocks.cuts(data.ptr, BLOCK_DOCS)
     bounds = [(int(data.ptr[a]), int(data.ptr[b])) for a, b in pairwise(cuts)]
     parts = executor.map(
@@ -273,12 +292,11 @@ def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | No
         [data.ptr[a : b + 1] - data.ptr[a] for a, b in pairwise(cuts)],
         [None if data.doc_ids is None else data.doc_ids[low:high] for low, high in bounds],
     )
-    values, tied = zip(*parts, strict=True)
-    return np.concatenate(values, axis=1), np.concatenate(tied)
+    return tuple(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
 
 
-def _part(plan: Plan, scores: Floats, y: Floats, ptr: AnyArray, doc_ids: AnyArray | None) -> tuple[Floats, AnyArray]:
-    return plan.run(scores, y, ptr, doc_ids, want_tied=True)
+def _part(plan: Plan, scores: Floats, y: Floats, ptr: AnyArray, doc_ids: AnyArray | None) -> tuple[AnyArray, ...]:
+    return plan.run_with_ties(scores, y, ptr, doc_ids)
 
 
 def _json(value: float) -> float | None:

@@ -110,11 +110,16 @@ def evaluate_run(
             raise InputError(
                 f"{measure.name} is not defined for runs, where judged documents may be missing from the list"
             )
-    pairs = zip(report.per_query.items(), report.measures, strict=True)
+
+    def known(per_query: Mapping[str, Floats]) -> dict[str, Floats]:
+        pairs = zip(per_query.items(), report.measures, strict=True)
+        return {name: judged.value(measure, values) for (name, values), measure in pairs}
+
     blank = np.maximum.reduceat(judged.y, judged.ptr[:-1]) <= 0  # no query here is without a judged document
     return replace(
         report,
-        per_query={name: judged.value(measure, values) for (name, values), measure in pairs},
+        per_query=known(report.per_query),
+        in_file_order=None if report.in_file_order is None else known(report.in_file_order),
         counts={
             **report.counts,
             "blank_queries": int(blank.sum()),

@@ -91,7 +91,7 @@ def test_long_lists_whatever_way_they_are_sorted(length: int, spread: int) -> No
         ptr=np.arange(0, 3 * length + 1, length),
         ids=np.array([f"d{i}" for i in rng.permutation(3 * length)]),
     )
-    for ties in (Ties.INPUT, Ties.ID, Ties.WORST):
+    for ties in (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST):
         for k in (1, 10, 32, 33, None):
             assert_same(NDCG(k=k, ties=ties), lists)
         assert_same(AP(ties=ties), lists)
@@ -106,7 +106,8 @@ def test_orders_that_are_hard_on_sorts(order: str, length: int) -> None:
     scores = {"rising": up, "falling": -up, "equal": up * 0, "organ pipe": np.minimum(up, length - up)}[order]
     y = np.random.default_rng(0).integers(0, 5, length).astype(float)
     lists = Lists(scores, y, np.array([0, length]), np.array([f"d{i:04}" for i in range(length)]))
-    for one in (NDCG(), NDCG(k=10), NDCG(k=10, ties=Ties.WORST), AP(ties=Ties.ID)):
+    by_file = NDCG(ties=Ties.INPUT)
+    for one in (by_file, by_file @ 10, NDCG(k=10, ties=Ties.WORST), AP(ties=Ties.BEST), AP(ties=Ties.ID)):
         assert_same(one, lists)
 
 
@@ -134,8 +135,10 @@ def test_pair_accuracy_counts_pairs(length: int) -> None:
 
 
 def test_zeros_of_both_signs_tie_and_infinities_stand_at_the_ends() -> None:
-    assert AP().per_query([-0.0, 0.0], [1, 0], [0, 2]).tolist() == [1.0]
-    assert AP().per_query([0.0, -0.0], [0, 1], [0, 2]).tolist() == [0.5]
+    by_file = AP(ties=Ties.INPUT)
+    assert by_file.per_query([-0.0, 0.0], [1, 0], [0, 2]).tolist() == [1.0]
+    assert by_file.per_query([0.0, -0.0], [0, 1], [0, 2]).tolist() == [0.5]
+    assert AP().per_query([0.0, -0.0], [0, 1], [0, 2]).tolist() == [0.75]
     assert NDCG(k=1).per_query([0.0, np.inf, -np.inf], [0, 1, 0], [0, 3]).tolist() == [1.0]
     assert AP().per_query([1e300, 1e308, -np.inf], [0, 1, 1], [0, 3])[0] == pytest.approx((1 + 2 / 3) / 2)
 

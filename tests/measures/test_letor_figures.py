@@ -39,6 +39,6 @@ def test_single_features_of_ohsumed() -> None:
     for convention in ("letor3", "letor4"):  # they differ in lists of fewer than ten documents, and here is none
         plan = Plan.of(tuple(measure(name, convention=convention) for name in names))
         for feature in range(25):
-            values, _ = plan.run(X[:, feature], y, ptr)
+            values = plan.run(X[:, feature], y, ptr)
             expected = [figures[name][feature] for name in names]
             np.testing.assert_allclose(values.mean(axis=1), expected, rtol=0, atol=1e-12)

@@ -1,13 +1,13 @@
 """Measures of one list by their definitions: every allowed order is written out, every sum is a loop.
 
 Nothing here is fast or shared with the library. A tie rule is a set of orders; a measure under the rule "average" is
-the mean of its value over all of them.
+the mean of its value over all of them, so tied groups must be short.
 """
 
 from __future__ import annotations
 
 from itertools import groupby, permutations, product
-from math import inf, log2, nan
+from math import factorial, inf, log2, nan, prod
 
 BLANK = {"zero": 0.0, "one": 1.0, "skip": nan}
 
@@ -21,8 +21,11 @@ def orders(scores, grades, ties, ids=None):
         return [sorted(sorted(range(n), key=lambda i: ids[i], reverse=True), key=lambda i: -scores[i])]
     if ties == "worst":
         return [sorted(sorted(range(n), key=lambda i: grades[i]), key=lambda i: -scores[i])]
+    if ties == "best":
+        return [sorted(sorted(range(n), key=lambda i: -grades[i]), key=lambda i: -scores[i])]
     assert ties == "average"
     tied = [list(group) for _, group in groupby(orders(scores, grades, "input")[0], key=lambda i: scores[i])]
+    assert prod(factorial(len(group)) for group in tied) <= 50_000, "too many orders to write out"
     return [[i for part in parts for i in part] for parts in product(*(permutations(group) for group in tied))]
 
 
@@ -100,28 +103,32 @@ def ap(scores, grades, ids=None, *, k, above, ties, norm, blank):
     if n_relevant == 0:
         return BLANK[blank]
     k = len(scores) if k is None else min(k, len(scores))
-    total = 0.0
+    divisor = n_relevant if norm == "all" else min(n_relevant, k)
     if ties == "shared":
         # Tied documents stand at the last place of their group: precision over everything scored at least as high.
+        total = 0.0
         for i in range(len(scores)):
             above_or_tied = [j for j in range(len(scores)) if scores[j] >= scores[i]]
             if grades[i] > above and len(above_or_tied) <= k:
                 total += sum(1 for j in above_or_tied if grades[j] > above) / len(above_or_tied)
-    else:
-        (order,) = orders(scores, grades, ties, ids)
-        for rank, i in enumerate(order[:k], start=1):
-            if grades[i] > above:
-                total += _hits(order, grades, rank, above) / rank
-    return total / (n_relevant if norm == "all" else min(n_relevant, k))
+        return total / divisor
+
+    def one(order):
+        relevant = [rank for rank, i in enumerate(order[:k], start=1) if grades[i] > above]
+        return sum(_hits(order, grades, rank, above) / rank for rank in relevant) / divisor
+
+    return average(one(order) for order in orders(scores, grades, ties, ids))
 
 
 def mrr(scores, grades, ids=None, *, k, above, ties, blank):
     if not any(grade > above for grade in grades):
         return BLANK[blank]
-    (order,) = orders(scores, grades, ties, ids)
-    for rank, i in enumerate(order, start=1):
-        if grades[i] > above:
-            return 1 / rank if k is None or rank <= k else 0.0
+
+    def one(order):
+        rank = next(rank for rank, i in enumerate(order, start=1) if grades[i] > above)
+        return 1 / rank if k is None or rank <= k else 0.0
+
+    return average(one(order) for order in orders(scores, grades, ties, ids))
 
 
 def rbp(scores, grades, ids=None, *, k, p, above, ties, graded):
@@ -139,15 +146,18 @@ def rbp(scores, grades, ids=None, *, k, p, above, ties, graded):
 
 def err(scores, grades, ids=None, *, k, gain, max_grade, ties):
     k = inf if k is None else k
-    (order,) = orders(scores, grades, ties, ids)
-    total = 0.0
-    for rank, i in enumerate(order, start=1):
-        if rank <= k:
-            stops_here = stop_probability(grades[i], gain, max_grade)
-            for j in order[: rank - 1]:
-                stops_here *= 1 - stop_probability(grades[j], gain, max_grade)
-            total += stops_here / rank
-    return total
+
+    def one(order):
+        total = 0.0
+        for rank, i in enumerate(order, start=1):
+            if rank <= k:
+                stops_here = stop_probability(grades[i], gain, max_grade)
+                for j in order[: rank - 1]:
+                    stops_here *= 1 - stop_probability(grades[j], gain, max_grade)
+                total += stops_here / rank
+        return total
+
+    return average(one(order) for order in orders(scores, grades, ties, ids))
 
 
 def stop_probability(grade, gain, max_grade):

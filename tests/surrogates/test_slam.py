@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.oracles import slam as oracle
+from toprank.measures import Ties, measure
 from toprank.surrogates import Minimax, Slam
 
 MEASURES = [("ndcg", "ndcg", None), ("ndcg@1", "ndcg", 1), ("ndcg@3", "ndcg", 3), ("map", "map", None)]
@@ -60,9 +62,10 @@ def test_weights_are_the_definition_and_add_up_to_one(name, kind, k, case):
 def test_surrogate_is_at_least_the_loss(surrogate, case):
     scores, y, ptr = case
     losses, _ = surrogate.per_query(scores, y, ptr)
-    reached = surrogate.upper_bounds.per_query(scores, y, ptr)
     relevant = np.array([(y[a:b] > 0).any() for a, b in itertools.pairwise(ptr)])
-    assert (losses[relevant] >= (1 - reached)[relevant] - 1e-12).all()
+    for ties in (surrogate.upper_bounds.ties, Ties.WORST):
+        reached = replace(surrogate.upper_bounds, ties=ties).per_query(scores, y, ptr)
+        assert (losses[relevant] >= (1 - reached)[relevant] - 1e-12).all()
 
 
 @pytest.mark.parametrize("name", [m for m, _, _ in MEASURES])
@@ -122,6 +125,10 @@ def test_a_smaller_margin_bounds_no_measure():
     assert Slam("ndcg", margin=0.5).upper_bounds is None
     assert Minimax(margin=0.5).upper_bounds is None
     assert Slam("ndcg@5:letor4").upper_bounds is None  # scores 0 on short lists, whatever the order
+    by_id = Slam("map:trec_eval")
+    assert by_id.upper_bounds is None  # where single precision sees a tie, the loss may be 1 and every hinge 0
+    scores, y, ptr = np.array([1e9 + 2, 1e9]), np.array([1.0, 0.0]), np.array([0, 2])
+    assert by_id.per_query(scores, y, ptr)[0][0] == 0 < 1 - measure("map:trec_eval").per_query(scores, y, ptr)[0]
 
 
 @pytest.mark.parametrize("bad", ["mrr", "map@5", "p@3"])

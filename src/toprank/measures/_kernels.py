@@ -21,7 +21,7 @@ DCG, NDCG, MEAN_NDCG = int(Kind.DCG), int(Kind.NDCG), int(Kind.MEAN_NDCG)
 PRECISION, RECALL, AP, RR = int(Kind.PRECISION), int(Kind.RECALL), int(Kind.AP), int(Kind.RR)
 RBP, ERR, AUC = int(Kind.RBP), int(Kind.ERR), int(Kind.AUC)
 EXP2, LINEAR, CUT = int(Gain.EXP2), int(Gain.LINEAR), int(Norm.CUT)
-INPUT, BY_ID, WORST = int(Ties.INPUT), int(Ties.ID), int(Ties.WORST)
+INPUT, BY_ID, WORST, BEST_FIRST = int(Ties.INPUT), int(Ties.ID), int(Ties.WORST), int(Ties.BEST)
 AVERAGE, SHARED = int(Ties.AVERAGE), int(Ties.SHARED)
 SHORTEN, ZERO = int(Short.SHORTEN), int(Short.ZERO)
 
@@ -40,6 +40,8 @@ WHOLE = 62
 """Grades 0, 1, …, WHOLE have their gain 2^l − 1 by a shift, exactly."""
 SCALE = 31
 """Whole grades up to this are counted, not sorted, for the ideal order."""
+NOTHING = 46.0
+"""e^−46 is 1e-20: a reader who goes on with a smaller chance than that adds nothing."""
 
 
 @kernel
@@ -169,6 +171,9 @@ def rank_list(s, g, key, ties, top, ints, reals, rank, single):
     elif ties == WORST:
         for i in range(n):
             reals[TIE, i] = g[i]
+    elif ties == BEST_FIRST:
+        for i in range(n):
+            reals[TIE, i] = -g[i]
     m = candidates(n, top, ints, reals, rank, single)
     if m > COUNTED:
         for r in range(m):
@@ -200,14 +205,14 @@ def rank_list(s, g, key, ties, top, ints, reals, rank, single):
 
 @inner_kernel
 def tie_groups(m, ints, reals):
-    """Write for each rank where its group of equal scores ends; return whether any group has two documents."""
-    tied = False
+    """Write for each rank where its group of equal scores ends; return whether any group holds two grades."""
+    mixed = False
     for r in range(m - 1, -1, -1):
         ints[ENDS, r] = r + 1
         if r + 1 < m and reals[VALUES, ints[INDEX, r]] == reals[VALUES, ints[INDEX, r + 1]]:
             ints[ENDS, r] = ints[ENDS, r + 1]
-            tied = True
-    return tied
+            mixed |= reals[RANKED, r] != reals[RANKED, r + 1]
+    return mixed
 
 
 @inner_kernel
@@ -265,7 +270,7 @@ def average_ties(m, ints, reals):
     low = 0
     while low < m:
         high = ints[ENDS, low]
-        if high > low + 1:
+        if reals[SHOWN, low] != reals[SHOWN, high - 1]:  # a group stands in the order of its grades
             total = 0.0
             for r in range(low, high):
                 total += reals[SHOWN, r]
@@ -301,35 +306,107 @@ def normalised_gain(n, cuts, gain, discount, table, short, blank, mean, reals):
 
 
 @inner_kernel
-def average_precision(n, last, above, shared, ints, reals):
-    """Σ over the relevant ranks up to `last` of the precision there; `shared`: at the end of their tied group."""
-    hits, total = 0, 0.0
-    if shared:
-        low = 0
-        while low < n and ints[ENDS, low] <= last:
-            high, found = ints[ENDS, low], 0
-            for r in range(low, high):
-                found += reals[RANKED, r] > above
-            hits += found
-            total += found * (hits / high)
-            low = high
-        return total
-    for r in range(last):
-        relevant = 1 if reals[RANKED, r] > above else 0
-        hits += relevant
-        total += relevant * (hits / (r + 1))
+def average_precision(last, above, ties, ints, reals):
+    """Σ over the relevant ranks up to `last` of the precision there.
+
+    Under AVERAGE its expectation over the orders of tied documents: of t documents behind a others, m of them relevant,
+    the i-th is relevant with chance m/t, and then so are i (m − 1)/(t − 1) of those i before it. Under SHARED all
+    relevant documents of a tied group stand at its end.
+    """
+    hits, total, low = 0, 0.0, 0
+    while low < last:
+        high = ints[ENDS, low] if ties in (AVERAGE, SHARED) else low + 1
+        found = 0
+        for r in range(low, high):
+            found += reals[RANKED, r] > above
+        if ties == SHARED:
+            total += found * ((hits + found) / high) if high <= last else 0.0
+        elif found > 0:
+            more = (found - 1) / max(high - low - 1, 1)
+            for r in range(low, min(high, last)):
+                total += (found / (high - low)) * ((hits + 1 + (r - low) * more) / (r + 1))
+        hits += found
+        low = high
     return total
 
 
 @inner_kernel
-def expected_reciprocal_rank(last, gain, max_grade, reals):
+def first_relevant(last, above, ties, ints, reals):
+    """1 / (rank of the first relevant document up to `last`), expected over the orders of a tied group; else 0.
+
+    Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
+    m/(t − i) Π_{l<i} (t − m − l)/(t − l).
+    """
+    low = 0
+    while low < last:
+        high = ints[ENDS, low] if ties == AVERAGE else low + 1
+        found = 0
+        for r in range(low, high):
+            found += reals[RANKED, r] > above
+        if found > 0:
+            total, none_yet = 0.0, 1.0
+            for r in range(low, min(last, high - found + 1)):
+                total += none_yet * found / (high - r) / (r + 1)
+                none_yet *= (high - r - found) / (high - r)
+            return total
+        low = high
+    return 0.0
+
+
+@inner_kernel
+def expected_reciprocal_rank(last, gain, max_grade, ties, ints, reals):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max."""
-    total, going = 0.0, 1.0
+    total, going, low = 0.0, 1.0, 0
     scale = max_grade if gain == LINEAR else 2.0**max_grade
-    for r in range(last):
+    while low < last:
+        high = ints[ENDS, low] if ties == AVERAGE else low + 1
+        if reals[RANKED, low] != reals[RANKED, high - 1]:
+            total += going * stops_among_tied(low, high, last, gain, scale, reals)
+            for r in range(low, high):
+                going *= 1.0 - gain_of(reals[RANKED, r], gain) / scale
+        else:
+            stops = gain_of(reals[RANKED, low], gain) / scale
+            for r in range(low, min(high, last)):
+                total += going * stops / (r + 1)
+                going *= 1.0 - stops
+        low = high
+    return total
+
+
+@inner_kernel
+def stops_among_tied(low, high, last, gain, scale, reals):
+    """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) over low ≤ r < min(high, last), expected over the orders of low, …, high − 1.
+
+    With v_j the mean of Π (1 − R) over the choices of j among the m documents with R > 0, the reader stops at the j-th
+    of these with chance v_{j−1} − v_j, wherever it stands; where it stands is a draw without replacement. Costs
+    O(places · j), j at most m, and at most as large as v_j is not nothing (600 on a scale of 0 to 4).
+    """
+    m, most = 0, 0.0
+    for r in range(low, high):
         stops = gain_of(reals[RANKED, r], gain) / scale
-        total += going * stops / (r + 1)
-        going *= 1.0 - stops
+        if stops > 0:
+            m, most = m + 1, max(most, 1.0 - stops)
+    places = min(high, last) - low
+    terms = min(m, places, 1 if most <= 0 else int(NOTHING / -np.log(most)) + 1)
+    for j in range(terms + 1):
+        reals[SPARE, j], reals[SHOWN, j] = 0.0, 0.0
+    reals[SPARE, 0], reals[SHOWN, 0] = 1.0, 1.0
+    seen = 0
+    for r in range(low, high):
+        stops = gain_of(reals[RANKED, r], gain) / scale
+        if stops > 0:
+            seen += 1
+            for j in range(min(seen, terms), 0, -1):
+                chosen = j / seen
+                reals[SPARE, j] = (1.0 - chosen) * reals[SPARE, j] + chosen * (1.0 - stops) * reals[SPARE, j - 1]
+    total = 0.0
+    for place in range(places):  # SHOWN: the chance that j of the m stand before this place
+        left = high - low - place
+        for j in range(min(place, terms - 1), -1, -1):
+            met = (m - j) / left
+            total += reals[SHOWN, j] * met * (reals[SPARE, j] - reals[SPARE, j + 1]) / (low + place + 1)
+            reals[SHOWN, j + 1] += reals[SHOWN, j] * met
+            reals[SHOWN, j] *= 1.0 - met
     return total
 
 
@@ -371,15 +448,13 @@ def one_value(g, m, codes, reals_of, i, table, ints, reals):
         n_relevant = count_above(g, above)
         if n_relevant == 0:
             return blank
-        total = average_precision(n, last, above, ties == SHARED, ints, reals)
+        total = average_precision(last, above, ties, ints, reals)
         return total / (min(n_relevant, last) if codes[i, 6] == CUT else n_relevant)
     if kind == RR:
-        for r in range(last):
-            if reals[RANKED, r] > above:
-                return 1.0 / (r + 1)
-        return blank if count_above(g, above) == 0 else 0.0
+        value = first_relevant(last, above, ties, ints, reals)
+        return blank if value == 0 and count_above(g, above) == 0 else value
     if kind == ERR:
-        return expected_reciprocal_rank(last, gain, parameter, reals)
+        return expected_reciprocal_rank(last, gain, parameter, ties, ints, reals)
     if kind == AUC:
         return pair_accuracy(n, ties == AVERAGE, blank, ints, reals)
     for r in range(m):
@@ -424,21 +499,21 @@ def needs(codes):
 def query_values(
     scores, y, start, stop, key, ties, needed, codes, reals_of, table, top_grade, ints, reals, rank, single, values
 ):
-    """Fill values[i] with measure i of one query; return whether two of its scores are equal (if all ranks are read).
+    """Fill values[i] with measure i of one query; return whether tied documents differ in grade (if `needed` groups).
 
-    `ties` is the tie rule of the order (INPUT, ID or WORST; `key` is read for ID), `needed` comes from `needs`, `table`
-    holds the discounts by `Discount` and rank, `top_grade` is the largest grade, or −1 where not all grades are whole
-    numbers up to SCALE, and `ints` to `single` come from `workspace`.
+    `ties` is the tie rule of the order (INPUT, ID, WORST or BEST; `key` is read for ID), `needed` comes from `needs`,
+    `table` holds the discounts by `Discount` and rank, `top_grade` is the largest grade, or −1 where not all grades are
+    whole numbers up to SCALE, and `ints` to `single` come from `workspace`.
     """
     s, g = scores[start:stop], y[start:stop]
     top, top_ideal, groups = needed
     m = rank_list(s, g, key[start:stop], ties, top, ints, reals, rank, single)
-    tied = tie_groups(m, ints, reals) if groups else False
+    mixed = tie_groups(m, ints, reals) if groups else False
     if top_ideal > 0:
         ideal_list(g, top_ideal, top_grade, reals)
     for i in range(len(codes)):
         values[i] = one_value(g, m, codes, reals_of, i, table, ints, reals)
-    return tied
+    return mixed
 
 
 @inner_kernel
@@ -463,25 +538,25 @@ def longest_list(ptr):
 
 
 @kernel
-def measure_queries(scores, y, ptr, key, ties, want_tied, codes, reals_of, table, top_grade, values, tied):
-    """Fill values[q, i] for every query; with `want_tied` also say which queries hold equal scores."""
+def measure_queries(scores, y, ptr, key, ties, want_mixed, codes, reals_of, table, top_grade, values, mixed):
+    """Fill values[q, i] for every query; with `want_mixed` say in which ones documents tie that differ in grade."""
     ints, reals, rank, single = workspace(longest_list(ptr))
     top, top_ideal, groups = needs(codes)
-    needed = (EVERY, top_ideal, True) if want_tied else (top, top_ideal, groups)
+    needed = (EVERY, top_ideal, True) if want_mixed else (top, top_ideal, groups)
     for q in range(len(ptr) - 1):
         a, b, row = ptr[q], ptr[q + 1], values[q]
-        tied[q] = query_values(
+        mixed[q] = query_values(
             scores, y, a, b, key, ties, needed, codes, reals_of, table, top_grade, ints, reals, rank, single, row
         )
 
 
 @kernel
-def rank_queries(scores, ptr, places):
-    """Fill places with each document's rank in its query, from 1."""
+def rank_queries(scores, y, ptr, ties, places):
+    """Fill places with each document's rank in its query, from 1; `y` is read where grades settle ties."""
     ints, reals, rank, single = workspace(longest_list(ptr))
     for q in range(len(ptr) - 1):
-        s = scores[ptr[q] : ptr[q + 1]]
-        rank_list(s, s, s, INPUT, EVERY, ints, reals, rank, single)
+        s, g = scores[ptr[q] : ptr[q + 1]], y[ptr[q] : ptr[q + 1]]
+        rank_list(s, g, s, ties, EVERY, ints, reals, rank, single)
         for r in range(len(s)):
             places[ptr[q] + ints[INDEX, r]] = r + 1
 

@@ -47,7 +47,7 @@ class Measure(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     cuts: ClassVar[bool] = True
     """Whether a cut-off makes sense."""
-    tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST)
+    tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST, Ties.AVERAGE)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -97,7 +97,7 @@ class Measure(ABC):
 
         `doc_ids` settle ties under `Ties.ID` and are not read otherwise.
         """
-        values: Floats = Plan.of((self,)).run(scores, y, ptr, doc_ids)[0][0]
+        values: Floats = Plan.of((self,)).run(scores, y, ptr, doc_ids)[0]
         return values
 
     def mean(
@@ -137,7 +137,7 @@ def measure(text: str | Measure, *, convention: str = "standard") -> Measure:
     `convention` is whose rules to follow; one in the text goes before it.
 
     >>> measure("ndcg@10")
-    NDCG(k=10, convention='standard', gain=<Gain.EXP2: 0>, discount=<Discount.LOG2: 0>, ties=<Ties.INPUT: 0>, \
+    NDCG(k=10, convention='standard', gain=<Gain.EXP2: 0>, discount=<Discount.LOG2: 0>, ties=<Ties.AVERAGE: 3>, \
 short=<Short.PAD: 0>, blank=<Blank.ZERO: 0>)
     >>> str(measure("MAP", convention="mslr")), str(measure("rbp:p=0.5")), str(measure("p@5:xgboost"))
     ('map:mslr', 'rbp:p=0.5', 'p@5:xgboost')

@@ -11,8 +11,6 @@ from .order import Ties
 from .plan import Row
 from .presets import Blank, Kind, Norm, Short
 
-_LINEAR_IN_RANK = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.AVERAGE)
-
 
 @dataclass(frozen=True, kw_only=True)
 class P(Measure):
@@ -28,7 +26,6 @@ class P(Measure):
 
     short_name: ClassVar[str] = "p"
     aliases: ClassVar[tuple[str, ...]] = ("precision", "prec", "pre")
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -48,7 +45,6 @@ class Recall(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "recall"
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -68,7 +64,6 @@ class WTA(Measure):
 
     short_name: ClassVar[str] = "wta"
     cuts: ClassVar[bool] = False
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -92,7 +87,7 @@ class AP(Measure):
 
     short_name: ClassVar[str] = "map"
     aliases: ClassVar[tuple[str, ...]] = ("ap",)
-    tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.SHARED)
+    tie_rules: ClassVar[tuple[Ties, ...]] = (*Measure.tie_rules, Ties.SHARED)
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -134,7 +129,6 @@ class RBP(Measure):
     graded: bool = BY_CONVENTION
 
     short_name: ClassVar[str] = "rbp"
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,7 +155,6 @@ class AUC(Measure):
     short_name: ClassVar[str] = "auc"
     aliases: ClassVar[tuple[str, ...]] = ("pair_accuracy",)
     cuts: ClassVar[bool] = False
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""

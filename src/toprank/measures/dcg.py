@@ -11,8 +11,6 @@ from .order import Ties
 from .plan import Row, discount_table
 from .presets import Blank, Discount, Gain, Kind, Short
 
-_LINEAR_IN_RANK = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.AVERAGE)
-
 
 @dataclass(frozen=True, kw_only=True)
 class DCG(Measure):
@@ -28,7 +26,6 @@ class DCG(Measure):
     short: Short = BY_CONVENTION
 
     short_name: ClassVar[str] = "dcg"
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -50,7 +47,6 @@ class NDCG(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "ndcg"
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""
@@ -72,7 +68,6 @@ class MeanNDCG(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "meanndcg"
-    tie_rules: ClassVar[tuple[Ties, ...]] = _LINEAR_IN_RANK
 
     def row(self) -> Row:
         """Return the codes by which the compiled pass computes this measure."""

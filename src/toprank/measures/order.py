@@ -1,6 +1,6 @@
-"""Who comes first: descending scores, and one of five rules for documents that score the same.
+"""Who comes first: descending scores, and one of six rules for documents that score the same.
 
-Every order in toprank is a stable descending sort; ties keep input order unless a convention says otherwise. The sort
+Every order in toprank is a stable descending sort; where documents must be shown, ties keep input order. The sort
 itself is `_kernels.order_top`: counting for short lists, merging for long ones, a bound on the k-th score where only
 the top is wanted. It never costs more than O(n log n).
 """
@@ -19,8 +19,8 @@ class Ties(IntEnum):
     """How documents with equal scores are ranked.
 
     INPUT: in the order given. ID: as trec_eval does, scores in single precision and then document ids descending.
-    WORST: the lower grade first. AVERAGE: every order of them counts the same. SHARED: all of them stand at the last
-    rank they take up.
+    WORST: the lower grade first. BEST: the higher grade first. AVERAGE: the expected value over all their orders.
+    SHARED: all of them stand at the last rank they take up.
     """
 
     INPUT = 0
@@ -28,6 +28,7 @@ class Ties(IntEnum):
     WORST = 2
     AVERAGE = 3
     SHARED = 4
+    BEST = 5
 
 
 def ranks(scores: ArrayLike, ptr: ArrayLike) -> Ints:
@@ -40,7 +41,7 @@ def ranks(scores: ArrayLike, ptr: ArrayLike) -> Ints:
 
     s = validation.as_scores(scores)
     places = np.empty(len(s), dtype=np.int64)
-    _kernels.rank_queries(s, validation.as_ptr(ptr, len(s)), places)
+    _kernels.rank_queries(s, s, validation.as_ptr(ptr, len(s)), int(Ties.INPUT), places)
     return places
 
 

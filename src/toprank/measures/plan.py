@@ -38,8 +38,9 @@ class Row(NamedTuple):
 
     @property
     def order(self) -> Ties:
-        """The sort behind the tie rule: averages and shared ranks are read off input order."""
-        return Ties.INPUT if self.ties in (Ties.AVERAGE, Ties.SHARED) else Ties(self.ties)
+        """The sort behind the tie rule: averages are read off groups in the order of their grades, so that the order
+        of the rows changes no bit."""
+        return Ties.BEST if self.ties in (Ties.AVERAGE, Ties.SHARED) else Ties(self.ties)
 
 
 class Group(NamedTuple):
@@ -59,7 +60,7 @@ class Plan:
     the discounts from `discount_table`, and calls `_kernels.query_values` with `_kernels.workspace`.
 
     >>> from toprank.measures import AP, NDCG
-    >>> Plan.of((NDCG() @ 10, AP())).run([0.3, 0.2, 0.1], [0, 1, 0], [0, 3])[0].round(4).tolist()
+    >>> Plan.of((NDCG() @ 10, AP())).run([0.3, 0.2, 0.1], [0, 1, 0], [0, 3]).round(4).tolist()
     [[0.6309], [0.5]]
     """
 
@@ -80,28 +81,54 @@ class Plan:
             groups.append(Group(where, int(order), np.array(codes, dtype=np.int64), np.array(reals)))
         return Plan(measures, rows, tuple(groups))
 
-    def run(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        ptr: ArrayLike,
-        doc_ids: ArrayLike | None = None,
-        want_tied: bool = False,
-    ) -> tuple[Floats, AnyArray]:
-        """Return the values, measure × query, and (with `want_tied`) which queries hold equal scores."""
-        s = _writeable(validation.as_scores(scores))
-        labels = _writeable(validation.as_labels(y, len(s)))
-        bounds = _writeable(validation.as_ptr(ptr, len(s)))
-        ids = validation.as_doc_ids(doc_ids, len(s))
-        top_grade = self._check(labels, bounds)
-        values = np.empty((len(self.rows), len(bounds) - 1))
-        tied = np.zeros(len(bounds) - 1, dtype=np.bool_)
+    def run(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None) -> Floats:
+        """Return the values, measure × query."""
+        return self._run(*_checked(scores, y, ptr, doc_ids), want_mixed=False)[0]
+
+    def run_with_ties(
+        self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None
+    ) -> tuple[Floats, AnyArray, Floats]:
+        """Return the values, in which queries ties matter to any of them, and the values in the order of the rows.
+
+        Ties matter where the best order of tied documents, the higher grade first, has another value than the worst.
+        Only queries in which documents tie that differ in grade are looked at.
+        """
+        s, labels, bounds, ids = _checked(scores, y, ptr, doc_ids)
+        values, mixed = self._run(s, labels, bounds, ids, want_mixed=True)
+        matter, in_row_order = np.zeros_like(mixed), values.copy()
+        if not mixed.any():
+            return values, matter, in_row_order
+        rows, part = _rows_of(bounds, mixed)
+        s, labels = s[rows], labels[rows]
+        single = np.array([row.ties == Ties.ID for row in self.rows])  # scores are compared in single precision
+        for seen, which in ((s, ~single), (s.astype(np.float32).astype(np.float64), single)):
+            if which.any():
+                best, worst, given = (
+                    self._settled(seen, labels, part, ties)[which] for ties in (Ties.BEST, Ties.WORST, Ties.INPUT)
+                )
+                matter[mixed] |= (np.abs(best - worst) > 1e-12 * np.maximum(np.abs(best), 1)).any(axis=0)
+                in_row_order[np.ix_(which, mixed)] = given
+        return values, matter, in_row_order
+
+    def _settled(self, s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
+        """Return the values of the one order that a tie rule makes."""
+        from . import _kernels
+
+        places = np.empty(len(s), dtype=np.int64)
+        _kernels.rank_queries(s, y, ptr, int(ties), places)
+        return self._run(-places.astype(np.float64), y, ptr, None, want_mixed=False)[0]
+
+    def _run(self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, want_mixed: bool) -> tuple[Floats, AnyArray]:
+        top_grade = self._check(y, ptr)
+        values = np.empty((len(self.rows), len(ptr) - 1))
+        mixed = np.zeros(len(ptr) - 1, dtype=np.bool_)
         for group in self.groups:
             if group.ties == Ties.ID:
-                values[group.where], tied = _by_id(group, s, labels, bounds, ids, top_grade)
+                values[group.where], found = _by_id(group, s, y, ptr, ids, top_grade)
             else:
-                values[group.where], tied = _compiled(group, s, labels, bounds, s, top_grade, want_tied)
-        return values, tied
+                values[group.where], found = _compiled(group, s, y, ptr, s, top_grade, want_mixed)
+            mixed |= found
+        return values, mixed
 
     def _check(self, y: Floats, ptr: Ints) -> int:
         """Refuse grades that a measure cannot take; return the top grade, −1 where grades are not small integers."""
@@ -140,30 +167,44 @@ def _table(length: int) -> Floats:
 
 
 def _compiled(
-    group: Group, s: Floats, y: Floats, ptr: Ints, key: Floats, top_grade: int, want_tied: bool
+    group: Group, s: Floats, y: Floats, ptr: Ints, key: Floats, top_grade: int, want_mixed: bool
 ) -> tuple[Floats, AnyArray]:
     from . import _kernels
 
     table = discount_table(int(np.diff(ptr).max(initial=1)))
-    values, tied = np.empty((len(ptr) - 1, len(group.where))), np.empty(len(ptr) - 1, dtype=np.bool_)
+    values, mixed = np.empty((len(ptr) - 1, len(group.where))), np.empty(len(ptr) - 1, dtype=np.bool_)
     _kernels.measure_queries(
-        s, y, ptr, key, group.ties, want_tied, group.codes, group.reals, table, top_grade, values, tied
+        s, y, ptr, key, group.ties, want_mixed, group.codes, group.reals, table, top_grade, values, mixed
     )
-    return values.T, tied
+    return values.T, mixed
 
 
 def _by_id(
     group: Group, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, top_grade: int
 ) -> tuple[Floats, AnyArray]:
-    """Sort ids only where they decide: in the queries that hold equal scores."""
-    values, tied = _compiled(group, s, y, ptr, id_places(None, len(s)), top_grade, True)
-    if ids is not None and tied.any():
-        lengths = np.diff(ptr)[tied]
-        bounds = np.concatenate(([0], np.cumsum(lengths)))
-        rows = np.arange(bounds[-1]) + np.repeat(ptr[:-1][tied] - bounds[:-1], lengths)
+    """Sort ids only where they decide: in the queries in which documents tie that differ in grade."""
+    values, mixed = _compiled(group, s, y, ptr, id_places(None, len(s)), top_grade, True)
+    if ids is not None and mixed.any():
+        rows, bounds = _rows_of(ptr, mixed)
         places = id_places(ids[rows], len(rows))
-        values[:, tied] = _compiled(group, s[rows], y[rows], bounds, places, top_grade, False)[0]
-    return values, tied
+        values[:, mixed] = _compiled(group, s[rows], y[rows], bounds, places, top_grade, False)[0]
+    return values, mixed
+
+
+def _rows_of(ptr: Ints, chosen: AnyArray) -> tuple[Ints, Ints]:
+    """Return the rows of the chosen queries and where each of these queries begins among them."""
+    lengths = np.diff(ptr)[chosen]
+    bounds = np.concatenate(([0], np.cumsum(lengths)))
+    return np.arange(bounds[-1]) + np.repeat(ptr[:-1][chosen] - bounds[:-1], lengths), bounds
+
+
+def _checked(
+    scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None
+) -> tuple[Floats, Floats, Ints, AnyArray | None]:
+    s = _writeable(validation.as_scores(scores))
+    labels = _writeable(validation.as_labels(y, len(s)))
+    bounds = _writeable(validation.as_ptr(ptr, len(s)))
+    return s, labels, bounds, validation.as_doc_ids(doc_ids, len(s))
 
 
 def _writeable(array: AnyArray) -> AnyArray:

@@ -1,8 +1,8 @@
 """Conventions named after tools: the rule each of them follows where definitions differ.
 
 A convention is a table of rules: some for all measures ("*"), some for one. What a tool does not have (LightGBM has no
-reciprocal rank) follows the tool's general rules, and `standard` where it has none. Where tied documents are averaged
-(`sklearn`) the measures that have no such average, mrr and err, keep input order.
+reciprocal rank) follows the tool's general rules, and `standard` where it has none. `standard` takes the expected value
+over random orders of tied documents (McSherry and Najork 2008), so that the order of the rows counts for nothing.
 
 Found by running the tools: XGBoost scores in single precision, reads `ndcg` without a cut-off as @32, and its `auc`
 also counts pairs of equal grade, which no other tool does (ours never counts them); ranx keeps the input order of ties
@@ -81,7 +81,7 @@ _STANDARD: Rules = {
     "*": {
         "gain": Gain.EXP2,
         "discount": Discount.LOG2,
-        "ties": Ties.INPUT,
+        "ties": Ties.AVERAGE,
         "short": Short.PAD,
         "blank": Blank.ZERO,
         "above": 0.0,
@@ -92,7 +92,7 @@ _STANDARD: Rules = {
     "auc": {"ties": Ties.AVERAGE},
 }
 _LETOR_4: Rules = {
-    "*": {"discount": Discount.LETOR},
+    "*": {"discount": Discount.LETOR, "ties": Ties.INPUT},
     "dcg": {"short": Short.ZERO},
     "ndcg": {"short": Short.ZERO},
     "meanndcg": {"short": Short.ZERO},
@@ -101,23 +101,22 @@ _LETOR_4: Rules = {
 CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
     {
         "standard": _STANDARD,
-        "letor3": {"*": {"discount": Discount.LETOR}},
+        "letor3": {"*": {"discount": Discount.LETOR, "ties": Ties.INPUT}},
         "letor4": _LETOR_4,
-        "mslr": {**_LETOR_4, "*": {"discount": Discount.LETOR, "above": 1.0}},
+        "mslr": {**_LETOR_4, "*": {"discount": Discount.LETOR, "ties": Ties.INPUT, "above": 1.0}},
         "trec_eval": {"*": {"gain": Gain.LINEAR, "ties": Ties.ID}},
         "sklearn": {
             "*": {"gain": Gain.LINEAR, "ties": Ties.AVERAGE},
             "map": {"ties": Ties.SHARED},
-            "mrr": {"ties": Ties.INPUT},
-            "err": {"ties": Ties.INPUT},
         },
         "lightgbm": {
-            "*": {"above": 0.5},
+            "*": {"ties": Ties.INPUT, "above": 0.5},
             "ndcg": {"blank": Blank.ONE},
             "meanndcg": {"blank": Blank.ONE},
             "map": {"norm": Norm.CUT, "blank": Blank.ONE},
         },
         "xgboost": {
+            "*": {"ties": Ties.INPUT},
             "ndcg": {"blank": Blank.ONE},
             "meanndcg": {"blank": Blank.ONE},
             "map": {"norm": Norm.CUT, "blank": Blank.ONE},
@@ -132,8 +131,8 @@ CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
             "p": {"short": Short.SHORTEN},
             "err": {"gain": Gain.LINEAR, "max_grade": 1.0},
         },
-        "ranklib": {"p": {"short": Short.SHORTEN}, "map": {"k": None}},
-        "ranx": {"*": {"gain": Gain.LINEAR}, "rbp": {"graded": True}},
+        "ranklib": {"*": {"ties": Ties.INPUT}, "p": {"short": Short.SHORTEN}, "map": {"k": None}},
+        "ranx": {"*": {"gain": Gain.LINEAR, "ties": Ties.INPUT}, "rbp": {"graded": True}},
     }
 )
 

@@ -57,9 +57,13 @@ class Slam(Surrogate):
 
     @property
     def upper_bounds(self) -> Measure | None:
-        """The measure itself, where Δ ≥ 1 and its rules are the paper's (Theorem 4, Theorem 8)."""
+        """The measure itself, where Δ ≥ 1 and its rules are the paper's (Theorem 4, Theorem 8).
+
+        A pair with equal scores counts as out of order, so the bound holds for the worst order of tied documents and
+        with it for every other and for their mean; not where single precision makes ties of scores that differ.
+        """
         target = self.target
-        plain = target.ties in (Ties.INPUT, Ties.ID, Ties.WORST)
+        plain = target.ties != Ties.ID
         plain &= target.short != Short.ZERO if isinstance(target, NDCG) else target.norm == Norm.ALL
         return target if plain and self.margin >= 1 else None
 
