@@ -222,9 +222,7 @@ def evaluate_grouped(
     keys = [str(m) if names.count(m.name) > 1 else m.name for m in parsed]
     if len(set(keys)) != len(keys):
         raise InputError(f"measures names {next(k for k in keys if keys.count(k) > 1)} more than once")
-    values, matter, in_file_order = _run(
-        Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor
-    )
+    values, matter, in_file_order = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
     conventions = tuple(dict.fromkeys(m.convention for m in parsed))
     longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
     counts = {
