@@ -44,7 +44,6 @@ from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK
 from .rankers.at_k import SGDAtK as SGDAtK
 from .rankers.base import Ranker as Ranker
-from .rankers.bipartite import precision_at_k as precision_at_k
 from .rankers.boosting import AdaRank as AdaRank
 from .rankers.boosting import RankBoost as RankBoost
 from .rankers.certifying import certify as certify
@@ -60,6 +59,7 @@ from .rankers.perceptrons import OnlineListNet as OnlineListNet
 from .rankers.perceptrons import SlamPerceptron as SlamPerceptron
 from .rankers.perceptrons import choose_eta as choose_eta
 from .rankers.persistence import load as load
+from .rankers.scoring import precision_at_k as precision_at_k
 from .rankers.scoring import scorer as scorer
 from .rankers.svmperf import SVMPerf as SVMPerf
 from .trec_evaluation import evaluate_run as evaluate_run

@@ -85,7 +85,7 @@ class TestEveryDirectLearner:
         rng = np.random.default_rng(3)
         X = rng.normal(size=(5000, 4))
         y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=5000), [1.0, 2.0])
-        scores = ranker.fit(X, y).predict(X)
+        scores = ranker.fit(X, y, np.zeros(len(y))).predict(X)
         assert np.isfinite(scores).all()
         if "@" not in ranker.measure:  # a cut-off says next to nothing about the order of 5,000 documents
             assert tr.measure("auc").mean(scores, y >= 1, [0, 5000]) > 0.7

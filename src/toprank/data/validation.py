@@ -143,6 +143,29 @@ def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
     _name_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
 
 
+def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, largest: float = 1e150) -> None:
+    """Refuse features whose squares do not fit into a number, by their column; one pass, without a temporary.
+
+    >>> check_magnitude(np.array([[1.0, 1e200]]), ["age", "views"])
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: X has 1e+200 in column 1 ('views'): numbers beyond 1e+150 overflow, scale the column down
+    """
+    values = X.data if is_sparse(X) else X.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.dot(values, values)):
+            return
+        columns = abs(X).max(axis=0) if is_sparse(X) else np.maximum(X.max(axis=0), -X.min(axis=0))
+    heights = np.asarray(columns.toarray() if is_sparse(columns) else columns).ravel()
+    if (heights > largest).any():
+        column = int(heights.argmax())
+        name = f" ({feature_names[column]!r})" if feature_names is not None else ""
+        raise InputError(
+            f"X has {heights[column]:.6g} in column {column}{name}: numbers beyond {largest:g} overflow, "
+            "scale the column down"
+        )
+
+
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
     try:

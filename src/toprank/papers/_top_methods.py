@@ -14,8 +14,9 @@ import numpy as np
 
 from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..rankers.bipartite import mean_precision
+from ..rankers.scoring import mean_of_rows
 from ..rankers.svmperf import SVMPerf
+from ..rankers.two_classes import TopPrecision
 from ..solvers.sgd import Batches, State, Steps, sweep
 from ..surrogates.precision_at_k import Rule
 from ._top_tasks import Split, split
@@ -46,7 +47,7 @@ class Method:
 
 
 def _precision(scores: Floats, y: Floats, trial: Trial) -> float:
-    return mean_precision(scores, y, None, None, trial.kappa)
+    return mean_of_rows(TopPrecision(kappa=trial.kappa), scores, y, None)
 
 
 def _online(rule: Rule, *, average: bool) -> Callable[[Split, Trial, Settings], Curve]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .._typing import Floats
-from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.base import Solution
+from .models import LinearModel
+from .watching import BestOnValidation
 
 Constant = float | Sequence[float]
 """A number, or numbers to choose from by the validation part that `fit_queries` gets."""
@@ -36,15 +36,8 @@ def choose(
     valid: QueryDataset | None,
 ) -> tuple[float, Solution, list[float]]:
     """Return the C with the best mean `measure` on `valid` (the smallest of equals), its solution, all the means."""
+    watch = BestOnValidation[tuple[float, Solution]](parse_measure(measure), valid)
     solutions = solve(values)
-    if valid is None:
-        return values[0], solutions[0], []
-    reached = [mean_on(measure, solution.w, valid) for solution in solutions]
-    best = max(range(len(values)), key=lambda i: (reached[i], -i))
-    return values[best], solutions[best], reached
-
-
-def mean_on(measure: str | Measure, w: Floats, data: QueryDataset) -> float:
-    """Return the mean measure of the order by X w."""
-    scores = linear.scores(data.X, w)
-    return parse_measure(measure).mean(scores, data.y, data.ptr, data.query_weight, doc_ids=data.doc_ids)
+    for pair in zip(values, solutions, strict=True):
+        watch.look(LinearModel(pair[1].w), lambda pair=pair: pair)  # type: ignore[misc]
+    return *(watch.best or (values[0], solutions[0])), watch.reached

@@ -19,13 +19,14 @@ from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
 from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import Rule, cutoff
-from .base import parameters
-from .bipartite import BipartiteRanker
+from .base import check_learnable, parameters
 from .models import LinearModel
+from .two_classes import TwoClassRanker
+from .watching import BestOnValidation
 
 
 @parameters
-class _MiniBatchRanker(BipartiteRanker):
+class _MiniBatchRanker(TwoClassRanker):
     """Epochs over batches, one compiled pass each: what the perceptrons and the subgradient learners share.
 
     One list is cut into batches of `batch_size` rows; with several queries, each query is a batch. `shuffle` puts the
@@ -34,7 +35,7 @@ class _MiniBatchRanker(BipartiteRanker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = (
-        *BipartiteRanker.state_attributes,
+        *TwoClassRanker.state_attributes,
         "weights_",
         "drift_",
         "n_batches_",
@@ -78,7 +79,7 @@ class _MiniBatchRanker(BipartiteRanker):
         batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
         batches, shuffle = _mixed_enough(batches, self.shuffle, rng)
         state, total = State.zero(data.n_features), Totals()
-        best: tuple[float, Floats] | None = None
+        watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
         passes = batches.epochs(self.epochs, shuffle, rng)
         for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
@@ -88,16 +89,13 @@ class _MiniBatchRanker(BipartiteRanker):
             trace["updates"].append(totals.updates)
             trace["skipped"].append(totals.skipped)
             trace["norm"].append(float(np.linalg.norm(state.w)))
-            if valid is not None:
-                model = self._model(state)
-                reached = self._precision(model.scores(valid.X), valid)
-                trace.setdefault("valid", []).append(reached)
-                if best is None or reached > best[0]:
-                    best = reached, model.coef
+            model = self._model(state)
+            watch.look(model, lambda model=model: model, f"{len(trace['loss']):5d}  loss {trace['loss'][-1]:.6g}")  # type: ignore[misc]
         self._keep(state, total, reset=True)
-        if best is not None:
-            self.model_ = LinearModel(best[1])
-        self.trace_ = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
+        if watch.best is not None:
+            self.model_ = watch.best
+        curves = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
+        self.trace_ = {**curves, **watch.trace()}
         self.n_iter_ = self.epochs
 
     def partial_fit(
@@ -128,13 +126,14 @@ class _MiniBatchRanker(BipartiteRanker):
         steps = self._check()
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
-        data = self._checked(X, coding.encode(y), qid, query_weight, reset=first)
+        data = self._grouped(X, self._read(coding, y), qid, query_weight, reset=first)
+        check_learnable(data)
         batches = Batches.of(data, self.batch_size if qid is None else None)
         state = State.zero(data.n_features) if first else State(self.weights_, self.drift_, self.n_batches_)
         state, totals = sweep(batches, np.arange(batches.count), steps, state)
         lists = 1 if qid is None else data.n_queries
         if first:
-            self._note(coding, data)
+            self._note_labels(data)
             self.n_queries_in_, self.certificates_, self.trace_ = lists, [], {}
         else:
             self.n_seen_ += data.n_docs

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -16,19 +17,40 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..measures import measure as parse_measure
-from ..measures.base import Measure
+from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
 from .models import LinearModel, Model
+from .watching import Judge
 
 R = TypeVar("R", bound="Ranker")
 
 _COMMIT = Lock()
+
+ONE_LIST = 1000
+"""So many rows without qid may be one list; with more of them, fit and score say that they count as one."""
+
+
+def check_learnable(data: QueryDataset) -> None:
+    """Refuse grades and features that no ranker can learn from, by row or column: all data passes here on its way in.
+
+    >>> check_learnable(QueryDataset.from_arrays([[1.0], [0.0]], [1024, 0]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: y has the grade 1024 in row 0: grades from 1024 on overflow 2^grade, number them anew
+    """
+    grades = data.in_caller_order(data.y)
+    validation.check_grades(grades)
+    validation.check_largest_grade(
+        grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
+    )
+    if data.mapped is None:  # what lies on disk is not read once more for this; learners still refuse what overflows
+        validation.check_magnitude(data.X, data.feature_names)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
@@ -66,16 +88,31 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     n_iter_: int = field(init=False)
     trace_: dict[str, Floats] = field(init=False)
     certificates_: list[Certificate] = field(init=False)
+    _lists: tuple[AnyArray, Ints] = field(init=False)
+    """Ids and lengths of the queries of the last fit."""
 
     @abstractmethod
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         """Learn from checked data and set `model_` and `trace_`."""
 
-    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> Self:
-        """Learn from rows X with grades y, grouped by qid; `query_weight` is one weight per query as they appear."""
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        valid: QueryDataset | Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from rows X with grades y, grouped by qid; `query_weight` is one weight per query as they appear.
+
+        `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
+        set.
+        """
         with self._changing() as new:
-            data = new._checked(X, y, qid, query_weight, reset=True)
-            new._learn(data, None, None)
+            data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
+            if qid is None:
+                new._warn_of_one_list("fit", data.n_docs)
+            new._learn(data, new._as_valid(valid), None)
         return self
 
     def fit_queries(
@@ -83,10 +120,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Self:
         """Learn from a data set; `valid` is for early stopping, `executor` runs blocks of queries in parallel."""
         with self._changing() as new:
+            data = new._with_labels(data, new._first_labels(data.y))
             new._note_features(data)
-            if valid is not None:
-                new._check_same_features(valid)
-            new._learn(data, valid, executor)
+            new._learn(data, new._as_valid(valid), executor)
         return self
 
     @contextmanager
@@ -112,9 +148,40 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
 
     def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        self.n_queries_in_ = data.n_queries
+        check_learnable(data)
+        if valid is not None:
+            self._check_same_features(valid)
+            check_learnable(valid)
+        self._note_labels(data)
+        self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
         self._fit(data, valid, executor)
+
+    def _first_labels(self, y: ArrayLike) -> ArrayLike:
+        """Return labels as they are learned from; the two-class learners read here which is which."""
+        return y
+
+    def _later_labels(self, y: ArrayLike) -> ArrayLike:
+        """Return labels that come after the first ones: of a validation set, or of the next lists of a stream."""
+        return y
+
+    def _note_labels(self, data: QueryDataset) -> None:
+        """Note what must be known of the labels that were learned from."""
+
+    def _as_valid(self, valid: QueryDataset | Sequence[Any] | None) -> QueryDataset | None:
+        """Return a validation set from however it was given."""
+        if valid is None:
+            return None
+        if isinstance(valid, QueryDataset):
+            return self._with_labels(valid, self._later_labels(valid.y))
+        if not isinstance(valid, (tuple, list)) or not 2 <= len(valid) <= 4:
+            raise InputError("valid must be a data set or (X, y), (X, y, qid) or (X, y, qid, query_weight)")
+        X, y, qid, weight = (*valid, None, None)[:4]
+        return self._grouped(X, self._later_labels(y), qid, weight, reset=False)
+
+    @staticmethod
+    def _with_labels(data: QueryDataset, y: ArrayLike) -> QueryDataset:
+        return data if y is data.y else replace(data, y=np.asarray(y, dtype=np.float64), mapped=None)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as they were given."""
@@ -161,11 +228,48 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 "sklearn.set_config(enable_metadata_routing=True))"
             )
         scores = self.predict(X)
-        data_ptr, _, order = validation.group_rows(qid, len(scores))
-        labels = validation.as_labels(y, len(scores))
+        if qid is None:
+            self._warn_of_one_list("score", len(scores))
+        return self._mean(scores, y, qid)
+
+    def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
+        """Return the mean value over the queries of rows in the caller's order."""
+        ptr, query_ids, order = validation.group_rows(qid, len(scores))
+        labels = validation.as_labels(self._later_labels(y), len(scores))
         if order is not None:
             scores, labels = scores[order], labels[order]
-        return parse_measure(self.measure).mean(scores, labels, data_ptr)
+        if qid is not None:
+            self._warn_of_split_lists(query_ids, np.diff(ptr))
+        return mean_value((judge or self._judge()).per_query(scores, labels, ptr))
+
+    def _judge(self) -> Judge:
+        """Return what the ranker is judged by."""
+        return parse_measure(self.measure)
+
+    def _warn_of_one_list(self, what: str, rows: int) -> None:
+        """Say that many rows without qid count as one list."""
+        if rows > ONE_LIST:
+            warnings.warn(
+                f"{what} without qid takes all {rows:,} rows as one list; if they belong to several queries, pass "
+                "qid=... (in cross_validate: switch on sklearn's metadata routing and pass "
+                'params={"qid": qid}; one list on purpose: qid=[0] * len(y))',
+                stacklevel=3,
+            )
+
+    def _warn_of_split_lists(self, query_ids: AnyArray, lengths: Ints) -> None:
+        """Say that queries were partly learned from: a split that ignores them gives numbers of another problem."""
+        seen = self.__dict__.get("_lists")
+        if seen is None or query_ids.dtype.kind != seen[0].dtype.kind:
+            return
+        known = dict(zip(seen[0].tolist(), seen[1].tolist(), strict=True))
+        pairs = zip(query_ids.tolist(), lengths.tolist(), strict=True)
+        split = sum(known.get(query, length) != length for query, length in pairs)
+        if split:
+            warnings.warn(
+                f"{split} of {len(query_ids)} queries were also learned from, with other rows: the split cuts queries "
+                "apart, and the value is not that of new queries; split by query (cv=toprank.QueryKFold(5))",
+                stacklevel=4,
+            )
 
     def _check_state(self) -> None:
         """Refuse `state_attributes` that a model file has and no fit could have left; raise `InputError`."""
@@ -197,14 +301,13 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         save(self, path)
 
-    def _checked(
+    def _grouped(
         self, X: Any, y: ArrayLike, qid: ArrayLike | None, query_weight: ArrayLike | None = None, *, reset: bool
     ) -> QueryDataset:
-        """Check everything before anything changes, then note the features (or compare them, where not `reset`)."""
+        """Return the caller's arrays as a data set, and note its features (or compare them, where not `reset`)."""
         if not reset:
             validate_data(self, X, reset=False, skip_check_array=True)
         data = QueryDataset.from_arrays(X, y, qid, query_weight=query_weight, missing=self.missing)
-        validation.check_grades(data.y)
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
         return data

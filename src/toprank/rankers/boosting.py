@@ -23,6 +23,7 @@ from ..surrogates.direct import bounded, check_teaching
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
 from .models import LinearModel, StumpModel
+from .watching import BestOnValidation
 
 
 @parameters
@@ -66,8 +67,8 @@ class AdaRank(Ranker):
         check_choice(("paper", "improve"), rule=self.rule)
         measure = bounded(self.measure)
         importance = self._importance(data, measure)
-        watch = _Watch(self.measure, valid, self.patience)
-        boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else watch.feature)
+        watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
+        boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
         table = measure_table(measure, data, executor, both=both)
         done = boost.run(data, table, importance, executor)
@@ -77,7 +78,7 @@ class AdaRank(Ranker):
         np.add.at(coef, self.candidates_, self.alphas_)
         self.model_ = LinearModel(coef[: data.n_features] - coef[data.n_features :])
         self.n_iter_ = keep
-        self.trace_ = {**done.trace, "valid": np.array(watch.curve)}
+        self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, _first(done.trace, keep)))
 
     def _check_state(self) -> None:
@@ -119,37 +120,24 @@ def query_importance(data: QueryDataset) -> Floats:
     return teaching.weight / teaching.total_weight
 
 
-class _Watch:
-    """Follows a boosting run on the validation part and says when to stop; `best` is the best round, from 1."""
+class _Rounds:
+    """Adds round after round to the scores of the validation part and shows them to the watcher, `every` so many."""
 
-    def __init__(
-        self, measure: str | Measure, valid: QueryDataset | None, patience: int | None, every: int = 1
-    ) -> None:
-        if patience is not None:
-            check_count(patience=patience)
-        self.measure, self.valid, self.patience, self.every = parse_measure(measure), valid, patience, every
-        self.scores = np.zeros(0 if valid is None else valid.n_docs)
-        self.curve: list[float] = []
-        self.best: int | None = None
+    def __init__(self, watch: BestOnValidation[int], every: int = 1) -> None:
+        self.watch, self.every = watch, every
+        self.scores = np.zeros(0 if watch.valid is None else watch.valid.n_docs)
 
     def feature(self, t: int, k: int, weight: float) -> bool:
-        assert self.valid is not None
-        return self._add(t, weight * candidate_column(self.valid.X, k))
+        assert self.watch.valid is not None
+        return self._add(t, weight * candidate_column(self.watch.valid.X, k))
 
     def stump(self, t: int, k: int, threshold: float, weight: float) -> bool:
-        assert self.valid is not None
-        return self._add(t, np.where(candidate_column(self.valid.X, k) > threshold, weight, 0.0))
+        assert self.watch.valid is not None
+        return self._add(t, np.where(candidate_column(self.watch.valid.X, k) > threshold, weight, 0.0))
 
     def _add(self, t: int, change: Floats) -> bool:
-        assert self.valid is not None
         self.scores += change
-        if t % self.every:
-            return False
-        reached = self.measure.mean(self.scores, self.valid.y, self.valid.ptr, self.valid.query_weight)
-        if self.best is None or reached > max(self.curve):
-            self.best = t
-        self.curve.append(reached)
-        return self.patience is not None and t - self.best >= self.patience * self.every
+        return False if t % self.every else self.watch.look(self.scores, lambda: t)
 
 
 @parameters
@@ -188,14 +176,15 @@ class RankBoost(Ranker):
         if self.thresholds is not None:
             check_count(thresholds=self.thresholds)
         weight = self._pair_weight(data)
-        watch = _Watch(self.measure, valid, self.patience, min(self.every, self.rounds))
-        boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else watch.stump)
+        watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
+        looks = _Rounds(watch, min(self.every, self.rounds))
+        boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
         columns = SortedColumns.of(data.X, self.thresholds, np.repeat(weight > 0, data.lengths))
         done, thresholds = boost.run(data, columns, weight, executor)
         keep = watch.best or len(done.candidates)
         self.model_ = StumpModel(data.n_features, done.candidates[:keep], thresholds[:keep], done.weights[:keep])
         self.n_iter_ = keep
-        self.trace_ = {**done.trace, "valid": np.array(watch.curve)}
+        self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = self._certify(data, None)
 
     def _pair_weight(self, data: QueryDataset) -> Floats:

@@ -20,10 +20,11 @@ from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
 from ..surrogates.direct import StructuralHinge, bounded, check_teaching, in_training
-from ._path import choose, constants, mean_on
+from ._path import choose, constants
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .models import LinearModel
+from .watching import BestOnValidation, mean_on
 
 
 @parameters
@@ -119,12 +120,12 @@ class PermuRank(Ranker):
         if self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
         values = constants(self.C, valid)
-        watched: list[_Watch] = []
+        watched: list[_Rounds] = []
 
         def solve(path: list[float]) -> list[Solution]:
             solutions = []
             for C in track(path, "PermuRank", show=bool(self.verbose)):
-                watched.append(_Watch(measure, data, valid))
+                watched.append(_Rounds(measure, data, valid))
                 sets = WorkingSets(
                     measure, 1 / C, self.rounds, self.pairs == "graded", Bundle(tol=self.tol), watched[-1]
                 )
@@ -138,37 +139,31 @@ class PermuRank(Ranker):
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached), **seen.trace()}
 
 
-class _Watch:
+class _Rounds:
     """Measures every round on the training part and, where there is one, the validation part."""
 
     def __init__(self, measure: Measure, data: QueryDataset, valid: QueryDataset | None) -> None:
-        self.measure, self.data, self.valid = in_training(measure), data, valid
+        self.measure, self.data = in_training(measure), data
+        self.watch = BestOnValidation[Floats](self.measure, valid)
         self.train_curve: list[float] = []
-        self.valid_curve: list[float] = []
-        self.best: Floats | None = None
         self.total = np.zeros(data.n_features)
 
     def __call__(self, t: int, w: Floats) -> bool:
+        model = LinearModel(w)
         self.total += w
-        self.train_curve.append(mean_on(self.measure, w, self.data))
-        if self.valid is not None:
-            reached = mean_on(self.measure, w, self.valid)
-            if self.best is None or reached > max(self.valid_curve):
-                self.best = w
-            self.valid_curve.append(reached)
-        return False
+        self.train_curve.append(mean_on(self.measure, model.scores(self.data.X), self.data))
+        return self.watch.look(model, lambda: w)
 
     def kept(self, solution: Solution, average: bool) -> Solution:
         """Return the solution with the weights that count."""
-        rounds = len(self.train_curve)
+        rounds, best = len(self.train_curve), self.watch.best
         if average and rounds > 1:
             return replace(solution, w=self.total / rounds, gap=np.inf, message=f"mean of {rounds} rounds")
-        if average or self.best is None or self.best is solution.w:
+        if average or best is None or best is solution.w:
             return solution
-        at = int(np.argmax(self.valid_curve)) + 1
-        message = f"round {at} of {solution.n_iter}, the best on the validation set"
-        return replace(solution, w=self.best, gap=np.inf, message=message)
+        message = f"round {self.watch.best_at + 1} of {solution.n_iter}, the best on the validation set"
+        return replace(solution, w=best, gap=np.inf, message=message)
 
     def trace(self) -> dict[str, Floats]:
         """Return the curves."""
-        return {"measure": np.array(self.train_curve), "valid_rounds": np.array(self.valid_curve)}
+        return {"measure": np.array(self.train_curve), "valid_rounds": np.array(self.watch.reached)}

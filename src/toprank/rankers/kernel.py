@@ -15,7 +15,6 @@ from ..data.dataset import QueryDataset
 from ..data.validation import (
     check_choice,
     check_count,
-    check_grades,
     check_not_negative,
     check_positive,
     is_sparse,
@@ -25,11 +24,12 @@ from ..measures import AP
 from ..solvers.online import judge_of_rounds
 from ..solvers.steps import Total
 from ..surrogates import Slam
-from .base import Ranker, parameters
+from .base import Ranker, check_learnable, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
 from .online import check_teaching
 from .trace import Trace
+from .watching import BestOnValidation
 
 _DROPS = ("oldest", "random", "smallest")
 
@@ -99,34 +99,26 @@ class KernelSlamPerceptron(Ranker):
         check_not_negative(coef0=self.coef0)
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        if self.patience is not None:
-            check_count(patience=self.patience)
         return Slam(self.measure, self.margin, within="score")
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         loss = self._check()
-        check_grades(data.y)
         check_teaching(data)
         seed = self._seed()
-        store, rows, reached = Store.empty(self, data.n_features, seed), [], []
-        best: tuple[float, Store, int] | None = None
+        store, rows = Store.empty(self, data.n_features, seed), []
+        watch = BestOnValidation[Store](loss.target, valid, self.patience, self.verbose)
         rng = np.random.default_rng(seed)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
             rows.append(self._play(store, loss, data, order))
-            if valid is not None:
-                reached.append(loss.target.mean(store.model().scores(valid.X), valid.y, valid.ptr))
-                if best is None or reached[-1] > best[0]:
-                    best = reached[-1], store.copy(), epoch + 1
-                elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
-                    break
+            if watch.look(store.model(), store.copy, f"{epoch + 1:5d}"):
+                break
         self.n_epochs_ = len(rows)
-        kept = len(rows) if best is None else best[2]
+        kept = len(rows) if watch.best is None else watch.best_at + 1
         self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle)}
-        self._keep(store if best is None else best[1])
+        self._keep(watch.best or store)
         self.trace_ = Trace(np.concatenate(rows))
-        if valid is not None:
-            self.trace_["valid"] = np.array(reached)
+        self.trace_.update(watch.trace())
 
     def partial_fit(
         self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
@@ -134,13 +126,15 @@ class KernelSlamPerceptron(Ranker):
         """Learn from one more list, or from several in the order in which their ids appear."""
         first = "_store" not in vars(self)
         with self._changing() as new:
-            new._go_on(new._checked(X, y, qid, query_weight, reset=first), first)
+            data = new._grouped(X, y, qid, query_weight, reset=first)
+            check_learnable(data)
+            new._go_on(data, first)
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
         first = "_store" not in vars(self)
-        check_grades(data.y)
+        check_learnable(data)
         with self._changing() as new:
             if first:
                 new._note_features(data)

@@ -15,9 +15,7 @@ from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_count, check_not_negative, check_positive
 from ..errors import InputError
-from ..evaluation import evaluate_grouped
 from ..measures import measure as parse_measure
-from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solution, Solver
@@ -30,6 +28,7 @@ from ..surrogates.listwise import RankCosine as RankCosineLoss
 from ..surrogates.transforms import Linear, Transform, parse_transform
 from .base import Ranker, parameters
 from .models import LinearModel
+from .watching import BestOnValidation
 
 _INSIDE = 0.99
 """How near the weights may come to where a linear transform stops being positive."""
@@ -93,15 +92,16 @@ class ListwiseRanker(Ranker):
         self._check()
         self.radius_ = self._effective_radius(loss.transform, data)
         objective = Objective(data, loss, alpha=self.alpha, executor=executor)
-        watch = _Watch(parse_measure(self.measure), valid, self.patience, self.verbose)
+        watch = BestOnValidation[Floats](parse_measure(self.measure), valid, self.patience, self.verbose)
         self.solution_ = self._minimize(objective, watch)
         self.model_ = LinearModel(self.solution_.w if watch.best is None else watch.best)
-        self.trace_ = dict(self.solution_.trace)
-        if valid is not None:
-            self.trace_["valid"] = np.array(watch.reached)
+        self.trace_ = {**self.solution_.trace, **watch.trace()}
         self.n_iter_ = self.solution_.n_iter
 
-    def _minimize(self, objective: Objective, watch: _Watch) -> Solution:
+    def _minimize(self, objective: Objective, watch: BestOnValidation[Floats]) -> Solution:
+        def look(iteration: int, w: Floats, value: float) -> bool:
+            return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
+
         if self.solver == "minibatch":
             return MiniBatch(
                 epochs=self.epochs,
@@ -109,7 +109,7 @@ class ListwiseRanker(Ranker):
                 eta=self.eta,
                 radius=self.radius_,
                 random_state=self.random_state,
-                watch=watch if watch.needed else None,
+                watch=look if watch.valid is not None or self.verbose else None,
             ).minimize(objective)
         loss = objective.surrogate
         rounds = self.epochs if isinstance(loss, Listwise) and loss.at_epoch(0) != loss.at_epoch(1) else 1
@@ -120,9 +120,9 @@ class ListwiseRanker(Ranker):
             part = replace(objective, surrogate=loss.at_epoch(epoch)) if isinstance(loss, Listwise) else objective
             steps = -(-self.max_iter // rounds)
             solver: Solver = (
-                LBFGS(max_iter=steps, tol=self.tol, watch=watch)
+                LBFGS(max_iter=steps, tol=self.tol, watch=look)
                 if self.radius_ is None
-                else BallLBFGS(self.radius_, max_iter=steps, tol=self.tol, watch=watch)
+                else BallLBFGS(self.radius_, max_iter=steps, tol=self.tol, watch=look)
             )
             solution = solver.minimize(part, None if solution is None else solution.w)
             traces.append(dict(solution.trace))
@@ -162,36 +162,6 @@ class ListwiseRanker(Ranker):
         return generalization.certificates(
             self._loss(), self.coef_, data, radius=self.radius_ if self.radius is not None else None
         )
-
-
-class _Watch:
-    """Measures iterates on a validation set, remembers the best, and says when to stop."""
-
-    def __init__(self, measure: Measure, valid: QueryDataset | None, patience: int | None, verbose: bool) -> None:
-        self.measure, self.valid, self.patience, self.verbose = measure, valid, patience, verbose
-        self.best: Floats | None = None
-        self.best_at = 0
-        self.reached: list[float] = []
-        self.stopped = False
-
-    @property
-    def needed(self) -> bool:
-        """Whether anyone wants to know."""
-        return self.valid is not None or self.verbose
-
-    def __call__(self, iteration: int, w: Floats, value: float) -> bool:
-        text = f"{iteration:5d}  objective {value:.6g}"
-        if self.valid is not None:
-            report = evaluate_grouped(LinearModel(w).scores(self.valid.X), self.valid, [self.measure])
-            reached = next(iter(report.mean.values()))
-            self.reached.append(reached)
-            if self.best is None or reached > self.reached[self.best_at]:
-                self.best, self.best_at = w.copy(), len(self.reached) - 1
-            text += f"  {self.measure} {reached:.4f}"
-            self.stopped = self.patience is not None and len(self.reached) - 1 - self.best_at >= self.patience
-        if self.verbose:
-            print(text)
-        return self.stopped
 
 
 @parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from concurrent.futures import Executor
 from dataclasses import field
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,16 +14,17 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count, check_grades
+from ..data.validation import check_choice, check_count
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
-from .base import Ranker, parameters
+from .base import Ranker, check_learnable, parameters
 from .models import LinearModel
 from .trace import Trace
+from .watching import BestOnValidation
 
 Scale: TypeAlias = Literal["running", "query"] | None
 Average: TypeAlias = bool | Literal["auto"]
@@ -38,6 +39,17 @@ def check_teaching(data: QueryDataset) -> None:
     if not data.informative.any():
         only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
         raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
+
+
+class _Kept(NamedTuple):
+    """What is kept of an epoch: the state, how many epochs it took, whether its averaged weights ranked better."""
+
+    state: OnlineState
+    epochs: int
+    averaged: bool | None
+
+    def copy(self) -> _Kept:
+        return self._replace(state=self.state.copy())
 
 
 @parameters
@@ -105,40 +117,31 @@ class OnlineRanker(Ranker):
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(epochs=self.epochs)
-        if self.patience is not None:
-            check_count(patience=self.patience)
-        check_grades(data.y)
         learner = self._learner()
+        watch = BestOnValidation[_Kept](learner.measure, valid, self.patience, self.verbose)
         check_teaching(data)
         fresh = not (self.warm_start and "_state" in vars(self))
         state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         rng = np.random.default_rng(seed)
-        before, rows, reached = state.totals.copy(), [], []
-        best: tuple[float, OnlineState, int, bool] | None = None
+        before, rows = state.totals.copy(), []
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = self._order(rng, data.n_queries)
             rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
+            tried: dict[bool, float] = {}
             if valid is not None:
-                tried = {}
                 for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
-                    scores = LinearModel(state.average if averaged else state.last).scores(valid.X)
-                    tried[averaged] = learner.measure.mean(scores, valid.y, valid.ptr)
-                reached.append(max(tried.values()))
-                if best is None or reached[-1] > best[0]:
-                    best = reached[-1], state.copy(), epoch + 1, max(tried, key=lambda kind: tried[kind])
-                elif self.patience is not None and epoch + 1 - best[2] >= self.patience:
-                    break
+                    tried[averaged] = watch.value(LinearModel(state.average if averaged else state.last))
+            better = max(tried, key=lambda kind: tried[kind], default=None)
+            kept = _Kept(state, epoch + 1, better)
+            if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}"):
+                break
         self.n_epochs_ = len(rows)
-        kept = len(rows) if best is None else best[2]
-        self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
-        if best is None:
-            self._keep(state)
-        else:
-            self._keep(best[1], best[3])
+        best = watch.best or _Kept(state, len(rows), None)
+        self._passes = {"epochs": best.epochs, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
+        self._keep(best.state, best.averaged)
         self.trace_ = Trace(np.concatenate(rows), before)
-        if valid is not None:
-            self.trace_["valid"] = np.array(reached)
+        self.trace_.update(watch.trace())
 
     def _order(self, rng: np.random.Generator, n_queries: int) -> Ints:
         return rng.permutation(n_queries) if self.shuffle else np.arange(n_queries)
@@ -155,13 +158,14 @@ class OnlineRanker(Ranker):
                 labels = np.array(y, dtype=np.float64)
                 new._go_on(X, labels, np.array((0, len(labels))), None)
             else:
-                data = new._checked(X, y, qid, query_weight, reset="_state" not in vars(self))
+                data = new._grouped(X, y, qid, query_weight, reset="_state" not in vars(self))
+                check_learnable(data)
                 new._go_on(data.X, data.y, data.ptr, data.query_weight)
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
-        check_grades(data.y)
+        check_learnable(data)
         with self._changing() as new:
             if "_state" in vars(self):
                 self._check_same_features(data)

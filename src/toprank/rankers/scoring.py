@@ -5,12 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._typing import ArrayLike
+import numpy as np
+
+from .._typing import AnyArray, ArrayLike, Floats
 from ..data import validation
+from ..data.labels import TwoClasses
 from ..errors import InputError
 from ..measures import measure as parse_measure
-from ..measures.base import Measure
+from ..measures.base import Measure, mean_value
+from ..surrogates.precision_at_k import cutoff
 from .base import Ranker
+from .two_classes import TopPrecision, TwoClassRanker
+from .watching import Judge
+
+
+def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None) -> float:
+    """Return the mean value over lists; rows come in the caller's order."""
+    labels = validation.as_labels(y, len(scores))
+    ptr, _, order = validation.group_rows(qid, len(scores))
+    if order is not None:
+        scores, labels = scores[order], labels[order]
+    return mean_value(judge.per_query(scores, labels, ptr))
 
 
 @dataclass(frozen=True)
@@ -27,11 +42,9 @@ class Scorer:
                 'pass params={"qid": qid} to cross_validate, or qid=qid to GridSearchCV.fit'
             )
         scores = validation.as_scores(estimator.predict(X))
-        labels = validation.as_labels(y, len(scores))
-        ptr, _, order = validation.group_rows(qid, len(scores))
-        if order is not None:
-            scores, labels = scores[order], labels[order]
-        return self.measure.mean(scores, labels, ptr)
+        if isinstance(estimator, Ranker):
+            return estimator._mean(scores, y, qid, self.measure)
+        return mean_of_rows(self.measure, scores, y, qid)
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn that this scorer wants qid."""
@@ -55,3 +68,74 @@ def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
     ((3,), True)
     """
     return Scorer(parse_measure(measure, convention=convention) if isinstance(measure, str) else measure)
+
+
+@dataclass(frozen=True)
+class PrecisionScorer:
+    """Precision at the top of what was held out; made by `precision_at_k`."""
+
+    k: int | None
+    kappa: float | None
+    pos_label: Any
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Score a fitted ranker, classifier or regressor."""
+        scores, positive = _response(estimator, X, self.pos_label)
+        coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
+        judge = TopPrecision(self.k, self.kappa)
+        return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid)
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn that this scorer can use qid."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+
+def precision_at_k(*, k: int | None = None, kappa: float | None = None, pos_label: Any = None) -> PrecisionScorer:
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and their kin: how many of the top k are positive.
+
+    `k` is a number of places, `kappa` a share of the positives (neither: 0.25). It works for every estimator that
+    scores: `decision_function`, else `predict_proba`, else `predict`. The positive label is the estimator's second
+    class unless `pos_label` names another; of several classes numbered from 0 all but 0 are positive. Tied rows count
+    as any order of them does on average.
+
+    >>> import toprank as tr
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, y = make_classification(2000, weights=[0.95], class_sep=2.0, random_state=0)
+    >>> ranker = tr.SGDAtK(kappa=0.5, random_state=0)
+    >>> values = cross_val_score(ranker, X, y, scoring=tr.precision_at_k(kappa=0.5))
+    >>> values.shape, bool(values.mean() > 0.6)
+    ((5,), True)
+    """
+    cutoff(k, kappa)
+    return PrecisionScorer(k, kappa, pos_label)
+
+
+def _response(estimator: Any, X: Any, pos_label: Any) -> tuple[AnyArray, TwoClasses | None]:
+    """Return one score per row, higher for the positive class, and how labels are read (None: ask y)."""
+    classes = getattr(estimator, "classes_", None)
+    if isinstance(estimator, TwoClassRanker) and pos_label is None:
+        return estimator.predict(X), estimator.coding
+    for name in ("decision_function", "predict_proba", "predict"):
+        if hasattr(estimator, name):
+            scores = np.asarray(getattr(estimator, name)(X))
+            break
+    else:
+        raise InputError(f"{type(estimator).__name__} cannot score: it has no decision_function and no predict")
+    if classes is None or name == "predict":
+        return scores, None
+    coding = TwoClasses.of(classes, pos_label)
+    # Grades above 0 are positive, so what speaks against class 0 speaks for them.
+    named = coding.negative if coding.kind == "grades" else coding.positive
+    place, sign = int(np.flatnonzero(np.asarray(classes) == named)[0]), -1.0 if coding.kind == "grades" else 1.0
+    if scores.ndim == 2:
+        if scores.shape[1] != len(classes):
+            raise InputError(
+                f"{type(estimator).__name__}.{name} gives {scores.shape[1]} columns for {len(classes)} classes"
+            )
+        return sign * scores[:, place], coding
+    return (scores if place == 1 else -scores), coding

@@ -6,8 +6,6 @@ from concurrent.futures import Executor
 from dataclasses import field, replace
 from typing import Literal
 
-import numpy as np
-
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_positive
 from ..objective import Objective
@@ -15,8 +13,9 @@ from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, PrecStruct, cutoff
 from .base import parameters
-from .bipartite import BipartiteRanker
 from .models import LinearModel
+from .two_classes import TwoClassRanker
+from .watching import BestOnValidation
 
 Variant = Literal["avg", "max", "struct"]
 
@@ -24,7 +23,7 @@ _SURROGATES: dict[str, type[PrecisionSurrogate]] = {"avg": PrecAvg, "max": PrecM
 
 
 @parameters
-class SVMPerf(BipartiteRanker):
+class SVMPerf(TwoClassRanker):
     """A support vector machine for the precision of the k best rows, solved to a known gap.
 
     min_w ‖w‖²/(2C) + mean over lists of ℓ(w)/k by cutting planes: SVMperf for precision at k.
@@ -59,7 +58,7 @@ class SVMPerf(BipartiteRanker):
             solution = replace(solution, message=told)
         self.solution_ = solution
         self.model_ = LinearModel(self.solution_.w)
-        self.trace_ = dict(self.solution_.trace)
-        if valid is not None:
-            self.trace_["valid"] = np.array([self._precision(self.model_.scores(valid.X), valid)])
+        watch = BestOnValidation[None](self._judge(), valid)
+        watch.look(self.model_, lambda: None)
+        self.trace_ = {**self.solution_.trace, **watch.trace()}
         self.n_iter_ = self.solution_.n_iter
