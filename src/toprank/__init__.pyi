@@ -54,6 +54,7 @@ from .rankers.listwise import ListMLE as ListMLE
 from .rankers.listwise import ListNet as ListNet
 from .rankers.listwise import RankCosine as RankCosine
 from .rankers.pairwise import RankSVM as RankSVM
+from .rankers.pdgd import PDGD as PDGD
 from .rankers.perceptrons import MinimaxPerceptron as MinimaxPerceptron
 from .rankers.perceptrons import OnlineListNet as OnlineListNet
 from .rankers.perceptrons import SlamPerceptron as SlamPerceptron

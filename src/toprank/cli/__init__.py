@@ -13,7 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from . import catalogs, certify, compare, data, demo, export, models, reproduce
+from . import catalogs, certify, clicks, compare, data, demo, export, models, reproduce
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -57,6 +57,7 @@ for command in (
     models.rank,
     compare.compare,
     certify.certify,
+    clicks.clicks,
     export.export,
     export.verify_export,
     catalogs.measures,

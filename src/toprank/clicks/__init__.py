@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+from .evaluation import ClickValue, click_value
 from .interleaving import Interleaved, InterleavingResult, interleave, interleaving_test
 from .log import ClickLog
 from .propensities import Propensities
@@ -19,9 +20,11 @@ from .weighing import effective_sample_size, to_queries
 
 __all__ = [
     "ClickLog",
+    "ClickValue",
     "Interleaved",
     "InterleavingResult",
     "Propensities",
+    "click_value",
     "effective_sample_size",
     "interleave",
     "interleaving_test",

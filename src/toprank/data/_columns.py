@@ -62,6 +62,23 @@ def open_columns(source: Any) -> tuple[dict[str, Column], dict[str, Any]]:
     return {column.name: column for column in columns}, stored
 
 
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a file's columns, from its schema or its first line alone."""
+    file = Path(path)
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes[-1:] in ([".parquet"], [".pq"]) and file.is_file():
+        pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
+        try:
+            return [str(name) for name in pq.read_schema(file).names]
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise ParseError(f"not a readable Parquet file: {error}", file=str(file)) from None
+    if ".csv" in suffixes or ".tsv" in suffixes:
+        with open_bytes(file) as stream:
+            line = stream.readline().decode("utf-8", "replace")
+        return next(csv.reader([line], delimiter="\t" if ".tsv" in suffixes else ","), [])
+    return list(open_columns(path)[0])
+
+
 def _notes(raw: bytes, file: str) -> dict[str, Any]:
     """Return what `write_parquet` noted, checked: the file may come from anywhere."""
     kinds = {"named": bool, "sparse": bool, "doc_id": str, "query_weight": str, "doc_weight": str}

@@ -24,7 +24,7 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 
 def read_table(
     source: Any,
-    label: str = "label",
+    label: str | None = "label",
     qid: str | None = "query",
     *,
     doc_id: str | None = None,
@@ -37,10 +37,11 @@ def read_table(
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
     `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (a column `doc_weight` is taken as such);
-    `qid=None` means that all rows are one list, and a weight must be the same in all rows of its query. The features
-    are the columns of `features`, or else all remaining ones but those of `exclude`. X is float32 if every feature
-    is, else float64, and is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst);
-    Parquet files of `write_parquet` also say which columns hold document ids and weights.
+    `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a weight must be the
+    same in all rows of its query. The features are the columns of `features`, or else all remaining ones but those of
+    `exclude`. X is float32 if every feature is, else float64, and is assembled once, already grouped by query. CSV
+    may be compressed (.gz, .bz2, .xz, .zst); Parquet files of `write_parquet` also say which columns hold document
+    ids and weights.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +64,7 @@ def read_table(
     chosen = [_feature(columns[name]) for name in features]
     if not chosen:
         raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
-    labels = _number(columns[label])
+    labels = np.zeros(len(chosen[0].values())) if label is None else _number(columns[label])
     if not len(labels):
         raise InputError("the table is empty: at least one row (a document) is required")
     ids = None if qid is None else _text(_complete(columns[qid]))

@@ -12,12 +12,14 @@ from .listwise import ListMLE as ListMLE
 from .listwise import ListNet as ListNet
 from .listwise import RankCosine as RankCosine
 from .pairwise import RankSVM as RankSVM
+from .pdgd import PDGD as PDGD
 from .perceptrons import MinimaxPerceptron as MinimaxPerceptron
 from .perceptrons import OnlineListNet as OnlineListNet
 from .perceptrons import SlamPerceptron as SlamPerceptron
 from .svmperf import SVMPerf as SVMPerf
 
 __all__ = [
+    "PDGD",
     "AdaRank",
     "KernelSlamPerceptron",
     "ListMLE",

@@ -1,0 +1,140 @@
+"""`toprank clicks`: from a click log to queries that every ranker can learn from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import InputError
+from ._common import busy, json_option, print_json
+
+if TYPE_CHECKING:
+    from ..clicks import ClickLog, Propensities
+    from ..data.dataset import QueryDataset
+
+
+@click.command()
+@click.argument("log")
+@click.option("--features", required=True, help="Table with a query, a doc_id and the features of each document.")
+@click.option("-o", "--output", required=True, help="Where to write the weighted queries (.parquet, or a folder/).")
+@click.option(
+    "--method",
+    type=click.Choice(["harvest", "em", "trust"]),
+    default="harvest",
+    show_default=True,
+    help="How propensities are estimated.",
+)
+@click.option("--propensities", "known", metavar="FILE", help="Use these propensities (JSON) instead of estimating.")
+@click.option("--save-propensities", "keep", metavar="FILE", help="Write the propensities (JSON).")
+@click.option("--cut", type=int, help="Leave positions after this one out.")
+@click.option(
+    "--clip", type=float, default=0.1, show_default=True, help="Smallest propensity that a click is divided by."
+)
+@click.option("--events", metavar="TABLE", help="LOG has User Behavior Insights' queries, and this table its events.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Name a column of LOG, e.g. position=rank."
+)
+@click.option("--holdout", metavar="FILE", help="Keep a third of the sessions apart, to choose settings by.")
+@click.option("--drop-unknown", is_flag=True, help="Drop clicks on documents without features.")
+@json_option
+def clicks(
+    log: str,
+    features: str,
+    output: str,
+    method: str,
+    known: str | None,
+    keep: str | None,
+    cut: int | None,
+    clip: float,
+    events: str | None,
+    columns: tuple[str, ...],
+    holdout: str | None,
+    drop_unknown: bool,
+    as_json: bool,
+) -> None:
+    """Estimate how likely each position is seen, weigh clicks by it, and write queries to learn from.
+
+    LOG is a table with one row per document shown: query, document, position (from 1), clicked, and where known
+    session and ranker. Estimates need documents that were shown at several positions: logs of two rankers, or of one
+    that changed.
+
+    Example: toprank clicks log.parquet --features features.parquet -o train.parquet
+    """
+    from ..clicks import Propensities
+
+    with busy(f"reading {log}"):
+        shown = _read_log(log, events, columns)
+        table = _read_features(features)
+    if cut is not None:
+        shown = shown.take(shown.position <= cut)
+    learn, chosen_by = shown.split(2 / 3) if holdout is not None else (shown, None)
+    with busy("estimating propensities"):
+        seen = Propensities.load(known) if known is not None else Propensities.estimate(learn, method)  # type: ignore[arg-type]
+    unknown = "drop" if drop_unknown else "error"
+    with busy(f"writing {output}"):
+        judged = learn.to_queries(table, seen, clip, unknown)  # type: ignore[arg-type]
+        _write(judged, output)
+        if chosen_by is not None and holdout is not None:
+            _write(chosen_by.to_queries(table, seen, clip, unknown), holdout)  # type: ignore[arg-type]
+        if keep is not None:
+            seen.save(keep)
+    _report(learn, seen, clip, judged, output, as_json)
+
+
+def _read_log(log: str, events: str | None, columns: tuple[str, ...]) -> ClickLog:
+    from ..clicks import ClickLog
+
+    if events is not None:
+        return ClickLog.from_ubi(log, events)
+    named = {}
+    for text in columns:
+        role, sign, name = text.partition("=")
+        if not sign or not name:
+            raise InputError(f"--column {text}: write ROLE=NAME, e.g. position=rank")
+        named[role] = name
+    return ClickLog.from_table(log, **named)
+
+
+def _read_features(path: str) -> QueryDataset:
+    """Read the features; grades are not read, and are no feature either."""
+    from ..data._columns import column_names
+    from ..data.tables import read_table
+
+    return read_table(path, label="label" if "label" in column_names(path) else None, doc_id="doc_id")
+
+
+def _write(judged: QueryDataset, path: str) -> None:
+    from ..data.mapped import save_queries
+    from ..data.tables import write_parquet
+
+    if path.endswith("/"):
+        save_queries(judged, path)
+    elif path.endswith((".parquet", ".pq")):
+        write_parquet(judged, path)
+    else:
+        raise InputError(f"{path}: .parquet files and folders (a name that ends in /) keep weights of documents")
+
+
+def _report(learn: ClickLog, seen: Propensities, clip: float, judged: QueryDataset, output: str, as_json: bool) -> None:
+    steady = learn.effective_sample_size(seen, clip)
+    total = int(learn.clicked.sum())
+    if as_json:
+        print_json(
+            {
+                "impressions": learn.n_impressions,
+                "clicks": total,
+                "effective_clicks": steady,
+                "queries": judged.n_queries,
+                "propensities": seen.values,
+                "lower": seen.lower,
+                "upper": seen.upper,
+                "method": seen.method,
+                "output": output,
+            }
+        )
+        return
+    click.echo(str(learn))
+    click.echo(str(seen))
+    click.echo(f"{total:,} clicks weigh as much as {steady:,.0f} of equal weight (clipped at {clip:g})")
+    click.echo(f"wrote {output}: {judged.n_queries:,} queries with clicks, {judged.n_docs:,} documents")

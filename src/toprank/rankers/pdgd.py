@@ -1,0 +1,151 @@
+"""A ranker that learns from clicks on the pages it shows: pairwise differentiable gradient descent."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .._progress import track
+from .._typing import ArrayLike, Floats, Ints, Matrix
+from ..data import linear
+from ..data.dataset import QueryDataset
+from ..data.validation import check_count
+from ..errors import InputError
+from ..solvers.steps import Rule, Steps
+from .base import Ranker, parameters
+from .models import LinearModel
+
+
+@parameters
+class PDGD(Ranker):
+    """Learns from clicks alone, on rankings that it samples itself, and is not misled by where documents stood.
+
+    A page R is drawn document by document with odds e^{w·x}; each click k against each document l without one, up to
+    the place after the last click, moves w by η ρ e^{s_k} e^{s_l}/(e^{s_k} + e^{s_l})² (x_k − x_l), where
+    ρ = P(R*)/(P(R) + P(R*)) and R* is R with k and l exchanged (Oosterhuis and de Rijke 2018).
+
+    Show users what `sample` returns and hand back what they clicked with `partial_fit_clicks`. `cut` is how many
+    documents a page has. `predict` and `rank` use the weights without sampling. `fit` is for trying it out: it shows
+    `epochs` pages of each list to a user who clicks every relevant document. No bound is proved for it, so it has no
+    certificates.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=100, random_state=0)
+    >>> ranker = tr.PDGD(eta=0.1, cut=5)
+    >>> for query in data:
+    ...     shown = ranker.sample(query.X)
+    ...     clicked = query.y[shown] == query.y.max()
+    ...     _ = ranker.partial_fit_clicks(query.X, shown, clicked)
+    >>> bool(tr.evaluate(ranker, data).mean["ndcg@10"] > 0.7)
+    True
+    """
+
+    state_attributes: ClassVar[tuple[str, ...]] = ("counts_",)
+
+    eta: float | str = 0.1
+    cut: int = 10
+    epochs: int = 5
+    random_state: int | None = 0
+    verbose: bool = False
+    counts_: dict[str, int] = field(init=False)
+    """Pages sampled, pages learned from, and pairs that they told."""
+
+    def sample(self, X: Any) -> Ints:
+        """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""
+        check_count(cut=self.cut)
+        matrix = self._matrix(X)
+        with self._changing() as new:
+            new._begin(matrix.shape[1])
+            scores = new.model_.scores(matrix)
+            rng = np.random.default_rng(None if self.random_state is None else (self.random_state, new._next_page()))
+        # The largest of score + Gumbel noise is a draw with odds e^score, the next one a draw from the rest, and so on.
+        return np.argsort(-(scores + rng.gumbel(size=len(scores))), kind="stable")[: self.cut]
+
+    def partial_fit_clicks(self, X: Any, shown: ArrayLike, clicked: ArrayLike, weight: float = 1.0) -> Self:
+        """Learn from one page: `shown` are rows of X, best first, as `sample` returned them, `clicked` a flag for each.
+
+        A page on which nothing was clicked, or everything, tells nothing. Bad input raises before anything changes.
+        """
+        matrix = self._matrix(X)
+        rows, flags = _page(shown, clicked, matrix.shape[0])
+        with self._changing() as new:
+            new._begin(matrix.shape[1])
+            new._step(matrix, rows, flags, weight)
+        return self
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        check_count(epochs=self.epochs, cut=self.cut)
+        if not data.informative.any():
+            only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
+            raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
+        self.__dict__.pop("counts_", None)
+        self._begin(data.n_features)
+        rng = np.random.default_rng(self.random_state)
+        teaching = np.flatnonzero(data.informative)
+        for _ in track(range(self.epochs), "epochs", show=self.verbose):
+            for q in rng.permutation(teaching):
+                query = data[int(q)]
+                noisy = self.model_.scores(query.X) + rng.gumbel(size=query.n_docs)
+                shown = np.argsort(-noisy, kind="stable")[: self.cut]
+                weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
+                self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
+        self.trace_ = {}
+
+    def _begin(self, n_features: int) -> None:
+        """Start at w = 0 unless something was learned already; compare the number of features if so."""
+        if "counts_" in vars(self):
+            if n_features != self.n_features_in_:
+                raise InputError(f"the weights so far are for {self.n_features_in_} features, got {n_features}")
+            return
+        self.model_, self.trace_, self.certificates_ = LinearModel(np.zeros(n_features)), {}, []
+        self.n_features_in_, self.n_queries_in_ = n_features, vars(self).get("n_queries_in_", 0)
+        self.counts_ = {"sampled": 0, "pages": 0, "pairs": 0}
+
+    def _next_page(self) -> int:
+        number = self.counts_["sampled"]
+        self.counts_ = {**self.counts_, "sampled": number + 1}
+        return number
+
+    def _step(self, X: Matrix, shown: Ints, clicked: Floats, weight: float) -> None:
+        from ..clicks import _pdgd_kernels as kernels
+
+        steps = Steps.parse(self.eta)
+        if steps.rule == Rule.ADAPTIVE:
+            raise InputError("eta must be a number or 'sqrt' (with η as in 'sqrt:0.1') here, not 'adaptive'")
+        w = self.model_.coef if isinstance(self.model_, LinearModel) else np.zeros(X.shape[1])
+        scores = linear.scores(X, w)
+        if not np.isfinite(scores).all():
+            raise InputError("scores overflow: scale the features, or take a smaller eta")
+        grad = np.zeros(len(scores))
+        pairs = int(kernels.gradient(scores, shown, clicked, grad))
+        pages = self.counts_["pages"] + 1
+        if pairs:
+            eta = steps.eta / np.sqrt(pages) if steps.rule == Rule.SQRT else steps.eta
+            self.model_ = LinearModel(w + eta * weight * linear.adjoint(X, grad))
+        self.counts_ = {**self.counts_, "pages": pages, "pairs": self.counts_["pairs"] + pairs}
+        self.n_iter_ = pages
+
+    def _check_state(self) -> None:
+        counts = self.counts_
+        sound = isinstance(counts, dict) and set(counts) == {"sampled", "pages", "pairs"}
+        if not sound or not all(type(n) is int and n >= 0 for n in counts.values()):
+            raise InputError("$.state.counts_ is not the state of a PDGD ranker")
+        self.trace_, self.certificates_ = {}, []
+
+
+def _page(shown: ArrayLike, clicked: ArrayLike, n_docs: int) -> tuple[Ints, Any]:
+    rows, flags = np.asarray(shown), np.asarray(clicked)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or flags.shape != rows.shape or flags.dtype.kind not in "biuf":
+        raise InputError(
+            f"shown must be row numbers and clicked a flag for each, got {rows.dtype} {rows.shape} and {flags.dtype} "
+            f"{flags.shape}"
+        )
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    if len(rows) and not 0 <= rows.min() <= rows.max() < n_docs:
+        raise InputError(f"shown has row {int(rows.min() if rows.min() < 0 else rows.max())} of {n_docs} documents")
+    if len(np.unique(rows)) != len(rows):
+        raise InputError("shown has a row twice: a page shows each document once")
+    return rows, np.ascontiguousarray(flags != 0)
