@@ -37,9 +37,18 @@ def folder(tmp_path_factory):
 
 def test_from_a_log_to_a_ranker(capsys, folder, tmp_path):
     out = run(
-        capsys, "clicks", folder / "log.parquet", "--features", folder / "features.parquet", "-o", tmp_path / "t.parquet",
-        "--holdout", tmp_path / "h.parquet", "--save-propensities", tmp_path / "p.json",
-    )  # fmt: skip
+        capsys,
+        "clicks",
+        folder / "log.parquet",
+        "--features",
+        folder / "features.parquet",
+        "-o",
+        tmp_path / "t.parquet",
+        "--holdout",
+        tmp_path / "h.parquet",
+        "--save-propensities",
+        tmp_path / "p.json",
+    )
     assert "method harvest" in out
     assert "clicks weigh as much as" in out
     judged = tr.read_table(tmp_path / "t.parquet")
