@@ -11,6 +11,8 @@ from .certificates.classification import certify_perceptron as certify_perceptro
 from .certificates.generalization import advise as advise
 from .certificates.margins import largest_margin as largest_margin
 from .certificates.margins import realised_margins as realised_margins
+from .certificates.performance import PerformanceCertificate as PerformanceCertificate
+from .certificates.performance import confidence_sequence as confidence_sequence
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .contests.base import Contest as Contest

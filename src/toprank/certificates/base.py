@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from .._html import bound_bar, element
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..data.dataset import QueryDataset
+
+Verdict = Literal["holds", "vacuous", "violated", "does not apply", "no verdict"]
+
+ROUNDING = 1e-9
+"""Two numbers nearer than this, in proportion, are one number: (√L)² < L in floating point for many a whole L."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +36,30 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A bound, the value it bounds, and what it rests on.
+    """A bound, the value it bounds, what it rests on, and all numbers that went into it.
 
     `value` is the bound and `observed` the quantity that the theorem puts on the other side; `sense` says which way
-    the inequality points. Both are plain numbers, so `holds()` is a comparison anyone can redo.
+    the inequality points. Both are plain numbers, so `holds()` is a comparison anyone can redo. `verdict` is one of
+    five: "holds" (the bound is respected and says something), "vacuous" (respected, and no better than what was known
+    before: `vacuous_from`), "violated", "does not apply" (an assumption was compared and is false), and "no verdict"
+    (the theorem leaves a constant unnamed, so there is nothing to compare with).
 
     >>> certificate = Certificate(
     ...     statement="cumulative loss ≤ A/γ²", value=40.0, observed=12.0,
     ...     assumptions=(Assumption("a unit vector separates every query with margin 0.1", True),),
-    ...     reference="Corollary 7",
+    ...     reference="Corollary 7", terms={"A": 0.4, "γ": 0.1}, arithmetic="0.4/0.1² = 40", vacuous_from=100.0,
     ... )
-    >>> certificate.holds()
-    True
+    >>> certificate.verdict, certificate.holds()
+    ('holds', True)
     >>> print(certificate)
     cumulative loss ≤ A/γ²: observed 12, bound 40 (Corollary 7); holds. Assumes: a unit vector separates every query
     with margin 0.1 (checked).
+    >>> print(certificate.explain())
+    cumulative loss ≤ A/γ² (Corollary 7)
+      A = 0.4, γ = 0.1
+      bound 0.4/0.1² = 40, vacuous from 100 on
+      observed 12: holds
+      checked: a unit vector separates every query with margin 0.1
     """
 
     statement: str
@@ -47,10 +68,18 @@ class Certificate:
     reference: str
     assumptions: tuple[Assumption, ...] = ()
     sense: Literal["<=", ">="] = "<="
-    vacuous_from: float = math.inf
+    vacuous_from: float | None = None
     """A bound at or beyond this value says nothing (an expected loss that cannot exceed 1, say)."""
     order_only: bool = False
     """Whether the theorem gives only an order O(·): `value` then leaves out a constant the paper does not name."""
+    meaning: str = ""
+    """What it says, in the words of whoever runs the search."""
+    terms: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The numbers that went into the bound, by their symbols; "u" is the comparator."""
+    arithmetic: str = ""
+    """The bound, with the numbers in the places of the symbols."""
+    redo: Callable[[QueryDataset], Certificate] | None = field(default=None, compare=False, repr=False)
+    """How `recompute` does it."""
 
     @property
     def assumptions_hold(self) -> bool:
@@ -60,24 +89,44 @@ class Certificate:
     @property
     def vacuous(self) -> bool:
         """Whether the bound says nothing."""
-        return not self.value < self.vacuous_from if self.sense == "<=" else not self.value > -self.vacuous_from
+        if self.vacuous_from is None:
+            return not math.isfinite(self.value)
+        up = self.sense == "<="
+        return not _clearly_below(*((self.value, self.vacuous_from) if up else (self.vacuous_from, self.value)))
 
-    def holds(self, rtol: float = 1e-9) -> bool:
-        """Say whether the observed value respects the bound, up to rounding."""
+    def holds(self, rtol: float = ROUNDING) -> bool:
+        """Say whether the observed value respects the bound, up to rounding; `verdict` also asks what that is worth."""
         slack = rtol * max(abs(self.value), abs(self.observed), 1.0) if math.isfinite(self.value) else 0.0
         if self.sense == "<=":
             return self.observed <= self.value + slack
         return self.observed >= self.value - slack
 
     @property
-    def verdict(self) -> str:
-        """Say in a few words what comes of it: holds, vacuous, does not apply."""
+    def verdict(self) -> Verdict:
+        """What comes of it, in one of five words."""
         if not self.assumptions_hold:
-            return "does not apply (an assumption is violated)"
-        if self.vacuous:
-            return "vacuous"
-        held = "holds" if self.holds() else "DOES NOT HOLD"
-        return f"{held} up to a constant the paper leaves unnamed" if self.order_only else held
+            return "does not apply"
+        if self.order_only:
+            return "no verdict"
+        if not self.holds():
+            return "violated"
+        return "vacuous" if self.vacuous else "holds"
+
+    def explain(self) -> str:
+        """Write the arithmetic out: every number, the bound, the observed value, and what was assumed."""
+        known = ", ".join(f"{name} = {_shown(value)}" for name, value in self.terms.items())
+        bound = f"bound {self.arithmetic or f'{self.value:.6g}'}"
+        if self.vacuous_from is not None:
+            bound += f", vacuous from {self.vacuous_from:.6g} {'on' if self.sense == '<=' else 'down'}"
+        lines = [f"{self.statement} ({self.reference})", known, bound, f"observed {self.observed:.6g}: {self.verdict}"]
+        lines += [f"{_STATES[a.verified]}: {a.text}" for a in self.assumptions]
+        return "\n  ".join(filter(None, [self.meaning and f"{self.meaning}\n", *lines])).replace("\n\n", "\n")
+
+    def recompute(self, data: QueryDataset) -> Certificate:
+        """Do it again on `data`, with the same comparator."""
+        if self.redo is None:
+            raise InputError(f"{self.reference} was not made from a data set here: certify again")
+        return self.redo(data)
 
     def _claim(self) -> str:
         numbers = f"observed {self.observed:.6g}, bound {self.value:.6g}"
@@ -91,10 +140,14 @@ class Certificate:
         """Return the certificate as plain values for JSON."""
         return {
             "statement": self.statement,
+            "meaning": self.meaning,
+            "verdict": self.verdict,
             "value": self.value,
             "observed": self.observed,
             "sense": self.sense,
             "reference": self.reference,
+            "terms": {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.terms.items()},
+            "arithmetic": self.arithmetic,
             "assumptions": [{"text": a.text, "verified": a.verified} for a in self.assumptions],
             "holds": self.holds(),
             "assumptions_hold": self.assumptions_hold,
@@ -106,3 +159,17 @@ class Certificate:
         sentence = element("p", escape(f"{self._claim()}."))
         assumed = [element("li", escape(str(assumption))) for assumption in self.assumptions]
         return sentence + bound_bar(self.observed, self.value) + (element("ul", *assumed) if assumed else "")
+
+
+_STATES = {True: "checked", False: "VIOLATED", None: "on trust"}
+
+
+def _clearly_below(a: float, b: float) -> bool:
+    """a < b, and not by rounding alone."""
+    return a < b and (math.isinf(a) or math.isinf(b) or b - a > ROUNDING * max(abs(a), abs(b)))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a vector of {len(value)} weights"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,70 +1,99 @@
-"""`toprank certify`: what is proved about a saved model, as sentences."""
+"""`toprank certify`: what new queries will see of a saved model, and what is proved about it, as sentences."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._common import busy, json_option, label_option, load, print_json, qid_option, read
+from ..errors import InputError
+from ._common import busy, json_option, label_option, load, load_scorer, print_json, qid_option, read
 
 if TYPE_CHECKING:
     from ..certificates.base import Certificate
+    from ..data.dataset import QueryDataset
 
 _BAR = 30
 _MARKS = {True: "✓ verified", False: "✗ violated", None: "? on trust"}
+_SHOWN = ("holds", "violated", "no verdict")
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@click.option(
-    "--all", "every", is_flag=True, help="Print every certificate, also of a series and those that do not apply."
-)
+@click.option("--confidence", default=0.95, show_default=True, help="Probability with which bounds on new queries hold.")
+@click.option("--baseline", multiple=True, help="Compare with a feature (its name, or its number from 1) or a model file.")
+@click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
+@click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
 @label_option
 @qid_option
 @json_option
-def certify(model: str, data: str, every: bool, label: str, qid: str, as_json: bool) -> None:
-    """Print what is proved about a saved model on judged queries: each theorem with its bound and the observed value.
+def certify(
+    model: str,
+    data: str,
+    confidence: float,
+    baseline: tuple[str, ...],
+    comparator: str | None,
+    every: bool,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Say what new queries will see of a saved model, and what theorems prove about it.
 
-    Assumptions that could be checked against DATA are marked verified or violated; the others are taken on trust. For a
-    model that learned online, DATA is the stream it learned from.
+    The first sentence is about new queries: it wants judged queries that took no part in learning. The others are the
+    papers' theorems with bound and observed value; those about online learning want the stream that the model learned
+    from. Conditions that could be compared with DATA are marked verified or violated, the others are taken on trust.
 
-    Example: toprank certify model.json train.txt
+    Example: toprank certify model.json test.txt --baseline bm25
     """
+    from ..certificates.performance import PerformanceCertificate
     from ..rankers.certifying import certify as prove
 
     ranker = load(model)
     queries = read(data, label, qid, ranker.missing)
+    rivals = {name: _baseline(name, queries) for name in baseline}
+    u = None if comparator is None else load(comparator).model_
     with busy("certifying"):
-        certificates = prove(ranker, queries)
+        found = prove(ranker, queries, u, confidence=confidence, baseline=rivals)
     if as_json:
-        print_json([certificate.to_dict() for certificate in certificates])
+        print_json([certificate.to_dict() for certificate in found])
         return
-    if not certificates:
-        click.echo(f"no theorem here applies to a saved {type(ranker).__name__}")
-        return
-    shown = [c for c in certificates if every or c.assumptions_hold]
-    blocks = shown if every else list(_without_series(shown))
-    click.echo("\n\n".join(block if isinstance(block, str) else paragraph(block) for block in blocks))
-    refused = [c for c in certificates if not c.assumptions_hold]
-    if refused and not every:
-        click.echo(("\n" if blocks else "") + "Not applicable to these data (--all prints them in full):")
-        for certificate in refused:
-            why = next(a.text for a in certificate.assumptions if a.verified is False)
-            click.echo(f"  {certificate.reference}: violated: {why}")
+    first = [c for c in found if isinstance(c, PerformanceCertificate)]
+    click.echo(headline(first))
+    rest = [c for c in found if not isinstance(c, PerformanceCertificate)]
+    shown = rest if every else [c for c in rest if c.verdict in _SHOWN]
+    blocks = [paragraph(c) for c in shown] if every else list(_without_series(shown))
+    click.echo("".join(f"\n{block}\n" for block in blocks), nl=False)
+    if len(shown) < len(rest):
+        counted = Counter(c.verdict for c in rest if c.verdict not in _SHOWN)
+        hidden = ", ".join(f"{n} {_HIDDEN[verdict]}" for verdict, n in counted.items())
+        click.echo(f"\nNot shown: {hidden} (--all prints them, --json has every number).")
+
+
+_HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}
+
+
+def headline(certificates: list[Any]) -> str:
+    """Return the certificates about new queries as one sentence, and what it rests on."""
+    first, *others = certificates
+    parts = [first.meaning, *(c.meaning.partition(": ")[2] or c.meaning for c in others if c.assumptions_hold)]
+    lines = ["; ".join(parts) + "."]
+    assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
+    return "\n".join([*lines, *(f"  {_MARKS[a.verified]}: {a.text}" for a in assumptions)])
 
 
 def paragraph(certificate: Certificate) -> str:
-    """Return a certificate as a sentence, a bar of the observed value against the bound, and its assumptions."""
-    lines = [
-        f"{certificate.reference}: {certificate.verdict}.",
-        f"  {certificate.statement}",
-        f"  observed {certificate.observed:.6g}, bound {certificate.value:.6g}{_bar(certificate)}",
-    ]
+    """Return a certificate as a sentence, its arithmetic, a bar of the observed value against the bound, and its assumptions."""
+    lines = [f"{certificate.reference}: {certificate.verdict}. {certificate.meaning}".rstrip()]
+    lines += [f"  {certificate.statement}"]
+    lines += [f"  {certificate.arithmetic}"] if certificate.arithmetic else []
+    lines += [f"  observed {certificate.observed:.6g}, bound {certificate.value:.6g}{_bar(certificate)}"]
     lines += [f"  {_MARKS[a.verified]}: {a.text}" for a in certificate.assumptions]
     return "\n".join(lines)
 
@@ -79,15 +108,24 @@ def _bar(certificate: Certificate) -> str:
     return f"  [{'█' * full}{'·' * (_BAR - full)}] {share:.1%} of it"
 
 
-def _without_series(certificates: Iterable[Certificate]) -> Iterable[Certificate | str]:
+def _without_series(certificates: Iterable[Certificate]) -> Iterable[str]:
     """Replace a theorem applied round after round by its first and last round and a count."""
     for _, group in groupby(certificates, key=lambda c: (c.reference, c.sense)):
         run = list(group)
         if len(run) <= 3:
-            yield from run
+            yield from map(paragraph, run)
             continue
-        held = sum(c.holds() for c in run)
-        telling = sum(not c.vacuous for c in run)
-        yield run[0]
-        yield f"… {len(run) - 2} more like it (--all prints them): {held} of {len(run)} hold, {telling} not vacuous"
-        yield run[-1]
+        held = sum(c.verdict == "holds" for c in run)
+        yield paragraph(run[0])
+        yield f"… {len(run) - 2} more like it (--all prints them): {held} of {len(run)} hold"
+        yield paragraph(run[-1])
+
+
+def _baseline(name: str, data: QueryDataset) -> Any:
+    """Return scores of the feature with that name or number, or a model from the file of that name."""
+    names = data.feature_names or ()
+    if name in names or (name.isdecimal() and 1 <= int(name) <= data.n_features):
+        return data.X[:, names.index(name) if name in names else int(name) - 1]
+    if Path(name).is_file():
+        return load_scorer(name)[0]
+    raise InputError(f"--baseline {name}: neither a feature of the data (a name, or 1 to {data.n_features}) nor a file")

@@ -140,6 +140,7 @@ class _MiniBatchRanker(TwoClassRanker):
             self.n_positive_ += int(data.y.sum())
             self.n_queries_in_ += lists if qid is not None else 0
         self._keep(state, totals, reset=first)
+        self._note_lists(data.X, data.ptr, first=first)
 
     def _keep(self, state: State, totals: Totals, *, reset: bool) -> None:
         model = self._model(state)

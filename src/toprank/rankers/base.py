@@ -17,10 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._typing import AnyArray, ArrayLike, Floats, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.sketch import Sketch
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
@@ -90,6 +91,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     certificates_: list[Certificate] = field(init=False)
     _lists: tuple[AnyArray, Ints] = field(init=False)
     """Ids and lengths of the queries of the last fit."""
+    learned_from_: Sketch | None = field(init=False)
+    """Marks of the queries that took part in learning, those of validation among them; None where it is not known."""
 
     @abstractmethod
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -156,6 +159,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
         self._fit(data, valid, executor)
+        going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
+        for i, part in enumerate((data,) if valid is None else (data, valid)):
+            self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)
 
     def _first_labels(self, y: ArrayLike) -> ArrayLike:
         """Return labels as they are learned from; the two-class learners read here which is which."""
@@ -186,6 +192,11 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as they were given."""
         return {name: vars(self)[name] for name in self._get_param_names()}
+
+    def _note_lists(self, X: Matrix, ptr: Ints, *, first: bool) -> None:
+        """Remember that these lists took part in learning."""
+        before = Sketch.of() if first else self.learned_from_
+        self.learned_from_ = None if before is None else before.with_lists(X, ptr)
 
     def predict(self, X: Any) -> Floats:
         """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set."""

@@ -1,33 +1,122 @@
-"""`toprank.certify`: what is proved about a fitted ranker on a data set."""
+"""`toprank.certify`: what new queries will see of a fitted ranker, and what the papers prove about it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ..certificates.base import Certificate
+import numpy as np
+
+from ..certificates.base import Assumption, Certificate
+from ..certificates.performance import PerformanceCertificate, performance
 from ..data.dataset import QueryDataset
+from ..data.sketch import Sketch
 from ..errors import InputError
+from ..evaluation import evaluate
+from ..surrogates.direct import bounded
 from .base import Ranker
+from .bipartite import BipartiteRanker
+
+_SHARED = 0.05
+"""Of so many queries, learned from or not, some are alike: people ask the same again."""
 
 
-def certify(ranker: Ranker, data: QueryDataset, comparator: Any = None) -> list[Certificate]:
+def certify(
+    ranker: Ranker,
+    data: QueryDataset,
+    comparator: Any = None,
+    *,
+    confidence: float = 0.95,
+    baseline: Mapping[str, Any] | None = None,
+) -> list[Certificate]:
     """Return the certificates of `ranker` on `data`, and keep them as `ranker.certificates_`.
 
-    For online rankers `data` is the stream that they learned from, and `comparator` a weight vector to compare with:
-    where it is None, the best one found in batch serves. For the kernel perceptron a comparator is a function: another
-    fitted ranker with the same kernel, or a pair (documents, coefficients).
+    The first says what new queries will see: bounds on the expected `measure` of the ranker, for any distribution of
+    queries. It wants judged queries that took no part in learning, and refuses those that did. After it come the same
+    for the difference to each `baseline` ({name: a model or scores, as `evaluate` takes them}); all of these hold
+    together with probability `confidence`.
+
+    Then come the theorems of the papers. For online rankers they speak of the stream that was learned from, so `data`
+    must be that stream, and of a `comparator`, a weight vector: where it is None, the one that makes each bound smallest
+    serves. For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
+    (documents, coefficients).
 
     >>> import toprank as tr
-    >>> made = tr.datasets.make_separable(n_queries=200, n_docs=5, random_state=0)
-    >>> ranker = tr.MinimaxPerceptron("map", random_state=0).fit_queries(made.data)
-    >>> all(certificate.holds() for certificate in tr.certify(ranker, made.data, comparator=made.ranker))
-    True
+    >>> made = tr.datasets.make_separable(n_queries=300, n_docs=5, random_state=0)
+    >>> train, test = made.data[:200], made.data[200:]
+    >>> ranker = tr.MinimaxPerceptron("map", random_state=0).fit_queries(train)
+    >>> first = tr.certify(ranker, test)[0]
+    >>> first.verdict, first.n_queries, first.lower > 0.9
+    ('holds', 100, True)
+    >>> print(tr.certify(ranker, train)[0].meaning)
+    nothing can be said of map on new queries from these: it would take that none of them was learned from, and 200 of
+    200 were
     """
     if not isinstance(ranker, Ranker):
         raise InputError(
             f"certify takes a toprank ranker, not {type(ranker).__name__}; "
             "for scikit-learn's Perceptron: toprank.certify_perceptron(model, X, y)"
         )
-    certificates = ranker.certify(data, comparator)
-    ranker.certificates_ = certificates
-    return certificates
+    proved = ranker.certify(data, comparator)
+    certificates = [*certify_performance(ranker, data, confidence=confidence, baseline=baseline or {}), *proved]
+    ranker.certificates_ = [
+        replace(certificate, redo=partial(_again, ranker, place, certificate.terms.get("u"), confidence, baseline))
+        for place, certificate in enumerate(certificates)
+    ]
+    return ranker.certificates_
+
+
+def certify_performance(
+    ranker: Ranker, data: QueryDataset, *, confidence: float = 0.95, baseline: Mapping[str, Any] | None = None
+) -> list[PerformanceCertificate]:
+    """Bound the expected measure of a ranker, and its difference to each baseline, from judged queries."""
+    judged = ranker.coding.recode(data) if isinstance(ranker, BipartiteRanker) else data
+    rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, data)
+    name, models = str(ranker.measure), (ranker, *rivals.values())
+    try:
+        target = bounded(ranker.measure)
+        name = target.name
+    except InputError as error:
+        unseen = (*unseen, Assumption(f"{error}", False))
+    values = [np.full(data.n_queries, np.nan)] * len(models)
+    if all(assumption.verified is not False for assumption in unseen):
+        values = [evaluate(model, judged, [target]).per_query[name] for model in models]
+    sure = partial(
+        performance, values[0], name, confidence=confidence, claims=len(models), weight=data.query_weight, unseen=unseen
+    )
+    return [sure(), *(sure(against=other, name=rival) for rival, other in zip(rivals, values[1:], strict=True))]
+
+
+def learned_from(seen: Sketch | None, data: QueryDataset) -> tuple[Assumption, ...]:
+    """Say whether the queries of `data` took part in learning, as far as can be told."""
+    choosing = Assumption("they took no part in choosing it")
+    if seen is None:
+        return (Assumption("they took no part in learning: the model file does not say"), choosing)
+    found, compared = seen.found_in(data)
+    if found > _SHARED * compared:
+        return (Assumption(f"none of them was learned from, and {found:,} of {compared:,} were", False),)
+    part = "" if compared == data.n_queries else f" of {compared:,} that could be compared"
+    if found:
+        return (
+            Assumption(f"{found:,}{part or f' of {compared:,}'} were learned from: they came again by chance"),
+            choosing,
+        )
+    return (Assumption(f"none{part} was learned from", True if compared else None), choosing)
+
+
+def _again(
+    ranker: Ranker,
+    place: int,
+    u: Any,
+    confidence: float,
+    baseline: Mapping[str, Any] | None,
+    data: QueryDataset,
+) -> Certificate:
+    """Certify again with the same comparator, and return the certificate at the same place."""
+    before = ranker.certificates_
+    try:
+        return certify(ranker, data, u, confidence=confidence, baseline=baseline)[place]
+    finally:
+        ranker.certificates_ = before

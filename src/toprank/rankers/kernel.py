@@ -155,6 +155,7 @@ class KernelSlamPerceptron(Ranker):
         self._keep(store)
         self.trace_ = Trace(rows, before)
         self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
+        self._note_lists(data.X, data.ptr, first=first)
         self.certificates_ = []
         if first:
             self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False}

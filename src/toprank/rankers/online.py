@@ -196,6 +196,7 @@ class OnlineRanker(Ranker):
         self._keep(state)
         self.trace_ = Trace(rounds.rows, before)
         self.n_queries_in_ = len(ptr) - 1 + (0 if first else self.n_queries_in_)
+        self._note_lists(X, ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
             self.certificates_ = []

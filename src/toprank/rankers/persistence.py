@@ -20,6 +20,7 @@ import numpy as np
 from .. import measures, surrogates
 from .._files import replacing
 from .._version import __version__
+from ..data.sketch import Sketch
 from ..errors import InputError
 from . import models
 
@@ -43,6 +44,7 @@ class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
     n_queries: int
     model: dict[str, Any]
     state: dict[str, Any]
+    learned_from: str | None = None
 
 
 def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
@@ -59,6 +61,7 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         n_queries=int(ranker.n_queries_in_),
         model=encode(ranker.model_.as_value(), "model"),
         state={name: encode(getattr(ranker, name), name) for name in ranker.state_attributes},
+        learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
     )
     with replacing(path) as draft:
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
@@ -114,6 +117,7 @@ def _restore(content: ModelFile) -> Ranker:
     ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries
     if names is not None:
         ranker.feature_names_in_ = np.array(names, dtype=object)
+    ranker.learned_from_ = None if content.learned_from is None else Sketch.read(content.learned_from)
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
     ranker._check_state()

@@ -1,0 +1,275 @@
+"""What new queries will see: bounds on the mean of a measure that hold for any distribution of values in [0, 1].
+
+A candidate mean m is bet against: where the mean is at most m, the capital Π_t (1 + λ_t (x_t − m)), λ_t ≥ 0 chosen
+before x_t is seen, is expected not to grow, so it reaches 1/δ with probability at most δ (Waudby-Smith and Ramdas,
+*Estimating means of bounded random variables by betting*). No variance, no normal law and no constant is assumed: the
+values are independent draws from one distribution, and that is all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._typing import ArrayLike, Floats
+from ..data.validation import as_scores, check_count
+from ..errors import InputError
+from .base import Assumption, Certificate
+
+PLACES = 2000
+"""Means are bet against on a grid of 1/PLACES."""
+_ORDERS, _VALUES = 20, 4_000_000
+"""Orders that capital is averaged over, fewer where they would hold more values than this."""
+_SHARES = (np.arange(24) + 0.5) / 24
+_RATES = np.geomspace(0.004, 0.9, 24)
+
+
+class Interval(NamedTuple):
+    """Bounds on a mean, and the mean that was seen."""
+
+    lower: float
+    mean: float
+    upper: float
+
+
+def mean_interval(
+    values: ArrayLike, confidence: float = 0.95, *, weight: ArrayLike | None = None, claims: int = 1
+) -> Interval:
+    """Bound the mean of what `values` are independent draws of, each in [0, 1]: both bounds hold with `confidence`.
+
+    Each side may fail with probability δ/2. Values that are all 0 or 1 are taken for draws of which nothing else can
+    come, and get Clopper and Pearson's bounds. With `claims` intervals at once, each takes its share of δ, and all of
+    them hold together. With a `weight` for each value the bounds are on E[weight · value]/E[weight], for weights that do not
+    exceed the largest given.
+
+    The capital is averaged over orders of the values that a fixed seed deals out: in one order alone a bound depends on
+    which value came first, and the best of many would be wrong too often.
+
+    >>> lower, mean, upper = mean_interval([0.25, 0.5, 0.75, 0.5] * 50)
+    >>> mean, bool(0.45 < lower < 0.5 < upper < 0.55)
+    (0.5, True)
+    >>> mean_interval([1, 1, 1, 0] * 10)  # as scipy.stats.binomtest(30, 40).proportion_ci()
+    Interval(lower=0.588..., mean=0.75, upper=0.873...)
+    """
+    x = _unit_values(values)
+    delta = _delta(confidence) / _count(claims) / 2
+    if weight is None:
+        mean = float(x.mean())
+        if ((x == 0) | (x == 1)).all():
+            return Interval(
+                _least_share(int(x.sum()), len(x), delta), mean, 1 - _least_share(int((1 - x).sum()), len(x), delta)
+            )
+        return Interval(_lower(x, None, delta), mean, 1 - _lower(1 - x, None, delta))
+    v = as_scores(weight, len(x))
+    if not ((v >= 0).all() and v.max() > 0):
+        raise InputError("weights must not be below 0, and one must be above it")
+    return Interval(_lower(x, v, delta), float(x @ v / v.sum()), 1 - _lower(1 - x, v, delta))
+
+
+def difference_interval(
+    a: ArrayLike, b: ArrayLike, confidence: float = 0.95, *, weight: ArrayLike | None = None, claims: int = 1
+) -> Interval:
+    """Bound the mean of a − b, both in [0, 1] and measured on the same queries, by that of (a − b + 1)/2.
+
+    Differences cost more than means: their range is twice as long.
+
+    >>> lower, mean, upper = difference_interval([0.9, 0.8, 1.0] * 40, [0.5, 0.5, 0.6] * 40)
+    >>> round(mean, 4), bool(0.3 < lower < mean < upper < 0.45)
+    (0.3667, True)
+    """
+    first, second = _unit_values(a), _unit_values(b)
+    if len(first) != len(second):
+        raise InputError(f"differences need as many values of a as of b, got {len(first)} and {len(second)}")
+    low, mean, high = mean_interval((first - second + 1) / 2, confidence, weight=weight, claims=claims)
+    return Interval(2 * low - 1, 2 * mean - 1, 2 * high - 1)
+
+
+class ConfidenceSequence(NamedTuple):
+    """Bounds after each value of a stream."""
+
+    lower: Floats
+    upper: Floats
+
+
+def confidence_sequence(values: ArrayLike, confidence: float = 0.95, *, changing: bool = False) -> ConfidenceSequence:
+    """Bound the mean of a stream after each of its values: all bounds hold at once, whenever one looks or stops.
+
+    For values with one mean, K_t(m) = (1/24) Σ_k Π_{i ≤ t} (1 + u_k (x_i − m)/m), u_k = (k − ½)/24, exceeds 1/δ at some
+    t with probability at most δ (Ville); bounds never get worse. With `changing` each value may have an expectation of
+    its own, as the rounds of a learner have: bounded is the mean of the expectations of rounds 1 … t, each given the
+    rounds before it, and these bounds may move both ways (a mixture of empirical Bernstein supermartingales).
+
+    >>> import numpy as np
+    >>> lower, upper = confidence_sequence(np.tile([0.25, 0.75], 500))
+    >>> len(lower), bool(lower[-1] < 0.5 < upper[-1]), bool(upper[-1] - lower[-1] < upper[9] - lower[9])
+    (1000, True, True)
+    """
+    from . import _betting_kernels as kernels
+
+    x, delta = _unit_values(values), _delta(confidence) / 2
+    sides = []
+    for side in (x, 1 - x):
+        bounds = np.empty(len(x))
+        if changing:
+            kernels.lower_drift(side, _RATES, delta, bounds)
+        else:
+            kernels.lower_sequence(side, _SHARES, delta, PLACES, bounds)
+        sides.append(bounds)
+    return ConfidenceSequence(sides[0], 1 - sides[1])
+
+
+def _lower(x: Floats, weight: Floats | None, delta: float) -> float:
+    """The largest mean that the bets reject, going up from 0."""
+    from . import _betting_kernels as kernels
+
+    n = len(x)
+    rng = np.random.default_rng(0)
+    orders = np.array([rng.permutation(n) for _ in range(max(1, min(_ORDERS, _VALUES // n)))])
+    v = np.ones(n) if weight is None else weight / weight.max()
+    values, shares = x[orders], v[orders]
+    means = (0.5 + np.cumsum(shares * values, axis=1)) / (1 + np.cumsum(shares, axis=1))
+    spread = 0.25 + np.cumsum((shares * (values - means)) ** 2, axis=1)
+    past = np.hstack([np.full((len(orders), 1), 0.25), spread[:, :-1] / np.arange(2, n + 1)])
+    rate = 2 / (np.arange(n, 0, -1) * past)
+    return float(kernels.largest_rejected(values, shares, rate, delta, PLACES))
+
+
+def _least_share(successes: int, n: int, delta: float) -> float:
+    """The share of successes below which so many of n would come with probability below δ (Clopper and Pearson)."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(successes, n - successes + 1, delta)) if successes else 0.0
+
+
+def _unit_values(values: ArrayLike) -> Floats:
+    x = as_scores(values)
+    if len(x) == 0:
+        raise InputError("there are no values to bound the mean of")
+    if x.min() < -1e-9 or x.max() > 1 + 1e-9:
+        at = int(np.flatnonzero((x < -1e-9) | (x > 1 + 1e-9))[0])
+        raise InputError(f"values must lie in [0, 1]: number {at} is {x[at]:g}")
+    return np.clip(x, 0.0, 1.0)
+
+
+def _delta(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, as 0.95 is, got {confidence!r}")
+    return 1 - confidence
+
+
+def _count(claims: int) -> int:
+    check_count(claims=claims)
+    return claims
+
+
+@dataclass(frozen=True)
+class PerformanceCertificate(Certificate):
+    """lower ≤ what a new query is expected to see ≤ upper, with probability `confidence` over the judged queries.
+
+    >>> certificate = performance([0.25, 0.5, 0.75, 0.5] * 50, "ndcg@10")
+    >>> print(certificate.meaning)
+    on new queries like these 200: ndcg@10 ≥ 0.4... with 95% confidence (mean 0.5000)
+    >>> certificate.verdict, certificate.n_queries
+    ('holds', 200)
+    """
+
+    lower: float = 0.0
+    mean: float = math.nan
+    upper: float = 1.0
+    confidence: float = 0.95
+    """The probability with which all certificates that were made together hold."""
+    n_queries: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain values for JSON."""
+        own = ("lower", "mean", "upper", "confidence", "n_queries")
+        return super().to_dict() | {name: getattr(self, name) for name in own}
+
+
+def performance(
+    values: ArrayLike,
+    measure: str,
+    *,
+    against: ArrayLike | None = None,
+    name: str = "",
+    confidence: float = 0.95,
+    claims: int = 1,
+    weight: ArrayLike | None = None,
+    unseen: Sequence[Assumption] = (),
+) -> PerformanceCertificate:
+    """Certify the mean of a measure from its value on each judged query; NaN is a query that its convention skips.
+
+    With the values of another system in `against`, called `name`, the mean difference is certified instead. `claims` is
+    how many certificates are made from these queries: all of them then hold together. `unseen` says what is known of
+    whether the queries took part in learning; where they did, nothing is certified.
+
+    >>> better = performance([0.9, 0.8, 1.0] * 40, "map", against=[0.5, 0.5, 0.6] * 40, name="BM25")
+    >>> print(better.meaning)
+    on new queries like these 120: better than BM25 by at least 0.3... map with 95% confidence (mean +0.3667)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    other = None if against is None else np.asarray(against, dtype=np.float64)
+    if other is not None and other.shape != x.shape:
+        raise InputError(f"{name} has {len(other)} values of {measure}, the ranker {len(x)}")
+    counted = ~np.isnan(x) if other is None else ~(np.isnan(x) | np.isnan(other))
+    v = None if weight is None else as_scores(weight, len(x))[counted]
+    n = int(counted.sum())
+    seen = any(assumption.verified is False for assumption in unseen)
+    if seen or n == 0:
+        found = Interval(0.0 if other is None else -1.0, math.nan, 1.0)
+    elif other is None:
+        found = mean_interval(x[counted], confidence, weight=v, claims=claims)
+    else:
+        found = difference_interval(x[counted], other[counted], confidence, weight=v, claims=claims)
+    assumptions = [
+        Assumption(f"the {n:,} queries are an independent sample of those to come"),
+        *(unseen or (Assumption("they took no part in learning or choosing"),)),
+    ]
+    if n == 0 and not seen:
+        assumptions.append(Assumption(f"{measure} has a value on at least one query", False))
+    if v is not None and n:
+        assumptions.append(Assumption(f"no query weighs more than {v.max():g}; bounded is the weighted mean"))
+    elif other is None and n and np.isin(x[counted], (0.0, 1.0)).all():
+        assumptions.append(Assumption(f"{measure} is 0 or 1 on every query, as on all of these"))
+    return _certificate(found, measure, name if other is not None else None, confidence, n, tuple(assumptions))
+
+
+def _certificate(
+    found: Interval, measure: str, rival: str | None, confidence: float, n: int, assumptions: tuple[Assumption, ...]
+) -> PerformanceCertificate:
+    lower, mean, upper = found
+    worse = rival is not None and upper < 0
+    like, sure = f"on new queries like these {n:,}", f"with {100 * confidence:g}% confidence"
+    if not all(assumption.verified is not False for assumption in assumptions):
+        why = next(assumption.text for assumption in assumptions if assumption.verified is False)
+        meaning = f"nothing can be said of {measure} on new queries from these: it would take that {why}"
+    elif rival is None:
+        meaning = f"{like}: {measure} ≥ {lower:.4g} {sure} (mean {mean:.4f})"
+    elif worse:
+        meaning = f"{like}: worse than {rival} by at least {-upper:.4g} {measure} {sure} (mean {mean:+.4f})"
+    elif lower > 0:
+        meaning = f"{like}: better than {rival} by at least {lower:.4g} {measure} {sure} (mean {mean:+.4f})"
+    else:
+        meaning = f"{like}: {measure} − that of {rival} is in [{lower:+.4g}, {upper:+.4g}] {sure}: either may be better"
+    what = f"expected {measure}" if rival is None else f"expected {measure} − that of {rival}"
+    return PerformanceCertificate(
+        statement=f"{what} of a new query {'≤ upper' if worse else '≥ lower'} bound by betting",
+        value=upper if worse else lower,
+        observed=mean if mean == mean else (upper if worse else lower),
+        reference="betting",
+        assumptions=assumptions,
+        sense="<=" if worse else ">=",
+        vacuous_from=0.0,
+        meaning=meaning,
+        terms={"queries": n, "mean": mean, "lower": lower, "upper": upper, "confidence": confidence},
+        arithmetic=f"{lower:.4f} ≤ expected value ≤ {upper:.4f}",
+        lower=lower,
+        mean=mean,
+        upper=upper,
+        confidence=confidence,
+        n_queries=n,
+    )

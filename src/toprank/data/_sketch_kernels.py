@@ -1,0 +1,40 @@
+"""Marks of queries: hashes of a few rows each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import kernel
+
+ROWS = 4
+"""Documents of a query that its mark is made of."""
+
+
+@kernel
+def mixed(x):
+    """Spread the bits of a number over all 64 (the finaliser of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel
+def query_marks(values, indices, indptr, n_features, ptr, marks):
+    """marks[q] = a hash of the length of query q and of four of its rows in single precision; 0 without documents."""
+    sparse = len(indptr) > 0
+    for q in range(len(ptr) - 1):
+        first, n = ptr[q], ptr[q + 1] - ptr[q]
+        mark = np.uint64(0) if n == 0 else mixed(np.uint64(n))
+        for i in range(ROWS if n > 0 else 0):
+            row = first + (n - 1) * i // (ROWS - 1)
+            low, high = row * n_features, (row + 1) * n_features
+            if sparse:
+                low, high = indptr[row], indptr[row + 1]
+            total = np.uint64(0)
+            for p in range(low, high):
+                value = np.float32(values[p])
+                if value != 0:
+                    column = indices[p] if sparse else p - low
+                    total += np.uint64(value.view(np.uint32)) * (mixed(np.uint64(column + 1)) | np.uint64(1))
+            mark = mixed(mark ^ total)
+        marks[q] = mark
