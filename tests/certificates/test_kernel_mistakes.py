@@ -87,7 +87,7 @@ def test_with_a_linear_kernel_they_are_the_primal_s(measure, separable, margin):
     ).fit_queries(data)
     np.testing.assert_allclose(kernel.trace_["znorm2"], primal.trace_["znorm2"], rtol=1e-9, atol=1e-12)
     for comparator in (np.array([1.0, -2.0, 0.5, 3.0]), np.zeros(4), primal.last_coef_, None):
-        pairs = list(zip(tr.certify(primal, data, comparator), tr.certify(kernel, data, comparator), strict=True))
+        pairs = list(zip(primal.certify(data, comparator), kernel.certify(data, comparator), strict=True))
         assert len(pairs) == 6
         for expected, found in pairs:
             assert (found.statement, found.reference) == (expected.statement, expected.reference)
@@ -118,7 +118,7 @@ def test_in_the_space_written_out_they_are_the_same(measure, kind, k, separable)
     eta = 0.8 * margin / constant(data, measure, gram(data.X, data.X).diagonal().max())
     expected = kernel_space.bounds(lists, u.tolist(), kind, k, eta, margin)
     ranker = make("polynomial", measure, degree=2, eta=eta, margin=margin).partial_fit_queries(data)
-    found = by_reference(tr.certify(ranker, data, (S, beta)))
+    found = by_reference(ranker.certify(data, (S, beta)))
     for reference, (value, observed) in expected.items():
         assert found[reference].value == pytest.approx(value, rel=1e-9)
         assert found[reference].observed == pytest.approx(observed, rel=1e-9)
@@ -153,7 +153,7 @@ def test_every_bound_holds_where_its_assumptions_do(kernel, measure, separable, 
     assert ranker.n_dropped_ == 0
     other = make(kernel, measure, eta=1.0, random_state=seed + 1).fit_queries(data)
     for comparator in (u, (u[0], margin / gap * u[1]), (u[0], 0 * u[1]), other, None):
-        certificates = tr.certify(ranker, data, comparator)
+        certificates = ranker.certify(data, comparator)
         assert certificates[0].value == pytest.approx(A / margin)
         for certificate in certificates:
             assert certificate.holds() or not certificate.assumptions_hold, str(certificate)
@@ -173,12 +173,12 @@ def test_the_margin_bound_holds_at_the_paper_s_step(kernel):
     scores, norm2 = gram(data.X, S) @ beta, beta @ gram(S, S) @ beta
     lists = list(zip(data.ptr[:-1], data.ptr[1:], strict=True))
     gaps = [scores[a:b][data.y[a:b] > 0].min() - scores[a:b][data.y[a:b] == 0].max() for a, b in lists]
-    corollary = by_reference(tr.certify(ranker, data, (S, beta)))["Corollary 7"]
+    corollary = by_reference(ranker.certify(data, (S, beta)))["Corollary 7"]
     assert corollary.assumptions_hold
     assert corollary.holds()
     assert corollary.value == pytest.approx(A * norm2 / min(gaps) ** 2)
     assert corollary.observed == pytest.approx((1 - ranker.trace_["measure"]).sum())
-    theorem = by_reference(tr.certify(ranker, data, (S, beta / min(gaps))))["Theorem 6"]
+    theorem = by_reference(ranker.certify(data, (S, beta / min(gaps))))["Theorem 6"]
     assert theorem.assumptions_hold
     assert theorem.value == pytest.approx(corollary.value)
 
@@ -189,7 +189,7 @@ def test_a_dropped_document_is_said_and_leaves_lemma_5(drop):
     ranker = make("rbf", budget=9, drop=drop, eta=1e-4, random_state=None).fit_queries(data)
     assert ranker.n_dropped_ > 0
     for comparator in (None, (data.X[:2], [1.0, -1.0])):
-        lemma, *others = tr.certify(ranker, data, comparator)
+        lemma, *others = ranker.certify(data, comparator)
         assert lemma.assumptions_hold
         assert lemma.holds()
         assert lemma.observed > 0
@@ -208,7 +208,7 @@ def test_a_drop_breaks_the_bound_that_it_excuses():
     corollaries = {}
     for budget in (1, ROOM):
         ranker = tr.KernelSlamPerceptron("map", gamma=1.0, eta=0.125, budget=budget).partial_fit_queries(data)
-        corollaries[budget] = tr.certify(ranker, data, u)[-1]
+        corollaries[budget] = ranker.certify(data, u)[-1]
     assert corollaries[ROOM].assumptions_hold
     assert corollaries[ROOM].holds()
     assert not corollaries[1].assumptions_hold
@@ -221,23 +221,23 @@ def test_another_stream_is_noticed(tmp_path):
     ranker = make("rbf", shuffle=False, epochs=1)
     for query in data:
         ranker.partial_fit(query.X, query.y)
-    found = tr.certify(ranker, data, u)
+    found = ranker.certify(data, u)
     assert found[1].assumptions_hold
-    assert tr.certify(make("rbf", shuffle=False, epochs=1).fit_queries(data), data, u) == found
+    assert make("rbf", shuffle=False, epochs=1).fit_queries(data).certify(data, u) == found
     ranker.save(tmp_path / "model.json")
     loaded = tr.load(tmp_path / "model.json")
-    assert tr.certify(loaded, data, u) == found
+    assert loaded.certify(data, u) == found
     sparse = tr.QueryDataset.from_arrays(csr_array(data.X), data.y, data.qid)
-    assert tr.certify(loaded, sparse)[3].value == pytest.approx(tr.certify(ranker, data)[3].value)
-    assert not tr.certify(loaded, other, u)[1].assumptions_hold
-    assert not tr.certify(loaded.partial_fit_queries(data[:1]), data, u)[1].assumptions_hold
-    assert not tr.certify(ranker.set_params(eta=7.0), data, u)[1].assumptions_hold
+    assert loaded.certify(sparse)[3].value == pytest.approx(ranker.certify(data)[3].value)
+    assert not loaded.certify(other, u)[1].assumptions_hold
+    assert not loaded.partial_fit_queries(data[:1]).certify(data, u)[1].assumptions_hold
+    assert not ranker.set_params(eta=7.0).certify(data, u)[1].assumptions_hold
 
 
 def test_the_kept_epochs_are_replayed():
     data, valid = graded(1), graded(2)
     ranker = make("rbf", epochs=8, patience=1, random_state=None).fit_queries(data, valid=valid)
-    regret = tr.certify(ranker, data)[1]
+    regret = ranker.certify(data)[1]
     assert regret.assumptions_hold
     kept = int(np.argmax(ranker.trace_["valid"])) + 1
     rounds = kept * int(data.informative.sum())
@@ -251,7 +251,7 @@ def test_weighted_queries_are_said_so():
     )
     primal = tr.SlamPerceptron("map").partial_fit_queries(weighted)
     kernel = tr.KernelSlamPerceptron("map", kernel="linear", budget=ROOM).partial_fit_queries(weighted)
-    expected, found = (tr.certify(ranker, weighted, np.ones(4))[1] for ranker in (primal, kernel))
+    expected, found = (ranker.certify(weighted, np.ones(4))[1] for ranker in (primal, kernel))
     assert not found.assumptions_hold
     assert found.value == pytest.approx(expected.value)
     assert found.observed == pytest.approx(expected.observed)
@@ -260,10 +260,10 @@ def test_weighted_queries_are_said_so():
 def test_the_default_is_no_worse_than_what_was_learned():
     data = graded(noise=0.1)
     ranker = make("rbf", epochs=4).fit_queries(data)
-    default = tr.certify(ranker, data)[3].value
+    default = ranker.certify(data)[3].value
     for length in (1e-3, 0.1, 1.0):
         own = (ranker.model_.stored, length * ranker.model_.alpha)
-        assert default <= tr.certify(ranker, data, own)[3].value * 1.1  # lengths are tried on a grid
+        assert default <= ranker.certify(data, own)[3].value * 1.1  # lengths are tried on a grid
 
 
 def test_coordinates_of_documents_have_the_kernel_s_inner_products():
@@ -286,9 +286,9 @@ def test_memory_stays_bounded(monkeypatch):
     assert ranker.n_stored_ > 500
     monkeypatch.setattr(kernel_replay, "_NUMBERS", 100_000)
     monkeypatch.setattr(kernel_replay, "_LANDMARKS", 64)
-    tr.certify(ranker, data)
+    ranker.certify(data)
     tracemalloc.start()
-    certificates = tr.certify(ranker, data)
+    certificates = ranker.certify(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * data.n_docs * ranker.n_stored_ / 4  # far from documents × stored ones, let alone documents²
@@ -311,18 +311,18 @@ def test_a_comparator_of_another_space_is_refused(comparator, message):
     if isinstance(comparator, tr.rankers.base.Ranker):
         comparator = comparator.fit_queries(data)
     with pytest.raises(tr.InputError, match=message):
-        tr.certify(ranker, data, comparator)
+        ranker.certify(data, comparator)
 
 
 def test_a_linear_kernel_takes_linear_comparators():
     data = graded()
     ranker = tr.KernelSlamPerceptron(kernel="linear", budget=ROOM).fit_queries(data)
     line = tr.SlamPerceptron().fit_queries(data)
-    expected = tr.certify(ranker, data, line.coef_)
-    assert tr.certify(ranker, data, line) == expected
-    assert tr.certify(ranker, data, (line.coef_[None], [1.0])) == expected
+    expected = ranker.certify(data, line.coef_)
+    assert ranker.certify(data, line) == expected
+    assert ranker.certify(data, (line.coef_[None], [1.0])) == expected
     with pytest.raises(tr.InputError, match="4 features"):
-        tr.certify(ranker, data, np.ones(3))
+        ranker.certify(data, np.ones(3))
 
 
 def test_a_first_list_that_overflows_changes_nothing():

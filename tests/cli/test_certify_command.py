@@ -1,13 +1,14 @@
 """`toprank certify`: sentences with bound, observed value and what the assumptions rest on."""
 
 import json
-import re
 
 import pytest
 
 import toprank as tr
+from toprank.certificates.base import Certificate
+from toprank.cli.certify import _without_series
 
-from .calling import run
+from .calling import fail, run
 
 
 @pytest.fixture
@@ -22,33 +23,53 @@ def saved(tmp_path):
     return save
 
 
-def test_every_certificate_is_in_one_of_the_two_lists(capsys, saved):
+def test_certificates_that_say_something_are_shown_and_the_others_counted(capsys, saved):
     model, data, ranker = saved(tr.SlamPerceptron("ndcg@10", random_state=0))
-    certificates = tr.certify(ranker, tr.read_letor(data))
-    out = run(capsys, "certify", model, data)
-    apply, _, refused = out.partition("Not applicable")
-    for certificate in certificates:
-        assert certificate.reference in (apply if certificate.assumptions_hold else refused)
-        if certificate.assumptions_hold:
-            assert f"observed {certificate.observed:.6g}, bound {certificate.value:.6g}" in apply
-    assert "✓ verified:" in apply
-    assert refused
-
-
-def test_trust_is_named(capsys, saved):
-    model, data, _ = saved(tr.ListNet())
-    assert "? on trust: the queries are independent draws from one distribution" in run(capsys, "certify", model, data)
-
-
-def test_a_series_is_shortened_unless_asked(capsys, saved):
-    model, data, ranker = saved(tr.AdaRank("map", rounds=12, rule="paper"))
-    certificates = tr.certify(ranker, tr.read_letor(data))
-    assert len(certificates) > 5
+    certificates = ranker.certify(tr.read_letor(data))
     short, long = run(capsys, "certify", model, data), run(capsys, "certify", model, data, "--all")
-    assert len(re.findall(r"^Theorem 4", short, re.M)) == 2
-    assert len(re.findall(r"^Theorem 4", long, re.M)) == len(certificates)
-    held = sum(c.holds() for c in certificates)
-    assert f"{held} of {len(certificates)} hold" in short
+    shown = [c for c in certificates if c.verdict in ("holds", "violated", "no verdict")]
+    assert 0 < len(shown) < len(certificates)
+    for certificate in certificates:
+        told = f"{certificate.reference}: {certificate.verdict}."
+        assert told in long
+        assert (told in short) == (certificate in shown)
+    assert "✓ verified:" in short
+    assert "Not shown:" in short
+    assert "Not shown:" not in long
+
+
+def test_what_was_learned_from_says_nothing_about_new_queries(capsys, saved):
+    model, data, _ = saved(tr.ListNet())
+    first = run(capsys, "certify", model, data).splitlines()
+    assert first[0].startswith("nothing can be said of ndcg@10 on new queries from these")
+    assert "✗ violated: none of them was learned from, and 40 of 40 were" in "\n".join(first)
+
+
+def test_new_queries_come_first(capsys, saved, tmp_path):
+    model, _, ranker = saved(tr.ListNet())
+    test = tr.datasets.make_graded(n_queries=60, n_docs=(4, 9), n_features=4, random_state=1)
+    tr.write_letor(test, tmp_path / "test.txt")
+    out = run(capsys, "certify", model, tmp_path / "test.txt", "--baseline", "1", "--confidence", "0.9")
+    own, other = tr.certify(
+        ranker, tr.read_letor(tmp_path / "test.txt"), confidence=0.9, baseline={"1": test.feature(0)}
+    )[:2]
+    assert out.startswith(f"on new queries like these 60: ndcg@10 ≥ {own.lower:.4g} with 90% confidence")
+    assert other.meaning.partition(": ")[2] in out.splitlines()[0]
+    assert "? on trust: the 60 queries are an independent sample of those to come" in out
+
+
+def test_a_baseline_that_does_not_exist(capsys, saved):
+    model, data, _ = saved(tr.ListNet())
+    assert "--baseline nonsense: neither a feature" in fail(capsys, "certify", model, data, "--baseline", "nonsense")
+
+
+def test_a_series_is_shortened():
+    rounds = [Certificate(f"round {t}", 0.1 * t, 0.9, "Theorem 4", sense=">=", vacuous_from=0.0) for t in range(1, 8)]
+    first, between, last = _without_series(rounds)
+    assert "round 1" in first
+    assert between == "… 5 more like it (--all prints them): 7 of 7 hold"
+    assert "round 7" in last
+    assert len(list(_without_series(rounds[:3]))) == 3
 
 
 def test_json_has_all(capsys, saved):

@@ -11,7 +11,7 @@ def capital(values, m, delta, weights=None):
     for t in range(1, n + 1):
         past = 0.25
         for i in range(1, t):
-            center = (0.5 + sum(v * x for v, x in zip(weights[:i], values[:i]))) / (1 + sum(weights[:i]))
+            center = (0.5 + sum(v * x for v, x in zip(weights[:i], values[:i], strict=True))) / (1 + sum(weights[:i]))
             past += (weights[i - 1] * (values[i - 1] - center)) ** 2
         if math.log(K) >= goal:
             break
@@ -46,7 +46,7 @@ def hedged_capital_lower(values, delta, places=2000):
     kept = []
     for j in range(1, places):
         m, log_up, log_down = j / places, 0.0, 0.0
-        for rate, x in zip(rates, values):
+        for rate, x in zip(rates, values, strict=True):
             log_up += math.log(1 + min(rate, 0.5 / m) * (x - m))
             log_down += math.log(1 - min(rate, 0.5 / (1 - m)) * (x - m))
         if max(math.log(0.5) + log_up, math.log(0.5) + log_down) < math.log(1 / delta):

@@ -124,7 +124,7 @@ def test_short_lists_teach_under_every_convention():
         np.testing.assert_array_equal(short.trace_["measure"], expected.trace_["measure"])
         np.testing.assert_array_equal(short.predict(data.X), expected.predict(data.X))
         assert len(short.trace_["measure"]) == 20
-        assert tr.certify(short, data)[1].assumptions_hold
+        assert short.certify(data)[1].assumptions_hold
 
 
 def test_bad_input_changes_nothing():

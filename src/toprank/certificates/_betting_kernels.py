@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """Bets against means of values between 0 and 1: capital that grows on every path but that of a true mean."""
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def mean_interval(
 
     Each side may fail with probability δ/2. Values that are all 0 or 1 are taken for draws of which nothing else can
     come, and get Clopper and Pearson's bounds. With `claims` intervals at once, each takes its share of δ, and all of
-    them hold together. With a `weight` for each value the bounds are on E[weight · value]/E[weight], for weights that do not
-    exceed the largest given.
+    them hold together. With a `weight` for each value the bounds are on E[weight · value]/E[weight],
+    for weights that do not exceed the largest given.
 
     The capital is averaged over orders of the values that a fixed seed deals out: in one order alone a bound depends on
     which value came first, and the best of many would be wrong too often.

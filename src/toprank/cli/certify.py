@@ -26,8 +26,12 @@ _SHOWN = ("holds", "violated", "no verdict")
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@click.option("--confidence", default=0.95, show_default=True, help="Probability with which bounds on new queries hold.")
-@click.option("--baseline", multiple=True, help="Compare with a feature (its name, or its number from 1) or a model file.")
+@click.option(
+    "--confidence", default=0.95, show_default=True, help="Probability with which bounds on new queries hold."
+)
+@click.option(
+    "--baseline", multiple=True, help="Compare with a feature (its name, or its number from 1) or a model file."
+)
 @click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
 @click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
 @label_option
@@ -89,7 +93,7 @@ def headline(certificates: list[Any]) -> str:
 
 
 def paragraph(certificate: Certificate) -> str:
-    """Return a certificate as a sentence, its arithmetic, a bar of the observed value against the bound, and its assumptions."""
+    """Return a certificate as a sentence, its arithmetic, a bar of observed against bound, and its assumptions."""
     lines = [f"{certificate.reference}: {certificate.verdict}. {certificate.meaning}".rstrip()]
     lines += [f"  {certificate.statement}"]
     lines += [f"  {certificate.arithmetic}"] if certificate.arithmetic else []
@@ -125,7 +129,7 @@ def _baseline(name: str, data: QueryDataset) -> Any:
     """Return scores of the feature with that name or number, or a model from the file of that name."""
     names = data.feature_names or ()
     if name in names or (name.isdecimal() and 1 <= int(name) <= data.n_features):
-        return data.X[:, names.index(name) if name in names else int(name) - 1]
+        return data.feature(name if name in names else int(name) - 1)
     if Path(name).is_file():
         return load_scorer(name)[0]
     raise InputError(f"--baseline {name}: neither a feature of the data (a name, or 1 to {data.n_features}) nor a file")

@@ -25,7 +25,6 @@ from ..evaluation import Report, evaluate_grouped
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..rankers.base import Ranker
-from ..rankers.certifying import certify
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
 from .parts import Parts, checked, folds_of, pool
@@ -196,7 +195,7 @@ def _certificates(ranker: Ranker, train: QueryDataset) -> tuple[Certificate, ...
     if size > MOST_CERTIFIED:
         return ()
     try:
-        return tuple(certify(ranker, train))
+        return tuple(ranker.certify(train))
     except InputError:  # no theorem about this measure or this way of scaling
         return ()
 

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """Marks of queries: hashes of a few rows each."""
 
 from __future__ import annotations

@@ -31,13 +31,12 @@ def compiling_beside() -> Iterator[None]:
 def main() -> None:
     """Fit the last learners of the demo on a handful of generated lists."""
     from ..data.synthetic import make_graded
-    from ..rankers.certifying import certify
     from .features import FEATURES
     from .job import field
 
     train, valid = (make_graded(n_queries=8, n_docs=12, n_features=len(FEATURES), random_state=seed) for seed in (0, 1))
     for candidate in reversed(field()[-3:]):
-        certify(candidate.rankers[0].fit_queries(train, valid=valid), train)
+        candidate.rankers[0].fit_queries(train, valid=valid).certify(train)
 
 
 if __name__ == "__main__":

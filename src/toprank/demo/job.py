@@ -24,7 +24,6 @@ from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
 from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
-from ..rankers.certifying import certify
 from ..rankers.listwise import ListNet
 from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
@@ -136,7 +135,7 @@ def _entrant(name: str, winner: Winner, judged: Judged) -> Entrant:
         rankers=(winner.ranker,),
         params=(told(winner.ranker),),
         curves=curves(winner.ranker),
-        certificates=tuple(certify(winner.ranker, judged.train)),
+        certificates=tuple(winner.ranker.certify(judged.train)),
         seconds=winner.seconds,
         valid=(winner.valid,),
         tried=winner.tried,

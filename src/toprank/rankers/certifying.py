@@ -39,8 +39,8 @@ def certify(
     together with probability `confidence`.
 
     Then come the theorems of the papers. For online rankers they speak of the stream that was learned from, so `data`
-    must be that stream, and of a `comparator`, a weight vector: where it is None, the one that makes each bound smallest
-    serves. For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
+    must be that stream, and of a `comparator`, a weight vector: where it is None, the best one found in batch serves.
+    For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
     (documents, coefficients).
 
     >>> import toprank as tr

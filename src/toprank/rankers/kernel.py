@@ -63,10 +63,10 @@ class KernelSlamPerceptron(Ranker):
     >>> ranker = tr.KernelSlamPerceptron(budget=100, epochs=2, random_state=0).fit_queries(data)
     >>> ranker.n_stored_, ranker.memory_
     (100, 5600)
-    >>> [certificate.reference for certificate in tr.certify(ranker, data) if certificate.assumptions_hold]
+    >>> [certificate.reference for certificate in ranker.certify(data) if certificate.assumptions_hold]
     ['Lemma 5']
     >>> roomy = tr.KernelSlamPerceptron(budget=2000, epochs=2, random_state=0).fit_queries(data)
-    >>> print(roomy.n_dropped_, tr.certify(roomy, data)[1].verdict)
+    >>> print(roomy.n_dropped_, roomy.certify(data)[1].verdict)
     0 holds
     """
 
