@@ -17,7 +17,6 @@ from ..errors import InputError
 from ..evaluation import evaluate
 from ..surrogates.direct import bounded
 from .base import Ranker
-from .bipartite import BipartiteRanker
 
 _SHARED = 0.05
 """Of so many queries, learned from or not, some are alike: people ask the same again."""
@@ -72,7 +71,7 @@ def certify_performance(
     ranker: Ranker, data: QueryDataset, *, confidence: float = 0.95, baseline: Mapping[str, Any] | None = None
 ) -> list[PerformanceCertificate]:
     """Bound the expected measure of a ranker, and its difference to each baseline, from judged queries."""
-    judged = ranker.coding.recode(data) if isinstance(ranker, BipartiteRanker) else data
+    judged = ranker._with_labels(data, ranker._later_labels(data.y))
     rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, data)
     name, models = str(ranker.measure), (ranker, *rivals.values())
     try:
