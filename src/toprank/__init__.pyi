@@ -52,6 +52,7 @@ from .rankers.certifying import certify as certify
 from .rankers.direct import PermuRank as PermuRank
 from .rankers.direct import SVMMap as SVMMap
 from .rankers.kernel import KernelSlamPerceptron as KernelSlamPerceptron
+from .rankers.linear import LinearRanker as LinearRanker
 from .rankers.listwise import ListMLE as ListMLE
 from .rankers.listwise import ListNet as ListNet
 from .rankers.listwise import RankCosine as RankCosine
@@ -62,6 +63,7 @@ from .rankers.perceptrons import OnlineListNet as OnlineListNet
 from .rankers.perceptrons import SlamPerceptron as SlamPerceptron
 from .rankers.perceptrons import choose_eta as choose_eta
 from .rankers.persistence import load as load
+from .rankers.persistence import register as register
 from .rankers.scoring import precision_at_k as precision_at_k
 from .rankers.scoring import scorer as scorer
 from .rankers.svmperf import SVMPerf as SVMPerf

@@ -8,6 +8,7 @@ from .boosting import RankBoost as RankBoost
 from .direct import PermuRank as PermuRank
 from .direct import SVMMap as SVMMap
 from .kernel import KernelSlamPerceptron as KernelSlamPerceptron
+from .linear import LinearRanker as LinearRanker
 from .listwise import ListMLE as ListMLE
 from .listwise import ListNet as ListNet
 from .listwise import RankCosine as RankCosine
@@ -22,6 +23,7 @@ __all__ = [
     "PDGD",
     "AdaRank",
     "KernelSlamPerceptron",
+    "LinearRanker",
     "ListMLE",
     "ListNet",
     "MinimaxPerceptron",

@@ -12,7 +12,7 @@ import math
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -167,10 +167,12 @@ def encode(value: Any, name: str) -> Any:
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, dict) and all(isinstance(key, str) and not key.startswith("$") for key in value):
         return {key: encode(item, name) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and type(value).__name__ in _values():
+    if dataclasses.is_dataclass(value) and type(value) in (kinds := _values()).values():
         fields = {f.name: encode(getattr(value, f.name), name) for f in dataclasses.fields(value) if f.init}
-        return {"$value": type(value).__name__, "fields": fields}
-    raise InputError(f"{name} cannot be saved: {type(value).__name__} is not plain data")
+        return {"$value": next(key for key, kind in kinds.items() if kind is type(value)), "fields": fields}
+    own = f" (a frozen dataclass of your own: toprank.register({type(value).__name__}))"
+    hint = own if dataclasses.is_dataclass(value) else ""
+    raise InputError(f"{name} cannot be saved: {type(value).__name__} is not plain data{hint}")
 
 
 def decode(value: Any, place: str) -> Any:
@@ -220,9 +222,38 @@ def _decode_array(value: dict[str, Any], place: str) -> np.ndarray[Any, Any]:
         raise InputError(f"{place} is not an array of {value['$array']}: {error}") from None
 
 
+K = TypeVar("K", bound=type)
+
+_REGISTERED: dict[str, type] = {}
+
+
+def register(kind: K) -> K:
+    """Let model files name a frozen dataclass of your own: a surrogate, a transform or a measure.
+
+    A file names it by its module and name. It can be read only where the class has been registered before: a file never
+    makes toprank import anything.
+
+    >>> import dataclasses, toprank as tr
+    >>> @tr.register
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Half:
+    ...     a: float = 0.5
+    >>> decode(encode(Half(0.25), "loss"), "$")
+    Half(a=0.25)
+    """
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind) or not _frozen(kind):
+        raise InputError(f"register takes a frozen dataclass, not {kind!r}")
+    _REGISTERED[f"{kind.__module__}:{kind.__qualname__}"] = kind
+    return kind
+
+
+def _frozen(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.frozen)
+
+
 def _values() -> dict[str, type]:
-    """Return the frozen values a file may name, from the `__all__` of the packages that define them."""
-    found = {}
+    """Return the frozen values a file may name: what packages list in `__all__`, and what was registered."""
+    found = dict(_REGISTERED)
     for package in (surrogates, measures, models):
         for name in package.__all__:
             kind = getattr(package, name)

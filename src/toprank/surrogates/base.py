@@ -39,6 +39,11 @@ class Surrogate(ABC):
         """Whether the loss is convex in the scores; a `ClassVar` where no parameter decides it."""
 
     @property
+    def smooth(self) -> bool:
+        """Whether the gradient is continuous, so that L-BFGS gets to a minimum; a `ClassVar` as `convex` is."""
+        return True
+
+    @property
     def upper_bounds(self) -> Measure | None:
         """The measure whose loss (1 − measure, or the count it counts) this surrogate never falls below."""
         return None

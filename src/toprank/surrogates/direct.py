@@ -92,6 +92,7 @@ class TypeOne(Surrogate):
     measure: str | Measure = "map"
     loss: Literal["exponential", "logistic"] = "exponential"
     convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_choice(("exponential", "logistic"), loss=self.loss)
@@ -134,6 +135,7 @@ class TypeTwo(Surrogate):
     reduction: Literal["max", "sum"] = "max"
     pairs: Literal["all", "graded"] = "all"
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_choice(("exponential", "logistic", "hinge", "margin"), loss=self.loss)
@@ -297,6 +299,7 @@ class StructuralHinge(Surrogate):
     measure: str | Measure = "map"
     threshold: float | None = None
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         structural(self.measure)
@@ -387,6 +390,7 @@ class WorkingSetHinge(Surrogate):
     """
 
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss of each working set, by sorting the F values."""

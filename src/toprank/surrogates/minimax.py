@@ -28,6 +28,7 @@ class Minimax(Surrogate):
 
     margin: float = 1.0
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
     lipschitz: ClassVar[float] = sqrt(2)
 
     def __post_init__(self) -> None:

@@ -34,6 +34,11 @@ class PairwiseHinge(TwiceDifferentiable):
     def __post_init__(self) -> None:
         check_choice(("hinge", "squared_hinge"), loss=self.loss)
 
+    @property
+    def smooth(self) -> bool:
+        """Whether it is the squared hinge."""
+        return self.loss == "squared_hinge"
+
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss of each list and −(number, or twice the slack, of its violated pairs) per document."""
         from . import _pairwise_kernels as kernels

@@ -112,6 +112,7 @@ class PrecStruct(PrecisionSurrogate):
     """
 
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
     rule: ClassVar[Rule] = Rule.STRUCT
 
 
@@ -124,6 +125,7 @@ class PrecRamp(PrecisionSurrogate):
     """
 
     convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
     rule: ClassVar[Rule] = Rule.RAMP
 
 
@@ -137,6 +139,7 @@ class PrecAvg(PrecisionSurrogate):
     """
 
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
     rule: ClassVar[Rule] = Rule.AVG
 
 
@@ -149,4 +152,5 @@ class PrecMax(PrecisionSurrogate):
     """
 
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
     rule: ClassVar[Rule] = Rule.MAX

@@ -42,6 +42,7 @@ class Slam(Surrogate):
     measure: Measure | str = "ndcg"
     margin: float = 1.0
     within: Literal["index", "score"] = "index"
+    smooth: ClassVar[bool] = False
     lipschitz: ClassVar[float] = sqrt(2)
     """In the 2-norm of the scores: Σ_i v_i ‖e_k − e_i‖₂ ≤ √2 (the paper's bound by the 1-norm is 2)."""
 

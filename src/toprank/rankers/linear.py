@@ -1,0 +1,196 @@
+"""Linear rankers out of parts: a surrogate says what is minimised, a solver how."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import Executor
+from dataclasses import field
+from inspect import isabstract
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from .. import surrogates
+from .._typing import ArrayLike, Floats
+from ..data.dataset import QueryDataset
+from ..data.validation import check_choice, check_count, check_not_negative, check_positive
+from ..errors import InputError
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..objective import Objective
+from ..solvers.ball import BallLBFGS
+from ..solvers.base import Solution, Solver
+from ..solvers.bundle import Bundle
+from ..solvers.lbfgs import LBFGS, Watch
+from ..solvers.minibatch import MiniBatch
+from ..solvers.newton import Newton
+from ..solvers.online import OnlineDescent, OnlineState
+from ..solvers.steps import Scaling, Steps, Total
+from ..surrogates.base import Surrogate, TwiceDifferentiable
+from .base import Ranker, check_learnable, parameters
+from .models import LinearModel
+from .watching import BestOnValidation
+
+Method = Literal["auto", "lbfgs", "newton", "bundle", "minibatch"]
+
+
+@parameters
+class LinearRanker(Ranker):
+    """Any surrogate as a ranker: weights that make its mean over the queries small.
+
+    min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a `surrogate` ℓ of `toprank.surrogates` (or its name)
+    or your own (which `toprank.register` makes fit for model files).
+
+    `solver` is "lbfgs" (smooth losses), "newton" (those with a known curvature), "bundle" (convex ones, with corners or
+    without, to a proved gap) or "minibatch" (any, `epochs` of AdaGrad steps of size `eta` on `batch_size` queries);
+    "auto" picks by what the loss is. `max_iter` and `tol` bound the solver. With a validation set the iterate (of
+    L-BFGS and mini-batches) with the best `measure` on it is kept, and `patience` looks without a better one end the
+    fit. `warm_start` begins at the weights so far.
+
+    `partial_fit` takes one subgradient step for each list, η/√Σ‖z‖² long with `steps="adaptive"` (other schedules as at
+    `SlamPerceptron`), from the weights so far; the loss must be convex. `average` predicts with the mean of the
+    stream's iterates.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
+    >>> ranker = tr.LinearRanker(tr.surrogates.PairwiseHinge(), alpha=1e-2).fit_queries(data)
+    >>> ranker.solution_.converged, bool(ranker.score(data.X, data.y, data.qid) > 0.9)
+    (True, True)
+    """
+
+    state_attributes: ClassVar[tuple[str, ...]] = ("stream_",)
+
+    surrogate: str | Surrogate = field(default="ListNet", kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    alpha: float = 1e-3
+    radius: float | None = None
+    solver: Method = "auto"
+    max_iter: int = 500
+    tol: float = 1e-6
+    epochs: int = 20
+    batch_size: int = 16
+    eta: float = 0.1
+    steps: float | str = "adaptive"
+    average: bool = True
+    patience: int | None = None
+    warm_start: bool = False
+    random_state: int = 0
+    verbose: bool = False
+    solution_: Solution = field(init=False)
+    stream_: dict[str, Floats] | None = field(init=False)
+    """What `partial_fit` goes on from; None after a fit."""
+
+    @property
+    def _loss(self) -> Surrogate:
+        kind: Any = getattr(surrogates, self.surrogate, None) if isinstance(self.surrogate, str) else self.surrogate
+        loss = kind() if isinstance(kind, type) and issubclass(kind, Surrogate) and not isabstract(kind) else kind
+        if not isinstance(loss, Surrogate):
+            raise InputError(f"surrogate must be one of toprank.surrogates, or its name, got {self.surrogate!r}")
+        return loss
+
+    def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        check_not_negative(alpha=self.alpha)
+        check_positive(tol=self.tol, eta=self.eta, radius=1.0 if self.radius is None else self.radius)
+        check_count(max_iter=self.max_iter, epochs=self.epochs, batch_size=self.batch_size)
+        watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
+
+        def look(iteration: int, w: Floats, value: float) -> bool:
+            return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
+
+        start = self.coef_ if self.warm_start and "model_" in vars(self) else None
+        if start is not None and len(start) != data.n_features:
+            raise InputError(f"warm_start: the weights so far are for {len(start)} features, got {data.n_features}")
+        solver = self._solver(look if valid is not None or self.verbose else None)
+        self.solution_ = solver.minimize(Objective(data, self._loss, self.alpha, executor), start)
+        if valid is not None and not watch.reached:  # a solver that only shows where it ends
+            look(self.solution_.n_iter, self.solution_.w, self.solution_.value)
+        self.model_ = LinearModel(self.solution_.w if watch.best is None else watch.best)
+        if not self.model_.coef.any():
+            warnings.warn(
+                f"all weights are 0: {type(self._loss).__name__} is least there, or has no slope to follow; lower "
+                "alpha, or take another surrogate",
+                stacklevel=4,
+            )
+        self.trace_ = {**self.solution_.trace, **watch.trace()}
+        self.n_iter_, self.stream_ = self.solution_.n_iter, None
+
+    def _solver(self, look: Watch | None) -> Solver:
+        check_choice(("auto", "lbfgs", "newton", "bundle", "minibatch"), solver=self.solver)
+        loss, name = self._loss, self.solver
+        if name == "auto":
+            name = self._fitting(loss)
+        if name in ("newton", "bundle") and self.radius is not None:
+            raise InputError(f"solver={name!r} knows no radius: take 'lbfgs' or 'minibatch', or alpha alone")
+        if name == "newton":
+            return Newton(tol=self.tol, max_iter=self.max_iter)
+        if name == "bundle":
+            return Bundle(tol=max(self.tol, 1e-4), max_iter=self.max_iter)
+        if name == "minibatch":
+            return MiniBatch(
+                self.epochs, self.batch_size, self.eta, self.radius, random_state=self.random_state, watch=look
+            )
+        if self.radius is not None:
+            return BallLBFGS(self.radius, self.max_iter, self.tol, watch=look)
+        return LBFGS(self.max_iter, self.tol, watch=look)
+
+    def _fitting(self, loss: Surrogate) -> Method:
+        """Return the solver that suits a loss."""
+        strong = self.alpha > 0 and self.radius is None
+        if loss.smooth:
+            return "newton" if isinstance(loss, TwiceDifferentiable) and loss.convex and strong else "lbfgs"
+        return "bundle" if loss.convex and strong else "minibatch"
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one more list, or from several in the order in which their ids appear."""
+        with self._changing() as new:
+            data = new._grouped(X, y, qid, query_weight, reset="model_" not in vars(self))
+            new._go_on(data)
+        return self
+
+    def partial_fit_queries(self, data: QueryDataset) -> Self:
+        """Learn from more lists, in their order."""
+        with self._changing() as new:
+            if "model_" in vars(self):
+                self._check_same_features(data)
+            else:
+                new._note_features(data)
+            new._go_on(data)
+        return self
+
+    def _go_on(self, data: QueryDataset) -> None:
+        check_learnable(data)
+        loss, steps, first = self._loss, Steps.parse(self.steps), "model_" not in vars(self)
+        if not loss.convex:
+            raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")
+        learner = OnlineDescent(loss, parse_measure(self.measure), steps, always=True)
+        state = learner.start(data.n_features)
+        if not first and self.stream_ is not None:
+            state = OnlineState(**self._stream_parts(), scaling=Scaling.NONE).at(steps)
+        elif not first:  # after a fit
+            state.weights[0] = self.coef_ / steps.eta
+        learner.play(state, data.X, data.y, data.ptr, None, data.query_weight)
+        self.model_ = LinearModel(state.average if self.average else state.last)
+        self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.eta])}
+        self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
+        if first:
+            self.certificates_, self.trace_ = [], {}
+
+    def _stream_parts(self) -> dict[str, Any]:
+        assert self.stream_ is not None
+        parts = self.stream_
+        return {"weights": parts["weights"], "totals": parts["totals"], "eta": float(parts["eta"][0])}
+
+    def _check_state(self) -> None:
+        if self.stream_ is None:
+            return
+        try:
+            parts = self._stream_parts()
+            sound = parts["weights"].shape == (3, self.n_features_in_) and parts["totals"].shape == (len(Total),)
+            sound &= bool(np.isfinite(parts["weights"]).all() and np.isfinite(parts["totals"]).all())
+            sound &= 0 < parts["eta"] < np.inf and parts["weights"].dtype == parts["totals"].dtype == np.float64
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+            sound = False
+        if not sound:
+            raise InputError("$.state.stream_ is not the state of a stream of a LinearRanker")
