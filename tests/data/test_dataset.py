@@ -68,8 +68,11 @@ def test_permuting_rows_permutes_results(qid, random):
     X = np.arange(n, dtype=np.float64)[:, None]
     perm = list(range(n))
     random.shuffle(perm)
-    plain = QueryDataset.from_arrays(X, np.zeros(n), qid=qid)
-    mixed = QueryDataset.from_arrays(X[perm], np.zeros(n), qid=np.array(qid)[perm])
+    plain = QueryDataset.from_arrays(X, X[:, 0] + 100, qid=qid)
+    mixed = QueryDataset.from_arrays(X[perm], X[perm, 0] + 100, qid=np.array(qid)[perm])
+    for data in (plain, mixed):
+        assert (data.y == data.X[:, 0] + 100).all()  # a grade stays with its row
+        assert (data.qid == np.array(qid)[data.X[:, 0].astype(int)]).all()
     assert (plain.in_caller_order(plain.X[:, 0]) == np.arange(n)).all()
     assert (mixed.in_caller_order(mixed.X[:, 0]) == perm).all()
     assert (mixed.in_caller_order(mixed.qid) == np.array(qid)[perm]).all()
