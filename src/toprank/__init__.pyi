@@ -41,6 +41,7 @@ from .data.trec import write_run as write_run
 from .errors import InputError as InputError
 from .evaluation import Report as Report
 from .evaluation import evaluate as evaluate
+from .fusion import fuse as fuse
 from .measures.base import measure as measure
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK

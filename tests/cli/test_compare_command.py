@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     for number, cut in enumerate((10, 20), 1):
         fold = home / "folds" / f"Fold{number}"
         fold.mkdir(parents=True)
-        for name, part in (("train", data[cut : cut + 20]), ("vali", data[40:]), ("test", data[:10])):
+        for name, part in (("train", data[cut : cut + 20]), ("vali", data[40:]), ("test", data[cut - 10 : cut])):
             tr.write_letor(part, fold / f"{name}.txt")
     return home
 
@@ -84,8 +84,13 @@ def test_folds_models_and_state(capsys, folder, tmp_path):
     code, out, err = call(capsys, *args, "-o", tmp_path / "models", "--state", tmp_path / "state")
     assert code == 0
     assert "means over 20 test queries of 2 folds" in out
-    assert "LightGBM was not saved" in err
-    assert sorted(p.name for p in (tmp_path / "models").iterdir()) == ["RankSVM-fold1.json", "RankSVM-fold2.json"]
+    assert "not saved" not in err
+    names = [f"{who}-fold{n}.json" for who in ("LightGBM", "RankSVM") for n in (1, 2)]
+    assert sorted(p.name for p in (tmp_path / "models").iterdir()) == names
+    trees = tr.load(tmp_path / "models" / "LightGBM-fold2.json")
+    assert trees.predict(tr.read_fold(folder / "folds", 2).test).shape == (
+        tr.read_fold(folder / "folds", 2).test.n_docs,
+    )
     model = tr.load(tmp_path / "models" / "RankSVM-fold1.json")
     assert model.predict(tr.read_fold(folder / "folds", 1).test).shape == (
         tr.read_fold(folder / "folds", 1).test.n_docs,
@@ -132,6 +137,18 @@ def test_a_text_file_that_does_not_mention_the_last_feature(capsys, folder, tmp_
     assert code == 0
     assert "narrow.txt mentions 4 of 5 features; the others count as 0" in err
     assert "test.txt has 5 features" in fail(capsys, tmp_path / "narrow.txt", folder / "test.txt", *args)
+
+
+def test_margin_refit_and_fusion(capsys, folder):
+    args = (folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM,AdaRank", "--budget", 0)
+    told = json.loads(call(capsys, *args, "--margin", 0.3, "--refit", "--fusion", "rrf,combmnz", "--json")[1])
+    names = {e["name"] for e in told["entrants"]}
+    assert {"fusion by reciprocal rank", "fusion by CombMNZ"} < names
+    assert told["comparison"]["margin"] == 0.3
+    assert any("equivalent within 0.3" in d["verdict"] for d in told["comparison"]["differences"])
+    assert any("learned once more" in note for note in told["notes"])
+    assert "fusion must be one of 'rrf', 'combsum', 'combmnz', got 'borda'" in fail(capsys, *args, "--fusion", "borda")
+    assert "margin must be" in fail(capsys, *args, "--margin", 0)
 
 
 def test_left_out_on_standard_error(capsys, folder, monkeypatch):

@@ -9,7 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
-from toprank.contests import holding, search
+from toprank.contests import holding, peers, search
+from toprank.contests import parts as contest_parts
 from toprank.data.splits import Fold
 
 QUICK = ["RankSVM", "AdaRank", "OnlineListNet"]
@@ -84,11 +85,12 @@ class TestChoosing:
         monkeypatch.setattr(search.time, "perf_counter", lambda: float(next(clock)))  # every setting takes a second
         train, valid, test = parts
         contest = tr.contest(train, test, valid, QUICK, budget=4)
-        assert [contest.entrant(name).tried for name in QUICK] == [8, 1, 1]  # three defaults, then one path
-        folds = [Fold(train, valid, test)] * 2
-        # A fold may spend what the folds before it left, shared equally: 7/2 allows a path, then 7 − 4 = 3 does not.
-        assert tr.contest(folds, rankers=QUICK, budget=8).entrant("RankSVM").tried == 8 + 8
-        assert tr.contest(folds, rankers=QUICK, budget=7).entrant("RankSVM").tried == 8 + 1
+        # Three defaults, and as one second is left a second round, for everybody: who stands first has no more tries.
+        assert [contest.entrant(name).tried for name in QUICK] == [8, 2, 2]
+        folds = [Fold(train, valid, test[:6]), Fold(train, valid, test[6:])]
+        # A fold may spend what the folds before it left, shared equally: 9/2 allows a round, then 9 − 6 = 3 does not.
+        assert tr.contest(folds, rankers=QUICK, budget=10).entrant("RankSVM").tried == 8 + 8
+        assert tr.contest(folds, rankers=QUICK, budget=9).entrant("RankSVM").tried == 8 + 1
         assert tr.contest(folds, rankers=QUICK, budget=6).entrant("RankSVM").tried == 1 + 1
 
     def test_rankers_of_your_own_are_taken_as_they_are(self, parts):
@@ -213,7 +215,7 @@ class TestResuming:
 
     def hold(self, parts, state=None):
         train, valid, test = parts
-        folds = [Fold(train, valid, test), Fold(train[3:], valid, test[:6])]
+        folds = [Fold(train, valid, test[6:]), Fold(train[3:], valid, test[:6])]
         return tr.contest(folds, rankers=self.RANKERS, state=state)
 
     @pytest.fixture
@@ -416,6 +418,100 @@ class TestTrouble:
         with pytest.raises(tr.InputError, match=message):
             tr.contest(train, test, valid, **options)
 
-    def test_queries_that_are_in_both_parts_are_told(self, parts):
-        train, valid, _ = parts
-        assert any("18 query ids of the test part occur" in n for n in tr.contest(train, train, valid, QUICK).notes)
+    def test_queries_that_are_in_two_parts_are_told(self, parts):
+        """All three pairs, by what the queries hold: another id hides nothing, the same id alone proves nothing."""
+        train, valid, test = parts
+        renamed = replace(valid, query_ids=np.arange(1000, 1006))
+        clean, quick = "the test queries took no part in any choice", {"rankers": ["RankSVM"], "budget": 0}
+        cases = {
+            "18 of 18 test queries stand in the training part too": (train, train, valid),
+            "6 of 6 test queries stand in the validation part too": (train, renamed, valid),
+            "6 of 6 validation queries stand in the training part too": (train, test, train[:6]),
+        }
+        for warning, (learned, judged, chosen) in cases.items():
+            result = tr.contest(learned, judged, chosen, **quick)
+            assert [w for w in result.warnings if warning in w]
+            assert set(result.warnings) <= set(result.notes)
+            assert (clean in str(result)) == ("test queries" not in warning)
+        other = replace(test, query_ids=train.query_ids[:12])
+        result = tr.contest(train, other, valid, **quick)
+        assert any(
+            "12 query ids of the test part occur in the training part too, with other" in n for n in result.notes
+        )
+        assert result.warnings == ()
+        assert clean in str(result)
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_a_fold_that_comes_again_is_refused(self, parts, sparse):
+        train, valid, test = (replace(p, X=csr_array(p.X)) for p in parts) if sparse else parts
+        with pytest.raises(tr.InputError, match="12 of the 12 test queries of fold 2 are test queries of fold 1 too"):
+            tr.contest([Fold(train, valid, test)] * 6, rankers=["RankSVM"], budget=0)
+        folds = [Fold(train, valid, part) for part in (test[:4], test[4:8], test[7:])]
+        with pytest.raises(tr.InputError, match="1 of the 5 test queries of fold 3 are test queries of fold 2 too"):
+            tr.contest(folds, rankers=["RankSVM"], budget=0)
+
+
+class TestPlan:
+    def test_winners_learn_again_from_both_parts(self, parts):
+        train, valid, test = parts
+        rankers = ["RankSVM", "AdaRank"]
+        once, again = (tr.contest(train, test, valid, rankers, refit=refit) for refit in (False, True))
+        both, _ = contest_parts.pool([train, valid])
+        C = once.entrant("RankSVM").rankers[0].C_
+        by_hand = tr.RankSVM("ndcg@10", C=C).fit_queries(both)
+        np.testing.assert_array_equal(again.entrant("RankSVM").scores, by_hand.predict_grouped(test))
+        assert again.entrant("AdaRank").rankers[0].rounds == max(1, once.entrant("AdaRank").rankers[0].n_iter_)
+        assert again.entrant("RankSVM").valid == once.entrant("RankSVM").valid
+        assert "learned once more, from training and validation queries together" in str(again)
+        assert "were not fitted again with the validation queries" in str(once)
+
+    def test_a_cap_that_binds_is_told(self, parts):
+        pytest.importorskip("lightgbm")
+        train, valid, test = parts
+        few = {"few": peers.LightGBM(rounds=2, patience=5), "enough": peers.LightGBM(rounds=60, patience=5)}
+        result = tr.contest(train, test, valid, few)
+        assert list(result.warnings) == [
+            "few was still rising when it reached its number of rounds: more might do better."
+        ]
+        assert peers.LightGBM().rounds == peers.XGBoost().rounds == 2000
+
+    @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost"])
+    def test_early_stopping_honours_the_weights_of_queries(self, kind):
+        """Validation queries of two opinions: whose weight is large decides which round is kept."""
+        pytest.importorskip(kind.lower())
+        data = made(60)
+        train, valid = data[:30], data[30:]
+        ranker = getattr(peers, kind)(rounds=30, patience=30)
+        for weight in (np.where(np.arange(30) < 15, 1.0, 1e-9), np.where(np.arange(30) < 15, 1e-9, 1.0)):
+            fitted = ranker.fit_queries(train, replace(valid, query_weight=weight))
+            mean = tr.evaluate(fitted, replace(valid, query_weight=weight), ["ndcg@10"]).mean["ndcg@10"]
+            assert fitted.trace_["valid"].max() == pytest.approx(mean, abs=1e-6)  # XGBoost tells six digits
+            assert fitted.n_iter_ == int(np.argmax(fitted.trace_["valid"])) + 1
+
+    def test_fusion_takes_part(self, parts):
+        train, valid, test = parts
+        result = tr.contest(
+            train, test, valid, QUICK[:2], budget=0, fusion=["rrf", "combsum"], baseline="fusion by CombSUM"
+        )
+        fused = result.entrant("fusion by reciprocal rank")
+        ranks = np.zeros(test.n_docs)
+        for name in QUICK[:2]:
+            for q in range(test.n_queries):
+                rows = slice(test.ptr[q], test.ptr[q + 1])
+                order = np.argsort(-result.entrant(name).scores[rows], kind="stable")
+                for place, doc in enumerate(order, 1):
+                    ranks[test.ptr[q] + doc] += 1 / (60 + place)
+        np.testing.assert_allclose(fused.scores, ranks, rtol=1e-12)
+        assert not fused.rankers
+        with pytest.raises(tr.InputError, match="fusion must be one of"):
+            tr.contest(train, test, valid, QUICK, fusion=["borda"])
+
+    def test_the_notes_say_what_is_judged(self, parts, result):
+        train, valid, test = parts
+        assert "about these fitted models" in str(result)
+        assert "not about the learners" in str(result)
+        assert "the largest of all that were tried, and flatters" in str(result)
+        assert "fold 1" not in str(result)
+        folds = [Fold(train, valid, test[:6]), Fold(train, valid, test[6:])]
+        text = str(tr.contest(folds, rankers=["RankSVM"], budget=0))
+        assert "not means of fold means; learning curves and certificates about learning are those of fold 1" in text

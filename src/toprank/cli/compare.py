@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="Learning time after which no further setting is tried; 0 tries only the defaults.",
+    help="Learning time after which no further round of settings is tried; 0 tries only the defaults.",
 )
 @click.option("--seed", default=0, show_default=True, help="Same seed, same numbers.")
 @click.option(
@@ -54,6 +54,19 @@ if TYPE_CHECKING:
     help="The paired test over queries.",
 )
 @click.option("--baseline", metavar="NAME", help="Compare the others with this one alone. [default: every pair]")
+@click.option(
+    "--margin",
+    type=float,
+    metavar="M",
+    help="Test too who is no worse by more than M, and who is equivalent within M (e.g. 0.01).",
+)
+@click.option("--refit", is_flag=True, help="Let the winners learn once more, from training and validation queries.")
+@click.option(
+    "--fusion",
+    multiple=True,
+    metavar="METHODS",
+    help="Fuse all that was learned, as further baselines: rrf, combsum, combmnz; by commas, or repeatable.",
+)
 @click.option(
     "--resamples",
     type=click.IntRange(min=1),
@@ -91,6 +104,9 @@ def compare(
     seed: int,
     significance: Test,
     baseline: str | None,
+    margin: float | None,
+    refit: bool,
+    fusion: tuple[str, ...],
     resamples: int | None,
     missing: Missing,
     html: str | None,
@@ -127,6 +143,9 @@ def compare(
             missing=missing,
             comparison=significance,
             baseline=baseline,
+            margin=margin,
+            refit=refit,
+            fusion=_list(fusion),  # type: ignore[arg-type]
             n_resamples=resamples,
             state=kept,
             title=title,
@@ -145,9 +164,8 @@ def compare(
 
 
 def _print(result: Contest, html: str | None, models: list[str], as_json: bool) -> None:
-    for note in result.notes:
-        if "was left out" in note:
-            click.echo(f"toprank: note: {note}", err=True)
+    for warning in result.warnings:
+        click.echo(f"toprank: note: {warning}", err=True)
     if as_json:
         print_json({**result.to_dict(), "html": html, "models": models})
         return

@@ -58,6 +58,8 @@ class Contest:
     """The fold that each test query belongs to: zeros where there was only one test file."""
     notes: tuple[str, ...] = ()
     """What a reader must know: how hyper-parameters were chosen, what was left out and why."""
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that cast doubt on a result: who was left out, queries that stand in two parts, limits."""
     measure: str = ""
     """The measure that settings were chosen by, as the reports name it; empty where nothing was chosen."""
 

@@ -22,13 +22,14 @@ from ..data.dataset import QueryDataset
 from ..data.splits import Fold
 from ..errors import InputError
 from ..evaluation import Report, evaluate_grouped
+from ..fusion import NAMES, Method, fuse_scores
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..rankers.base import Ranker
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
-from .parts import Parts, checked, folds_of, pool
-from .search import Failure, Search, Winner, curves
+from .parts import Notes, Parts, checked, folds_of, pool
+from .search import Failure, Search, Winner, curves, refitted
 from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
 
 Rankers = Sequence[str | Ranker] | Mapping[str, str | Ranker]
@@ -49,8 +50,11 @@ def contest(
     budget: float | None = None,
     random_state: int = 0,
     missing: validation.Missing = "error",
+    refit: bool = False,
+    fusion: Sequence[Method] = (),
     comparison: Test = "permutation",
     baseline: str | None = None,
+    margin: float | None = None,
     n_resamples: int | None = None,
     state: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -62,13 +66,14 @@ def contest(
     folds are then judged together. Without `valid`, a quarter of the training queries is held out. `rankers` are names
     (`contests.spaces` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which are taken
     as they are, and may have names of your own in a dictionary. The best single feature of the training part and the
-    order as given take part as baselines.
+    order as given take part as baselines; so do fusions of all that was learned (`fusion`: "rrf", "combsum",
+    "combmnz"). With `refit` the winners learn once more, from training and validation queries together.
 
     `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
-    further setting is started, but everybody's defaults are always tried. `baseline` names the one that the others are
-    compared with; None compares every pair; `n_resamples` is as in `compare`. `state` is a folder that keeps finished
-    settings, so that an interrupted contest goes on where it was, with the same result. A ranker that cannot learn
-    from the data is left out, and `notes` say why.
+    further round of settings is started, but everybody's defaults are always tried. `baseline` names the one that the
+    others are compared with; None compares every pair; `margin` and `n_resamples` are as in `compare`. `state` is a
+    folder that keeps finished settings, so that an interrupted contest goes on where it was, with the same result. A
+    ranker that cannot learn from the data is left out; `warnings` and `notes` say why.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
@@ -86,12 +91,24 @@ def contest(
         validation.check_count(n_resamples=n_resamples)
     if budget is not None:
         validation.check_not_negative(budget=budget)
+    for method in fusion:
+        validation.check_choice(get_args(Method), fusion=method)
+    fused = {NAMES[method]: method for method in fusion}
     if baseline is not None:
-        validation.check_choice((*(c.name for c in entries), FEATURE, ORDER), baseline=baseline)
+        validation.check_choice((*(c.name for c in entries), *fused, FEATURE, ORDER), baseline=baseline)
+    if margin is not None:
+        validation.check_positive(margin=margin)
     folds = folds_of(train, test, valid)
-    held = _hold(folds, entries, target, inf if budget is None else float(budget), random_state, state, progress)
+    limit = inf if budget is None else float(budget)
+    held = _hold(folds, entries, target, limit, random_state, state, progress, refit=refit)
+    for name, method in fused.items():
+        if len(held.winners) > 1:
+            held.scores[name] = [
+                fuse_scores([held.scores[who][fold] for who in held.winners], part.ptr, method)
+                for fold, part in enumerate(held.tests)
+            ]
     significance = partial(
-        compare, test=comparison, baseline=baseline, n_resamples=n_resamples, random_state=random_state
+        compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
     return _judge(held, entries, target, wanted, convention, budget, significance, baseline, title)
 
@@ -112,7 +129,7 @@ def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, 
         if name is None and isinstance(ranker, Ranker):
             again = (f"{found.name} {n}" if n > 1 else found.name for n in range(1, len(named) + 1))
             found = replace(found, name=next(one for one in again if one not in taken))
-        if found.name in taken or found.name in (FEATURE, ORDER):
+        if found.name in taken or found.name in (FEATURE, ORDER, *NAMES.values()):
             raise InputError(f"two contestants are called {found.name!r}: names must differ")
         result.append(found)
     if not result:
@@ -136,9 +153,10 @@ class _Held:
     left_out: dict[str, str] = field(default_factory=dict)
     curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     certificates: dict[str, tuple[Certificate, ...]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     silent: int = 0
     """Training queries with one grade only, in the fold with the most of them."""
+    refit: bool = False
 
 
 def _hold(
@@ -149,10 +167,12 @@ def _hold(
     random_state: int,
     state: str | os.PathLike[str] | None,
     progress: bool | None,
+    *,
+    refit: bool,
 ) -> _Held:
     if len(folds) == 0:
         raise InputError("there are no folds")
-    held, spent = _Held(), 0.0
+    held, spent = _Held(refit=refit), 0.0
     total = len(folds) * sum(len(c.rankers) for c in entries)
     with steps(total, most=None if budget == inf else budget, show=progress) as tell:
         search = Search(target, entries, Checkpoint(None if state is None else Path(state)), tell)
@@ -162,12 +182,17 @@ def _hold(
             train, valid, test = checked(folds[number], random_state, held.notes)
             share = max(budget - spent, 0.0) / (len(folds) - number)
             found = search.run(train, valid, share, where)
+            if refit:
+                tell(f"{where}fitting the winners again", 0)
+                both, _ = pool([train, valid])
+                found = {who: won if isinstance(won, Failure) else refitted(won, both) for who, won in found.items()}
+                train = both
             spent += _add(held, found, train, test, target)
     return held
 
 
 def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset, target: Measure) -> float:
-    """Note the outcome of a fold and return the seconds it took."""
+    """Note the outcome of a fold, learned from `train`, and return the seconds it took."""
     first, spent = not held.tests, 0.0
     held.tests.append(test)
     held.silent = max(held.silent, int((~train.informative).sum()))
@@ -218,7 +243,8 @@ def _judge(
     if baseline in held.left_out:
         raise InputError(f"the baseline {baseline} was left out: {held.left_out[baseline]}")
     data, fold = pool(held.tests)
-    entrants = [_entrant(held, name, data, measures, convention) for name in (*(c.name for c in kept), FEATURE, ORDER)]
+    names = [*(c.name for c in kept), *(name for name in NAMES.values() if name in held.scores), FEATURE, ORDER]
+    entrants = [_entrant(held, name, data, measures, convention) for name in names]
     main = next(iter(entrants[0].report.per_query))
     entrants.sort(key=lambda entrant: -np.nan_to_num(entrant.report.mean[main], nan=-inf))
     return Contest(
@@ -228,6 +254,7 @@ def _judge(
         comparison=significance({entrant.name: entrant.report for entrant in entrants}),
         fold=fold,
         notes=tuple(_notes(held, kept, target, entrants, budget)),
+        warnings=tuple(_warnings(held)),
         measure=main,
     )
 
@@ -256,17 +283,31 @@ def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure]
 def _notes(
     held: _Held, kept: list[Candidate], target: Measure, entrants: list[Entrant], budget: float | None
 ) -> list[str]:
-    each = " of each fold" if len(held.tests) > 1 else ""
+    many = len(held.tests) > 1
+    each = " of each fold" if many else ""
+    unseen = "the test queries took no part in any choice" if held.notes.clean else "test queries took part, see below"
+    learned = (
+        "With these settings they learned once more, from training and validation queries together; how many rounds "
+        "is as chosen before"
+        if held.refit
+        else "They learned from the training queries alone and were not fitted again with the validation queries"
+    )
     notes = [
         f"Settings were chosen by {target.name} on the validation queries{each}, the best feature on the training "
-        "queries; the test queries took no part in any choice."
+        f"queries; {unseen}. {learned}.",
+        "Tests and intervals are about these fitted models on queries like these, not about the learners: another "
+        "training sample or seed would give other models.",
     ]
-    notes += list(dict.fromkeys(held.notes))
+    if many:
+        notes.append(
+            "Means are over the test queries of all folds together, not means of fold means; learning curves and "
+            "certificates about learning are those of fold 1."
+        )
+    notes += [*_warnings(held), *dict.fromkeys(held.notes.said)]
     cut = [f"{e.name} {e.tried} of {e.planned}" for e in entrants if e.tried < e.planned]
     if cut and budget is not None:
         notes.append(f"The budget of {budget:g} s of learning ended the search early: {', '.join(cut)} settings.")
     notes += [note for c in kept for note in c.notes]
-    notes += [f"{name} was left out: {reason}." for name, reason in held.left_out.items()]
     notes += [
         f"{name} does not repeat bit by bit: done again for this resumed run, it reached another validation value."
         for name, winners in held.winners.items()
@@ -276,3 +317,13 @@ def _notes(
         where = "Up to " if len(held.tests) > 1 else ""
         notes.append(f"{where}{held.silent} training queries{each} have one grade only and teach nothing.")
     return notes
+
+
+def _warnings(held: _Held) -> list[str]:
+    """Return what casts doubt on a result."""
+    capped = [name for name, winners in held.winners.items() if any(winner.capped for winner in winners)]
+    return [
+        *dict.fromkeys(held.notes.warned),
+        *(f"{name} was left out: {reason}." for name, reason in held.left_out.items()),
+        *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -60,7 +62,7 @@ def folds_of(
     return train if isinstance(train, Sequence) else list(train)
 
 
-def checked(fold: Fold | Parts, random_state: int, notes: list[str]) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
+def checked(fold: Fold | Parts, random_state: int, notes: Notes) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
     """Return training, validation and test queries that fit together; what a reader must know goes to `notes`."""
     train, valid, test = fold.train, fold.valid, fold.test
     for name, part in (("training", train), ("validation", valid), ("test", test)):
@@ -68,12 +70,6 @@ def checked(fold: Fold | Parts, random_state: int, notes: list[str]) -> tuple[Qu
             _check_same_features(train, part, name)
             if part.n_queries == 0:
                 raise InputError(f"the {name} part holds no queries")
-    both = len(set(train.query_ids.tolist()) & set(test.query_ids.tolist()))
-    if both:
-        notes.append(
-            f"{both} query ids of the test part occur in the training part too: if they are the same queries, the test "
-            "flatters everybody who learned."
-        )
     held_out = ""
     if valid is None:
         if train.n_queries < 2:
@@ -83,13 +79,85 @@ def checked(fold: Fold | Parts, random_state: int, notes: list[str]) -> tuple[Qu
         whole = train.n_queries
         train, valid = query_train_test_split(train, test_size=HELD_OUT, random_state=random_state)
         held_out = f" ({valid.n_queries} of {whole} queries were held out to choose settings by)"
-        notes.append(
+        notes.said.append(
             f"No validation queries were given: {valid.n_queries} of the {whole} training queries were held out to "
             f"choose settings by (at random, seed {random_state}); nobody learned from them."
         )
     if not train.informative.any():
         raise InputError(f"no training query can teach: in each of them all documents have the same grade{held_out}")
+    notes.look_for_leaks(train, valid, test)
     return train, valid, test
+
+
+_LEAKS = (
+    ("test", "training", "the test flatters everybody who learned"),
+    ("test", "validation", "settings were chosen on what they are judged by, and the test flatters them"),
+    ("validation", "training", "settings were chosen on queries that were learned from"),
+)
+
+
+@dataclass
+class Notes:
+    """What a reader must know about the data, and the test queries seen so far."""
+
+    said: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    """What casts doubt on the result."""
+    clean: bool = True
+    """Whether no test query was found in the parts that were learned from or chosen by."""
+    seen: dict[tuple[object, bytes], int] = field(default_factory=dict)
+    """The fold of each test query, by its id and its digest."""
+
+    def look_for_leaks(self, train: QueryDataset, valid: QueryDataset, test: QueryDataset) -> None:
+        """Compare all three pairs of parts; refuse test queries that were judged in an earlier fold."""
+        digest = {"training": digests(train), "validation": digests(valid), "test": digests(test)}
+        fold = max(self.seen.values(), default=0) + 1
+        own = list(zip(test.query_ids.tolist(), digest["test"], strict=True))
+        again = [self.seen[key] for key in own if key in self.seen]
+        if again:
+            raise InputError(
+                f"{len(again)} of the {len(own)} test queries of fold {fold} are test queries of fold {again[0]} too: "
+                "judged twice they count as evidence twice. Give each query to the test part of one fold"
+            )
+        self.seen.update(dict.fromkeys(own, fold))
+        for part, other, harm in _LEAKS:
+            known = set(digest[other])
+            both = sum(one in known for one in digest[part])
+            if both:
+                self.warned.append(
+                    f"{both} of {len(digest[part])} {part} queries stand in the {other} part too, with the same "
+                    f"documents and grades: {harm}."
+                )
+                self.clean = self.clean and part != "test"
+        ids = len(set(train.query_ids.tolist()) & set(test.query_ids.tolist()))
+        if ids and not set(digest["test"]) & set(digest["training"]):
+            self.said.append(
+                f"{ids} query ids of the test part occur in the training part too, with other documents: if they are "
+                "the same queries, the test flatters everybody who learned."
+            )
+
+
+def digests(data: QueryDataset) -> list[bytes]:
+    """Return one hash per query, of its documents' features and grades in their order; equal queries, equal hashes.
+
+    >>> data = QueryDataset.from_arrays([[1.0], [2.0], [1.0], [2.0], [1.0]], [0, 1, 0, 1, 0], qid=list("aabbc"))
+    >>> one, two, three = digests(data)
+    >>> one == two, one == three
+    (True, False)
+    """
+    X: Any = data.X
+    result = []
+    for start, end in pairwise(data.ptr.tolist()):
+        found = hashlib.blake2b(np.ascontiguousarray(data.y[start:end]).data, digest_size=12)
+        if data.is_sparse:
+            low, high = int(X.indptr[start]), int(X.indptr[end])
+            found.update(np.diff(X.indptr[start : end + 1]).astype(np.int64).data)
+            found.update(np.ascontiguousarray(X.indices[low:high], dtype=np.int64).data)
+            found.update(np.ascontiguousarray(X.data[low:high], dtype=np.float64).data)
+        else:
+            found.update(np.ascontiguousarray(X[start:end], dtype=np.float64).data)
+        result.append(found.digest())
+    return result
 
 
 def _check_same_features(train: QueryDataset, other: QueryDataset, name: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..rankers.base import Ranker
 from ..rankers.kernel import KernelSlamPerceptron
 from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
+from .peers import Trees
 from .spaces import Candidate
 
 Told = Callable[[str, int], None]
@@ -46,6 +47,8 @@ class Winner:
     planned: int
     repeats: bool = True
     """Whether a fit that was done again (for a resumed run) reached the same value."""
+    capped: bool = False
+    """Whether the number of rounds ended boosting while the measure was still rising."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,9 @@ class Trial:
 class Search:
     """Settings level by level: first everybody's defaults, then everybody's second setting, and so on.
 
-    A setting starts only while the time that the settings before it took to learn is below the allotment; the defaults
-    always do. Time is counted as it was stored, so a resumed run decides as it did before.
+    A level starts only while the time that the levels before it took to learn is below the allotment, and is then tried
+    for everybody: nobody gets more tries for standing earlier in the list. The defaults always are. Time is counted as
+    it was stored, so a resumed run decides as it did before.
     """
 
     measure: Measure
@@ -87,10 +91,11 @@ class Search:
         given_up: set[str] = set()
         spent = 0.0
         for level in range(max(len(c.rankers) for c in self.candidates)):
+            closed = level > 0 and spent >= allotment
             for c in self.candidates:
                 if level >= len(c.rankers):
                     continue
-                if c.name in given_up or (level > 0 and spent >= allotment):
+                if c.name in given_up or closed:
                     self.tell(f"{where}{c.name}", 1)
                     continue
                 self.tell(f"{where}{c.name}", 0)
@@ -154,6 +159,7 @@ class Search:
             tried=sum(c.sizes[: len(trials)]),
             planned=sum(c.sizes),
             repeats=repeats,
+            capped=isinstance(ranker, Trees) and ranker.capped_,
         )
 
     def value(self, ranker: Ranker, valid: QueryDataset) -> float:
@@ -170,6 +176,18 @@ def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
     watches = not isinstance(ranker, KernelSlamPerceptron)
     with np.errstate(all="ignore"):  # a step size that overflows is a setting that fails, not news
         return ranker.fit_queries(train, valid if watches else None)
+
+
+def refitted(won: Winner, data: QueryDataset) -> Winner:
+    """Fit a winner's setting again, to more queries and unwatched: C and the number of rounds are those chosen."""
+    params = won.ranker.get_params(deep=False)
+    found = vars(won.ranker)
+    if "C_" in found:
+        params["C"] = found["C_"]
+    if "rounds" in params:
+        params["rounds"] = max(1, won.ranker.n_iter_)
+    with np.errstate(all="ignore"):
+        return replace(won, ranker=type(won.ranker)(**params).fit_queries(data))
 
 
 _warm: set[type[Ranker]] = set()

@@ -97,7 +97,10 @@ def settings(contest: Contest) -> Table:
         ["", f"valid {contest.main}", "settings tried", "search, s", "fit, s", "chosen"],
         rows,
         title="What was chosen",
-        notes=[f"Seconds of learning{each}: of everything that was tried, and of the chosen settings alone."],
+        notes=[
+            f"Seconds of learning{each}: of everything that was tried, and of the chosen settings alone. "
+            "The validation value is the largest of all that were tried, and flatters: the test queries judge."
+        ],
     )
 
 
@@ -131,6 +134,7 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
         "documents": contest.data.n_docs,
         "folds": contest.n_folds,
         "notes": list(contest.notes),
+        "warnings": list(contest.warnings),
         "entrants": [_entrant(contest, entrant, per_query) for entrant in contest.entrants],
         "comparison": contest.comparison.to_dict(),
     }

@@ -12,9 +12,10 @@ from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
 from ..errors import MissingExtraError
 from ..measures.base import Measure
+from ..rankers.base import parameters
 from ..surrogates.base import Surrogate
 from .curvature import Curved, boundaries, per_query_weight
-from .trees import BoosterModel, TreeRanker
+from .trees import Boosted, BoosterModel, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class LightGBMModel(BoosterModel):
         return np.asarray(self.booster.predict(X), dtype=np.float64)
 
 
+@parameters
 class LightGBMRanker(TreeRanker):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
@@ -79,49 +81,59 @@ class LightGBMRanker(TreeRanker):
 
     model = LightGBMModel
 
-    def _boost(
-        self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure
-    ) -> tuple[Any, Mapping[str, Any]]:
-        try:
-            import lightgbm as lgb
-        except ImportError:
-            raise MissingExtraError("lightgbm", extra="trees", purpose="LightGBMRanker") from None
-        train = lightgbm_data(lgb, data)
-        history: dict[str, Any] = {}
-        callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
-        if valid is not None:
-            callbacks.append(lgb.early_stopping(self.patience, verbose=self.verbose))
-        if self.verbose:
-            callbacks.append(lgb.log_evaluation())
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
         params = {
             "learning_rate": self.eta,
-            "verbosity": -1,
             "seed": self.random_state,
-            "deterministic": True,
-            "force_row_wise": True,
-            "metric": "None",
-            "feature_pre_filter": False,
             **(self.params or {}),
             "objective": lightgbm_objective(surrogate, random_state=self.random_state),
         }
+        told = self.verbose
+        return boost_lightgbm("LightGBMRanker", params, data, valid, measure, self.rounds, self.patience, verbose=told)
 
-        def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
-            ptr = boundaries(part.get_group())
-            return str(measure), measure.mean(scores, np.asarray(part.get_label(), dtype=np.float64), ptr), True
 
-        booster = lgb.train(
-            params,
-            train,
-            num_boost_round=self.rounds,
-            valid_sets=None if valid is None else [lightgbm_data(lgb, valid, train)],
-            valid_names=None if valid is None else ["valid"],
-            feval=reached,
-            callbacks=callbacks,
-        )
-        return booster, history
+def boost_lightgbm(
+    purpose: str,
+    params: Mapping[str, Any],
+    data: QueryDataset,
+    valid: QueryDataset | None,
+    measure: Measure,
+    rounds: int,
+    patience: int,
+    *,
+    verbose: bool = False,
+) -> Boosted:
+    """Train LightGBM; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
+    try:
+        import lightgbm as lgb
+    except ImportError:
+        raise MissingExtraError("lightgbm", extra="trees", purpose=purpose) from None
 
-    def _rounds(self, booster: Any) -> int:
-        return int(booster.current_iteration())
+    def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
+        ptr = boundaries(part.get_group())
+        y = np.asarray(part.get_label(), dtype=np.float64)
+        return "measure", measure.mean(scores, y, ptr, per_query_weight(part.get_weight(), ptr)), True
+
+    history: dict[str, Any] = {}
+    callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
+    if valid is not None:
+        callbacks.append(lgb.early_stopping(patience, verbose=verbose))
+    if verbose:
+        callbacks.append(lgb.log_evaluation())
+    repeatable = {"verbosity": -1, "deterministic": True, "force_row_wise": True, "metric": "None"}
+    train = lightgbm_data(lgb, data)
+    booster = lgb.train(
+        {**repeatable, "feature_pre_filter": False, **params},
+        train,
+        num_boost_round=rounds,
+        valid_sets=None if valid is None else [lightgbm_data(lgb, valid, train)],
+        valid_names=None if valid is None else ["valid"],
+        feval=reached,
+        callbacks=callbacks,
+    )
+    if valid is None:
+        return Boosted(booster, int(booster.current_iteration()), np.empty(0))
+    return Boosted(booster, int(booster.best_iteration), np.array(history["valid"]["measure"]))
 
 
 def lightgbm_data(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import Missing, check_count, check_positive
+from ..data.validation import check_count, check_positive
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
-from ..rankers.base import Ranker
+from ..rankers.base import Ranker, parameters
 from ..rankers.models import Model, TreeModel
 from ..surrogates.base import Surrogate
 from ..surrogates.listwise import ListNet
@@ -32,6 +32,21 @@ class BoosterModel(Model):
         return read_trees(self.booster).model
 
 
+@dataclass(frozen=True)
+class Boosted:
+    """A booster that was trained, cut at its best round, and how that came about."""
+
+    booster: Any
+    rounds: int
+    valid: Floats
+    """The mean measure on the validation queries after each round; empty without them."""
+
+    def rising(self, patience: int) -> bool:
+        """Say whether the best round is one of the last: it was not patience that ended the training."""
+        return len(self.valid) - 1 - int(np.argmax(self.valid)) < patience
+
+
+@parameters
 class TreeRanker(Ranker):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
@@ -42,28 +57,14 @@ class TreeRanker(Ranker):
 
     model: ClassVar[type[BoosterModel]]
 
-    def __init__(
-        self,
-        surrogate: Surrogate | None = None,
-        measure: str | Measure = "ndcg@10",
-        *,
-        rounds: int = 100,
-        eta: float = 0.1,
-        patience: int = 20,
-        params: dict[str, Any] | None = None,
-        random_state: int = 0,
-        verbose: bool = False,
-        missing: Missing = "error",
-    ) -> None:
-        self.surrogate = surrogate
-        self.measure = measure
-        self.rounds = rounds
-        self.eta = eta
-        self.patience = patience
-        self.params = params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    surrogate: Surrogate | None = field(default=None, kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    rounds: int = 100
+    eta: float = 0.1
+    patience: int = 20
+    params: dict[str, Any] | None = None
+    random_state: int = 0
+    verbose: bool = False
 
     @property
     def booster_(self) -> Any:
@@ -76,17 +77,11 @@ class TreeRanker(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds, patience=self.patience)
         check_positive(eta=self.eta)
-        booster, history = self._boost(data, valid, self.surrogate or ListNet(), parse_measure(self.measure))
-        self.model_ = self.model(booster)
-        self.trace_ = {} if valid is None else {"valid": np.array(next(iter(history["valid"].values())))}
-        self.n_iter_ = self._rounds(booster)
+        found = self._boost(data, valid, self.surrogate or ListNet(), parse_measure(self.measure))
+        self.model_ = self.model(found.booster)
+        self.trace_ = {} if valid is None else {"valid": found.valid}
+        self.n_iter_ = found.rounds
 
     @abstractmethod
-    def _boost(
-        self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure
-    ) -> tuple[Any, Mapping[str, Any]]:
-        """Return the booster, cut at its best round, and what it reached on the part "valid" round by round."""
-
-    @abstractmethod
-    def _rounds(self, booster: Any) -> int:
-        """Return how many rounds the booster holds."""
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
+        """Return the booster, cut at its best round, and what it reached on the validation queries round by round."""

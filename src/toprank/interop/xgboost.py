@@ -12,9 +12,10 @@ from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
 from ..errors import MissingExtraError
 from ..measures.base import Measure
+from ..rankers.base import parameters
 from ..surrogates.base import Surrogate
 from .curvature import Curved, per_query_weight
-from .trees import BoosterModel, TreeRanker
+from .trees import Boosted, BoosterModel, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class XGBoostModel(BoosterModel):
         return np.asarray(self.booster.predict(xgb.DMatrix(X), output_margin=True), dtype=np.float64)
 
 
+@parameters
 class XGBoostRanker(TreeRanker):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
@@ -79,47 +81,61 @@ class XGBoostRanker(TreeRanker):
 
     model = XGBoostModel
 
-    def _boost(
-        self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure
-    ) -> tuple[Any, Mapping[str, Any]]:
-        try:
-            import xgboost as xgb
-        except ImportError:
-            raise MissingExtraError("xgboost-cpu", extra="trees", purpose="XGBoostRanker") from None
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
         params = {
             "eta": self.eta,
             "seed": self.random_state,
-            "verbosity": 0,
             "base_score": 0.0,
-            "disable_default_eval_metric": True,
             # XGBoost's default of 1 is meant for losses per row; a list shares one unit of curvature.
             "min_child_weight": 1e-3,
             **(self.params or {}),
         }
-
-        def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
-            values = np.asarray(scores, dtype=np.float64)
-            return str(measure), measure.mean(values, np.asarray(part.get_label(), dtype=np.float64), _boundaries(part))
-
-        history: dict[str, Any] = {}
-        booster = xgb.train(
-            params,
-            xgboost_data(xgb, data),
-            num_boost_round=self.rounds,
-            obj=xgboost_objective(surrogate, random_state=self.random_state),
-            custom_metric=reached,
-            maximize=True,
-            evals=[] if valid is None else [(xgboost_data(xgb, valid), "valid")],
-            early_stopping_rounds=None if valid is None else self.patience,
-            evals_result=history,
-            verbose_eval=self.verbose,
+        loss, told = xgboost_objective(surrogate, random_state=self.random_state), self.verbose
+        return boost_xgboost(
+            "XGBoostRanker", params, data, valid, measure, self.rounds, self.patience, objective=loss, verbose=told
         )
-        if valid is not None:
-            booster = booster[: booster.best_iteration + 1]
-        return booster, history
 
-    def _rounds(self, booster: Any) -> int:
-        return int(booster.num_boosted_rounds())
+
+def boost_xgboost(
+    purpose: str,
+    params: Mapping[str, Any],
+    data: QueryDataset,
+    valid: QueryDataset | None,
+    measure: Measure,
+    rounds: int,
+    patience: int,
+    *,
+    objective: XGBoostObjective | None = None,
+    verbose: bool = False,
+) -> Boosted:
+    """Train XGBoost; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
+    try:
+        import xgboost as xgb
+    except ImportError:
+        raise MissingExtraError("xgboost-cpu", extra="trees", purpose=purpose) from None
+
+    def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
+        ptr = _boundaries(part)
+        y, values = (np.asarray(x, dtype=np.float64) for x in (part.get_label(), scores))
+        return "measure", measure.mean(values, y, ptr, per_query_weight(part.get_weight(), ptr))
+
+    history: dict[str, Any] = {}
+    booster = xgb.train(
+        {"verbosity": 0, "disable_default_eval_metric": True, **params},
+        xgboost_data(xgb, data),
+        num_boost_round=rounds,
+        obj=objective,
+        custom_metric=reached,
+        maximize=True,
+        evals=[] if valid is None else [(xgboost_data(xgb, valid), "valid")],
+        early_stopping_rounds=None if valid is None else patience,
+        evals_result=history,
+        verbose_eval=verbose,
+    )
+    if valid is None:
+        return Boosted(booster, int(booster.num_boosted_rounds()), np.empty(0))
+    best = booster[: booster.best_iteration + 1]
+    return Boosted(best, int(best.num_boosted_rounds()), np.array(history["valid"]["measure"]))
 
 
 def xgboost_data(xgb: Any, data: QueryDataset) -> Any:
