@@ -129,11 +129,12 @@ class Notes:
                     f"documents and grades: {harm}."
                 )
                 self.clean = self.clean and part != "test"
-        ids = len(set(train.query_ids.tolist()) & set(test.query_ids.tolist()))
-        if ids and not set(digest["test"]) & set(digest["training"]):
+        used = {*train.query_ids.tolist(), *valid.query_ids.tolist()}
+        ids = len(used & set(test.query_ids.tolist()))
+        if ids and not {*digest["training"], *digest["validation"]} & set(digest["test"]):
             self.said.append(
-                f"{ids} query ids of the test part occur in the training part too, with other documents: if they are "
-                "the same queries, the test flatters everybody who learned."
+                f"{ids} query ids of the test part occur in the training or validation part too, with other documents: "
+                "if they are the same queries, the test flatters everybody who learned."
             )
 
 
