@@ -27,8 +27,6 @@ def validator(kind):
 
 @pytest.mark.parametrize("name", rankers.__all__)
 def test_every_model_file_follows_the_schema(tmp_path, name):
-    if name in ("SVMMap", "SVMPerf", "RankSVM"):
-        pytest.importorskip("piqp", reason="the extra svm is not installed")
     data = tr.datasets.make_graded(n_queries=6, n_docs=(4, 8), n_features=3, n_grades=2, random_state=0)
     getattr(rankers, name)(**FAST.get(name, {})).fit_queries(data).save(tmp_path / "model.json")
     file = json.loads((tmp_path / "model.json").read_text())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import toprank as tr
 from toprank.data import blocks
@@ -77,10 +78,12 @@ class TestEveryDirectLearner:
         fitted = ranker.fit_queries(data.with_X(np.hstack([data.X, flat])))
         assert np.isfinite(fitted.predict(np.hstack([data.X, flat]))).all()
 
+    @pytest.mark.filterwarnings("ignore:.*learned nothing")
     def test_all_features_tied(self, ranker, data):
         fitted = ranker.fit_queries(data.with_X(np.ones((data.n_docs, 2))))
         assert np.ptp(fitted.predict(np.ones((3, 2)))) == 0
 
+    @pytest.mark.filterwarnings("ignore:SVMMap")
     def test_a_long_list(self, ranker):
         rng = np.random.default_rng(3)
         X = rng.normal(size=(5000, 4))
@@ -158,6 +161,7 @@ def by_rows(data, key):
     return tr.QueryDataset.from_arrays(data.X[order], data.y[order], data.qid[order])
 
 
+@pytest.mark.filterwarnings("ignore:.*working sets still changed")
 @pytest.mark.parametrize("name", ["map", "ndcg@3", "ndcg", "p@2", "mrr", "map@3"])
 @pytest.mark.parametrize(
     "make",
@@ -208,10 +212,10 @@ def test_the_papers_rule_counts_every_query():
 @pytest.mark.parametrize(
     "ranker", [tr.AdaRank("map"), tr.PermuRank("map"), tr.SVMMap("map"), tr.SVMMap("ndcg", threshold=9)], ids=str
 )
-def test_data_in_which_the_measure_can_teach_nothing_are_refused(ranker):
+def test_data_in_which_the_measure_can_teach_nothing_are_told(ranker):
     """Grades differ, but all documents of a query are relevant, or none is."""
     X = np.random.default_rng(0).normal(size=(8, 2))
-    with pytest.raises(tr.InputError, match="cannot tell one ranking"):
+    with pytest.warns(ConvergenceWarning, match="learned nothing.*alike to the measure"):
         ranker.fit(X, [1, 2, 1, 3, 1, 2, 2, 1], qid=np.repeat([0, 1], 4))
 
 
@@ -257,6 +261,7 @@ def test_the_papers_rule_repeats_a_feature_where_the_practical_one_does_not(data
     assert len(set(practical.candidates_)) >= len(set(plain.candidates_))
 
 
+@pytest.mark.filterwarnings("ignore:.*working sets still changed")
 def test_permurank_averages_its_rounds(data):
     one = [tr.PermuRank("ndcg@5", rounds=t, average=False).fit_queries(data).coef_ for t in (1, 2, 3)]
     mean = tr.PermuRank("ndcg@5", rounds=3).fit_queries(data)

@@ -14,6 +14,8 @@ from toprank import objective
 from toprank.objective import Objective
 from toprank.surrogates import Exponential, Linear, Sigmoid
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*did not reach tol")  # many fits here are cut short
+
 KINDS = [tr.ListNet, tr.ListMLE, tr.RankCosine]
 TRANSFORMS = [Linear(1.0, 20.0), Exponential(1.0), Sigmoid(1.0)]
 

@@ -82,4 +82,4 @@ def test_a_watcher_can_stop_it(data):
     solver = BallLBFGS(1.0, watch=lambda i, w, value: seen.append((i, value)) or i == 2)
     solution = solver.minimize(Objective(data, tr.surrogates.ListNet()))
     assert solution.n_iter == len(seen) == 2
-    assert "watcher" in solution.message
+    assert "validation" in solution.message

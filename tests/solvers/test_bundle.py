@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,9 +11,9 @@ from scipy.optimize import minimize
 
 import toprank as tr
 from toprank.data import blocks
-from toprank.errors import MissingExtraError
 from toprank.objective import Objective
 from toprank.solvers.bundle import Bundle, simplex_qp
+from toprank.solvers.deadline import deadline, out_of_time
 
 
 def queries(seed=0, n_queries=30, n_features=8, noise=1.0):
@@ -117,7 +116,33 @@ def test_it_refuses_what_it_cannot_minimise():
         Bundle().minimize(Objective(data, tr.surrogates.TypeOne(), alpha=1.0))
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "piqp", None)
-    with pytest.raises(MissingExtraError, match=r"toprank\[svm\]"):
-        Bundle().minimize(Objective(queries(), HINGE, alpha=0.1))
+AWKWARD = [1e5, 1e-5, np.array([1e5, 1.0, 1e-3, 1e4, 1.0, 1.0, 10.0, 1e-4])]
+
+
+@pytest.mark.parametrize("scale", AWKWARD, ids=["large", "small", "mixed"])
+@pytest.mark.parametrize("alpha", [1e-8, 0.1])
+@pytest.mark.parametrize("loss", [HINGE, tr.surrogates.StructuralHinge()], ids=["pairs", "rankings"])
+def test_awkward_features_and_weak_penalties_are_solved(loss, alpha, scale):
+    data = queries()
+    solution = Bundle(max_iter=400).minimize(Objective(data.with_X(data.X * scale), loss, alpha=alpha))
+    if alpha == 1e-8 and np.max(scale) == 1e5:  # more than doubles can tell: it ends and does not say that it is done
+        assert solution.converged == (solution.gap <= 1e-4 * solution.value)
+        assert solution.converged or solution.message
+    else:
+        assert solution.converged
+
+
+def test_a_deadline_ends_it_with_an_honest_gap():
+    objective = Objective(queries(), HINGE, alpha=1e-4)
+    with deadline(0.0):
+        solution = Bundle().minimize(objective)
+    assert not solution.converged
+    assert solution.message == "the time that was given ran out"
+    best = Bundle(tol=1e-7).minimize(objective).value
+    assert solution.gap >= solution.value - best > 0
+
+
+def test_the_time_of_an_outer_deadline_is_not_prolonged():
+    with deadline(0.0), deadline(1000.0):
+        assert out_of_time()
+    assert not out_of_time()

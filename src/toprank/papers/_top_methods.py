@@ -6,11 +6,13 @@ Time is that of the processor, which other work on the machine does not change, 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .._typing import Floats
 from ..data.dataset import QueryDataset
@@ -85,17 +87,24 @@ def _cutting_planes(variant: Any) -> Callable[[Split, Trial, Settings], Curve]:
     def run(parts: Split, trial: Trial, settings: Settings) -> Curve:
         curve = _empty()
         pair = np.array([np.argmin(parts.y), np.argmax(parts.y)])
-        SVMPerf(variant, max_iter=1).fit(parts.X[pair], parts.y[pair])  # compiled before the clock starts
+        _cut_short(SVMPerf(variant, max_iter=1), parts.X[pair], parts.y[pair])  # compiled before the clock starts
         for cuts in trial.cuts:
             ranker = SVMPerf(variant, kappa=trial.kappa, C=settings["C"], max_iter=cuts)
             start = time.process_time()
-            ranker.fit(parts.X, parts.y)
+            _cut_short(ranker, parts.X, parts.y)
             _add(curve, time.process_time() - start, _precision(ranker.predict(parts.X_test), parts.y_test, trial))
             if ranker.solution_.converged:
                 break
         return curve
 
     return run
+
+
+def _cut_short(ranker: SVMPerf, X: Any, y: Any) -> None:
+    """Fit without a word about a few planes being too few."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker.fit(X, y)
 
 
 def _classifier(make: Callable[[int], Any]) -> Callable[[Split, Trial, Settings], Curve]:

@@ -26,6 +26,7 @@ from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
+from ..solvers.base import tell
 from .models import LinearModel, Model
 from .watching import Judge
 
@@ -159,6 +160,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
         self._fit(data, valid, executor)
+        solution = vars(self).get("solution_")
+        if solution is not None:
+            tell(type(self).__name__, solution)
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
         for i, part in enumerate((data,) if valid is None else (data, valid)):
             self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)

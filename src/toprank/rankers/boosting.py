@@ -18,8 +18,9 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
+from ..solvers.base import tell_nothing_learned
 from ..solvers.boosting import RankBoostRounds, Rounds, SortedColumns
-from ..surrogates.direct import bounded, check_teaching
+from ..surrogates.direct import ALIKE, bounded, teaches
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
 from .models import LinearModel, StumpModel
@@ -67,6 +68,8 @@ class AdaRank(Ranker):
         check_choice(("paper", "improve"), rule=self.rule)
         measure = bounded(self.measure)
         importance = self._importance(data, measure)
+        if not teaches(measure, data):
+            tell_nothing_learned(type(self).__name__, ALIKE)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
@@ -97,7 +100,6 @@ class AdaRank(Ranker):
     def _importance(self, data: QueryDataset, measure: Measure) -> Floats:
         """Return P_1: every query counts in the figure, else those with two grades."""
         teaching = query_importance(data)
-        check_teaching(measure, data)
         if self.rule != "paper":
             return teaching
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight

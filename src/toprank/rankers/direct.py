@@ -19,7 +19,7 @@ from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
-from ..surrogates.direct import StructuralHinge, bounded, check_teaching, in_training
+from ..surrogates.direct import ALIKE, StructuralHinge, bounded, in_training, teaches
 from ._path import choose, constants
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
@@ -34,9 +34,9 @@ class SVMMap(Ranker):
     min_w ½‖w‖² + (C/m) Σ_q max_π [(E(π*) − E(π)) − (F(π*) − F(π))]: a structural SVM for average precision (Eq. 10).
 
     `measure` is MAP, or NDCG (with or without a cut-off, 0/1 gains); documents from grade `threshold` on are relevant
-    (None: as the measure says). Solved by cutting planes (`svm` extra) to a gap that `solution_` reports; alpha = 1/C.
-    C may be a list: the path is solved with warm starts and the value with the best `measure` on the validation set
-    is kept as `C_`.
+    (None: as the measure says). Solved by cutting planes, at most `max_iter`, to a gap that `solution_` reports;
+    alpha = 1/C. C may be a list: the path is solved with warm starts and the value with the best `measure` on the
+    validation set is kept as `C_`.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
@@ -51,6 +51,7 @@ class SVMMap(Ranker):
     C: float | Sequence[float] = 10.0
     threshold: float | None = None
     tol: float = 1e-4
+    max_iter: int = 2000
     solution_: Solution = field(init=False)
     C_: float = field(init=False)
 
@@ -59,13 +60,13 @@ class SVMMap(Ranker):
         values = constants(self.C, valid)
         loss = StructuralHinge(self.measure, self.threshold)
         objective = Objective(data, loss, executor=executor)
-        query_importance(data)  # refuses data from which nothing can be learned
-        check_teaching(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64)))
 
         def solve(path: list[float]) -> list[Solution]:
-            return Bundle(tol=self.tol).path(objective, [1 / C for C in path])
+            return Bundle(tol=self.tol, max_iter=self.max_iter).path(objective, [1 / C for C in path])
 
         self.C_, self.solution_, reached = choose(values, solve, self.measure, valid)
+        if not teaches(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
+            self.solution_ = replace(self.solution_, message=ALIKE)
         self.model_ = LinearModel(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
@@ -77,7 +78,7 @@ class PermuRank(Ranker):
 
     min_w ½‖w‖² + (C/m) Σ_q 1/|B_q| Σ_{B_q × C_q} (E(π*) − E(π)) [1 − (F(π*) − F(π))]₊, the sets growing (Fig. 7).
 
-    Each round fits to the working sets of perfect (B) and imperfect (C) rankings by cutting planes (`svm` extra), then
+    Each round fits to the working sets of perfect (B) and imperfect (C) rankings by cutting planes, then
     adds the most violated ranking of each kind, found exactly for each of the library's measures in [0, 1]; `trace_`
     has the sizes of the sets. `pairs` says which pairs of documents make up F: those of different grade (relevant ×
     irrelevant for MAP), or all (Eq. 2), where perfect rankings with the documents of a grade reversed count as violated
@@ -104,6 +105,7 @@ class PermuRank(Ranker):
     start: Literal["zero", "adarank"] = "zero"
     average: bool = True
     tol: float = 1e-2
+    max_iter: int = 2000
     verbose: bool = False
     solution_: Solution = field(init=False)
     C_: float = field(init=False)
@@ -115,7 +117,6 @@ class PermuRank(Ranker):
         check_choice(("zero", "adarank"), start=self.start)
         measure = bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
-        check_teaching(measure, data)
         w0 = None
         if self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
@@ -126,9 +127,8 @@ class PermuRank(Ranker):
             solutions = []
             for C in track(path, "PermuRank", show=bool(self.verbose)):
                 watched.append(_Rounds(measure, data, valid))
-                sets = WorkingSets(
-                    measure, 1 / C, self.rounds, self.pairs == "graded", Bundle(tol=self.tol), watched[-1]
-                )
+                inner = Bundle(tol=self.tol, max_iter=self.max_iter)
+                sets = WorkingSets(measure, 1 / C, self.rounds, self.pairs == "graded", inner, watched[-1])
                 solutions.append(watched[-1].kept(sets.run(data, w0), bool(self.average)))
             return solutions
 
@@ -158,11 +158,11 @@ class _Rounds:
         """Return the solution with the weights that count."""
         rounds, best = len(self.train_curve), self.watch.best
         if average and rounds > 1:
-            return replace(solution, w=self.total / rounds, gap=np.inf, message=f"mean of {rounds} rounds")
+            return replace(solution, w=self.total / rounds, gap=np.inf, message=f"mean of {rounds} rounds", chosen=True)
         if average or best is None or best is solution.w:
             return solution
         message = f"round {self.watch.best_at + 1} of {solution.n_iter}, the best on the validation set"
-        return replace(solution, w=best, gap=np.inf, message=message)
+        return replace(solution, w=best, gap=np.inf, message=message, chosen=True)
 
     def trace(self) -> dict[str, Floats]:
         """Return the curves."""

@@ -131,7 +131,7 @@ class ListwiseRanker(Ranker):
                 break
         assert solution is not None
         trace = {name: np.concatenate([one[name] for one in traces]) for name in traces[0]}
-        return replace(solution, n_iter=count, trace=trace)
+        return replace(solution, n_iter=count, trace=trace, chosen=watch.best is not None or rounds > 1)
 
     def _check(self) -> None:
         check_not_negative(alpha=self.alpha)

@@ -29,8 +29,8 @@ class RankSVM(Ranker):
 
     `normalize=True` makes ℓ_q the mean over a query's pairs; False the sum, the objective of SVMrank and
     liblinear-ranksvm. In the library's other notation alpha = 1/(C Σ_q c_q). The squared hinge is solved by truncated
-    Newton steps and needs no extra; the hinge by cutting planes (`svm` extra). `solution_.gap` bounds the distance to
-    the optimum of (alpha/2)‖w‖² + mean ℓ. C may be a list: the path is then solved with warm starts, and the value
+    Newton steps, the hinge by cutting planes, in at most `max_iter` steps. `solution_.gap` bounds the distance to the
+    optimum of (alpha/2)‖w‖² + mean ℓ. C may be a list: the path is then solved with warm starts, and the value
     with the best `measure` on the validation set is kept as `C_`.
 
     >>> import toprank as tr
@@ -46,6 +46,7 @@ class RankSVM(Ranker):
     loss: Loss = "squared_hinge"
     normalize: bool = True
     tol: float = 1e-4
+    max_iter: int = 1000
     solution_: Solution = field(init=False)
     C_: float = field(init=False)
 
@@ -56,7 +57,8 @@ class RankSVM(Ranker):
 
         def solve(path: list[float]) -> list[Solution]:
             alphas = [1 / (C * objective.total_weight) for C in path]
-            return (Bundle(tol=self.tol) if self.loss == "hinge" else Newton(tol=self.tol)).path(objective, alphas)
+            solver = Bundle if self.loss == "hinge" else Newton
+            return solver(tol=self.tol, max_iter=self.max_iter).path(objective, alphas)
 
         self.C_, self.solution_, reached = choose(values, solve, self.measure, valid)
         self.model_ = LinearModel(self.solution_.w)

@@ -20,6 +20,7 @@ from ..measures.plan import discount_table
 from ..measures.presets import Gain, Kind, Norm, Short
 from ..surrogates.direct import in_training
 from .boosting import Rounds, columns_of
+from .deadline import out_of_time
 
 Rule = Literal["paper", "improve"]
 Watch: TypeAlias = Callable[[int, int, float], bool]
@@ -113,6 +114,8 @@ class AdaRankRounds:
             mean_trial = float(importance @ values)
             if self.rule == "improve" and not mean_trial > mean:
                 aside[k] = True
+                if out_of_time():
+                    break
                 continue
             ensemble.take_step()
             deltas.append(float((values - current - weight * table[:, k])[counted].min()))
@@ -126,7 +129,7 @@ class AdaRankRounds:
             P /= P.sum()
             performance = linear.adjoint(table, P)
             stop = self.watch is not None and self.watch(len(chosen), k, weight)
-            if stop or mean >= PERFECT or phis[-1] >= PERFECT:
+            if stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT:
                 break
         trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)

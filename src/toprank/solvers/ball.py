@@ -10,7 +10,8 @@ from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from .base import Solution, Solver, gradient_gap
-from .lbfgs import Watch
+from .deadline import OUT_OF_TIME, out_of_time
+from .lbfgs import STOPPED, Watch
 
 _DECREASE = 1e-4
 """Share of the promised decrease that a step must deliver."""
@@ -85,10 +86,13 @@ class BallLBFGS(Solver):
         steps: list[Floats] = []
         changes: list[Floats] = []
         trace: dict[str, list[float]] = {"value": [], "grad_norm": []}
-        message, n_iter = "the iteration limit was reached", 0
+        message, n_iter = f"the projected gradient did not reach tol in {self.max_iter} steps", 0
         for n_iter in range(1, self.max_iter + 1):
             if np.abs(_projected_step(w, grad, self.radius)).max() <= self.tol:
-                message, n_iter = "the projected gradient is small", n_iter - 1
+                message, n_iter = "", n_iter - 1
+                break
+            if out_of_time():
+                message, n_iter = OUT_OF_TIME, n_iter - 1
                 break
             target = _model_minimiser(w, grad, steps, changes, self.radius)
             found = self._line_search(objective, w, value, grad, target)
@@ -106,7 +110,7 @@ class BallLBFGS(Solver):
             trace["value"].append(value)
             trace["grad_norm"].append(float(np.linalg.norm(_projected_step(w, grad, self.radius))))
             if self.watch is not None and self.watch(n_iter, w, value):
-                message = "stopped by the watcher"
+                message = STOPPED
                 break
         left = _projected_step(w, grad, self.radius)
         return BallSolution(
@@ -116,7 +120,8 @@ class BallLBFGS(Solver):
             gap=ball_gap(w, grad, self.radius, objective),
             n_iter=n_iter,
             converged=bool(np.abs(left).max() <= self.tol),
-            message=message,
+            message="" if np.abs(left).max() <= self.tol else message,
+            chosen=message == STOPPED,
             trace={name: np.array(values) for name, values in trace.items()},
             radius=self.radius,
         )

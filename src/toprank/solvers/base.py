@@ -44,8 +44,11 @@ class Solution:
     n_iter: int
     converged: bool
     message: str = ""
+    """Why it ended where it did; empty where it converged and there is nothing else to say."""
     trace: dict[str, Floats] = field(default_factory=dict)
     cuts: Cuts | None = field(default=None, repr=False)
+    chosen: bool = False
+    """Whether the weights were picked on a validation set or averaged, so that convergence is not what they promise."""
 
     def check(self, objective: Objective) -> Solution:
         """Return the same weights with value, gradient and gap computed afresh from the data."""
@@ -60,6 +63,29 @@ def gradient_gap(grad_norm: float, objective: Objective) -> float:
     if objective.alpha > 0 and objective.surrogate.convex:
         return float(grad_norm**2 / (2 * objective.alpha))
     return float("inf")
+
+
+def tell(who: str, solution: Solution) -> None:
+    """Warn in one line, as scikit-learn does, where weights are not the minimum that was asked for, or rank nothing."""
+    near = solution.gap <= 1e-6 * abs(solution.value)
+    if not solution.converged and not solution.chosen and not near:
+        left = f" (at most {solution.gap:.2g} above the minimum)" if np.isfinite(solution.gap) else ""
+        _warn(f"{who} did not converge: {solution.message}{left}; scale the features, penalise more or raise max_iter")
+    elif not solution.w.any():
+        tell_nothing_learned(who, solution.message or "the penalty outweighs the loss")
+
+
+def tell_nothing_learned(who: str, why: str) -> None:
+    """Warn of weights that rank nothing."""
+    _warn(f"{who} learned nothing, all documents score the same: {why}")
+
+
+def _warn(text: str) -> None:
+    from warnings import warn
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    warn(text, ConvergenceWarning, stacklevel=6)
 
 
 class Solver(ABC):

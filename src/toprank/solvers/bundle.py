@@ -7,14 +7,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Ints
+from .._typing import Floats, Ints
 from ..data.validation import check_count, check_positive
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ..objective import Objective
 from .base import Cuts, Solution, Solver
+from .deadline import OUT_OF_TIME, out_of_time
 
 SHRINK, GROW = 0.5, 1.2
 """How the pull to the best point changes after a step that kept its promise, and after one that did not."""
+
+
+STALLED = 50
+"""After so many steps in which neither value nor bound moved, they will not move again."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class Bundle(Solver):
     max_λ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), bounds the minimum from below; the next point minimises the model plus
     a pull (mu/2)‖w − best‖² that keeps steps where the model is good (on LETOR a third of the evaluations that plain
     cutting planes take). It stops when f(w) − lower bound ≤ tol · max(f(w), f(0)/1000): `gap` is that difference,
-    and `Solution.check` finds it again from the data. Needs the `svm` extra for its small quadratic programs.
+    and `Solution.check` finds it again from the data. The first pull makes a step as long as the tangent at the start
+    promises and no longer, whatever the scale of the features.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -77,32 +83,43 @@ class Bundle(Solver):
         model = model.add(w, value, grad, alpha)
         best, best_grad, best_value = w, grad, value
         floor = 1e-3 * (value if not w.any() else objective.value_and_grad(np.zeros_like(w))[0])
-        lower, cuts = -np.inf, model.cuts(np.ones(1), np.array([len(model.b) - 1]))
-        mu, trace, converged = alpha, _Trace(), False
+        lower, cuts = -np.inf, model.cuts(np.ones(len(model.b))[-1:], np.array([len(model.b) - 1]))
+        slope = grad - alpha * w
+        mu = max(alpha, float(slope @ slope) / (2 * value)) if value > 0 else alpha
+        trace, message, idle = _Trace(), f"the gap did not reach tol in {self.max_iter} steps", 0
         for _ in range(self.max_iter):
-            weights, bound = model.dual(alpha)
+            model = model.solved(alpha)
+            bound = model.bound(alpha)
+            idle = 0 if bound > lower else idle + 1
             if bound > lower:
-                lower, cuts = bound, model.cuts(weights, np.flatnonzero(weights))
+                lower, cuts = bound, model.cuts(model.weights, np.flatnonzero(model.weights))
             trace.add(best_value, lower, len(model.b))
-            if best_value - lower <= self.tol * max(best_value, floor):
-                converged = True
+            moved = len(trace.values) > 1 or bool(best.any())  # w = 0 ranks nothing, however near to the minimum
+            if moved and best_value - lower <= self.tol * max(best_value, floor):
+                message = ""
                 break
-            model = model.forget(weights > 0, self.idle)
-            w, promised = model.step(alpha, mu, best)
+            if out_of_time():
+                message = OUT_OF_TIME
+                break
+            if idle > STALLED:
+                message = "neither the value nor the bound moves any more: rounding has been reached"
+                break
+            model = model.forget(self.idle)
+            w, promised, model = model.step(alpha, mu, best)
             value, grad = objective.value_and_grad(w)
             model = model.add(w, value, grad, alpha)
             promise, kept = best_value - promised, best_value - value
             mu *= GROW if kept < 0.3 * promise else SHRINK if kept > 0.7 * promise else 1.0
             if value < best_value:
-                best, best_value, best_grad = w, value, grad
+                best, best_value, best_grad, idle = w, value, grad, 0
         solution = Solution(
             w=best,
             value=best_value,
             grad_norm=float(np.linalg.norm(best_grad)),
             gap=max(best_value - lower, 0.0),
             n_iter=len(trace.values),
-            converged=converged,
-            message="" if converged else f"the gap did not reach tol in {self.max_iter} steps",
+            converged=not message,
+            message=message,
             trace=trace.arrays(),
             cuts=cuts,
         )
@@ -111,51 +128,62 @@ class Bundle(Solver):
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """The cuts so far: where they were taken, their slopes A and offsets b, the products A Aᵀ, and their idle time."""
+    """The cuts so far: where they were taken, their slopes A and offsets b, the products A Aᵀ, and their idle time.
+
+    `weights` solve the dual and `pulled` the step, each a good start for the next.
+    """
 
     points: Floats
     A: Floats
     b: Floats
     gram: Floats
     idle: Ints
+    weights: Floats
+    pulled: Floats
 
     @classmethod
     def empty(cls, objective: Objective) -> _Model:
-        d = objective.n_features
-        return cls(np.empty((0, d)), np.empty((0, d)), np.empty(0), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        d, none = objective.n_features, np.empty(0)
+        return cls(np.empty((0, d)), np.empty((0, d)), none, np.empty((0, 0)), np.empty(0, dtype=np.int64), none, none)
 
     def add(self, w: Floats, value: float, grad: Floats, alpha: float) -> _Model:
         slope, offset = cut(w, value, grad, alpha)
         products = self.A @ slope
         corner = np.array([[slope @ slope]])
-        gram = np.block([[self.gram, products[:, None]], [products[None, :], corner]])
         return _Model(
             np.vstack([self.points, w]),
             np.vstack([self.A, slope]),
             np.append(self.b, offset),
-            gram,
+            np.block([[self.gram, products[:, None]], [products[None, :], corner]]),
             np.append(self.idle, 0),
+            np.append(self.weights, 0.0),
+            np.append(self.pulled, 0.0),
         )
 
-    def forget(self, used: AnyArray, limit: int) -> _Model:
+    def forget(self, limit: int) -> _Model:
+        used = (self.weights > 0) | (self.pulled > 0)
         idle = np.where(used, 0, self.idle + 1)
         keep = np.flatnonzero(idle < limit)
         if len(keep) == len(idle):
             return replace(self, idle=idle)
-        return _Model(self.points[keep], self.A[keep], self.b[keep], self.gram[np.ix_(keep, keep)], idle[keep])
+        rows = (self.points[keep], self.A[keep], self.b[keep], self.gram[np.ix_(keep, keep)], idle[keep])
+        return _Model(*rows, self.weights[keep], self.pulled[keep])
 
-    def dual(self, alpha: float) -> tuple[Floats, float]:
-        """Return λ and the lower bound it proves."""
-        weights = simplex_qp(self.gram / alpha, self.b)
-        slope = weights @ self.A
-        return weights, float(weights @ self.b - slope @ slope / (2 * alpha))
+    def solved(self, alpha: float) -> _Model:
+        """Return the model with the λ of its dual."""
+        return replace(self, weights=simplex_qp(self.gram / alpha, self.b, self.weights))
 
-    def step(self, alpha: float, mu: float, centre: Floats) -> tuple[Floats, float]:
+    def bound(self, alpha: float) -> float:
+        """Return the lower bound that the dual proves: any λ on the simplex proves one."""
+        slope = self.weights @ self.A
+        return float(self.weights @ self.b - slope @ slope / (2 * alpha))
+
+    def step(self, alpha: float, mu: float, centre: Floats) -> tuple[Floats, float, _Model]:
         """Return argmin of the model plus (mu/2)‖w − centre‖², and the model's value there."""
         share = mu / (alpha + mu)
-        weights = simplex_qp(self.gram / (alpha + mu), self.b + share * (self.A @ centre))
-        w = share * centre - (weights @ self.A) / (alpha + mu)
-        return w, float(0.5 * alpha * (w @ w) + (self.A @ w + self.b).max())
+        pulled = simplex_qp(self.gram / (alpha + mu), self.b + share * (self.A @ centre), self.pulled)
+        w = share * centre - (pulled @ self.A) / (alpha + mu)
+        return w, float(0.5 * alpha * (w @ w) + (self.A @ w + self.b).max()), replace(self, pulled=pulled)
 
     def cuts(self, weights: Floats, which: Ints) -> Cuts:
         return Cuts(self.points[which], weights[which] if len(weights) > 1 else weights)
@@ -176,35 +204,47 @@ class _Trace:
         return {"value": np.array(self.values), "lower_bound": np.array(self.lower), "cuts": np.array(self.size)}
 
 
-def simplex_qp(H: Floats, c: Floats) -> Floats:
-    """argmax_λ c·λ − ½ λᵀHλ over λ ≥ 0, Σ λ = 1 (H positive semidefinite), by piqp's interior point.
+def simplex_qp(H: Floats, c: Floats, start: Floats | None = None) -> Floats:
+    """argmax_λ c·λ − ½ λᵀHλ over λ ≥ 0, Σ λ = 1 (H positive semidefinite), by active sets from `start`.
+
+    Among the coordinates in use the conditions are linear equations; one that they would make negative leaves, and
+    when none is, the one with the largest slope joins. From the answer to nearly the same question that takes a few
+    rounds. Whatever rounding does, a point of the simplex comes back, so that the bound it gives is a true one.
 
     >>> simplex_qp(np.array([[2.0, 0.0], [0.0, 1.0]]), np.zeros(2)).round(6).tolist()
     [0.333333, 0.666667]
     """
-    n = len(c)
-    if n == 1:
-        return np.ones(1)
-    try:
-        import piqp
-    except ImportError:
-        raise MissingExtraError("piqp", extra="svm", purpose="the bundle solver") from None
-    scale = max(float(np.abs(H).max()), float(np.ptp(c)), np.finfo(np.float64).tiny)
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = 1e-10
-    # A shift of c changes nothing on the simplex, and keeps the numbers small.
-    solver.setup(
-        np.asfortranarray(H / scale), (c.max() - c) / scale, np.ones((1, n), order="F"), np.ones(1), x_l=np.zeros(n)
-    )
-    solver.solve()
-    # Whatever the solver's tolerance, a point of the simplex comes back: the bound it gives is then a true one.
-    weights = np.asarray(solver.result.x, dtype=np.float64)
-    if not np.isfinite(weights).all():
-        weights = np.ones(n)
-    weights = np.where(weights > 1e-9, weights, 0.0)
-    total = weights.sum()
-    return weights / total if total > 0 else np.full(n, 1 / n)
+    diagonal = H.diagonal()
+    scale = max(float(diagonal.max()), float(np.ptp(c)), np.finfo(np.float64).tiny)
+    weights = np.zeros(len(c)) if start is None else np.array(start)
+    if not weights.any():
+        weights[np.argmax(c - 0.5 * diagonal)] = 1.0
+    used: list[int] = np.flatnonzero(weights).tolist()
+    for _ in range(10 * len(c) + 50):
+        m = len(used)
+        system = np.full((m + 1, m + 1), scale)
+        system[:m, :m] = H[np.ix_(used, used)]
+        system[range(m), range(m)] += 1e-15 * scale  # cuts that depend on each other: one will leave
+        system[m, m] = 0.0
+        try:
+            goal = np.linalg.solve(system, np.append(c[used] - c[used].max(), scale))[:m]
+        except np.linalg.LinAlgError:
+            break
+        now = weights[used]
+        if (goal > 0).all():
+            weights[used] = goal
+            slopes = c - H[:, used] @ goal
+            top = slopes[used].max()
+            slopes[used] = -np.inf
+            if not slopes.max() > top + 1e-15 * scale:
+                break
+            used.append(int(np.argmax(slopes)))
+        else:
+            reach = np.where(goal > 0, np.inf, now / np.maximum(now - goal, np.finfo(np.float64).tiny))
+            leaves = int(np.argmin(reach))
+            weights[used] = np.maximum(now + reach[leaves] * (goal - now), 0.0)
+            weights[used.pop(leaves)] = 0.0
+    return np.asarray(weights / weights.sum())
 
 
 def cut(w: Floats, value: float, grad: Floats, alpha: float) -> tuple[Floats, float]:

@@ -11,6 +11,7 @@ from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from .base import Solution, Solver, gradient_gap
+from .deadline import OUT_OF_TIME, out_of_time
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,12 @@ class Newton(Solver):
         converged, message = False, f"the gap did not reach tol in {self.max_iter} steps"
         for _ in range(self.max_iter):
             norm = norms[-1]
-            if gradient_gap(norm, objective) <= self.tol * value:
+            moved = len(values) > 1 or norm == 0 or bool(w.any())  # w = 0 ranks nothing, however near to the minimum
+            if moved and gradient_gap(norm, objective) <= self.tol * value:
                 converged, message = True, ""
+                break
+            if out_of_time():
+                message = OUT_OF_TIME
                 break
             p, used = conjugate_gradients(
                 objective.hessian(w), grad, min(0.1, np.sqrt(norm / start)), self.max_products
@@ -103,7 +108,7 @@ def conjugate_gradients(
         p += step * direction
         residual -= step * image
         previous, square = square, float(residual @ residual)
-        if square <= goal:
+        if square <= goal or out_of_time():
             return p, used
         direction = residual + (square / previous) * direction
     return p, limit

@@ -13,9 +13,11 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
-from ..surrogates.direct import WorkingSetHinge, bounded, told_apart
+from ..surrogates.direct import ALIKE, WorkingSetHinge, bounded, told_apart
 from .base import Solution
 from .bundle import Bundle
+from .deadline import OUT_OF_TIME, out_of_time
+from .lbfgs import STOPPED
 
 TIGHT = 1e-7
 """How near to the minimum of a round "no set changes" is said, as a share of its value."""
@@ -51,13 +53,12 @@ class WorkingSets:
         sets = _Sets(data, self.measure, self.graded)
         sets.add(w)
         if not sets.size:
-            message = f"no query has an imperfect ranking by {self.measure}: there is nothing to learn"
-            return Solution(np.zeros_like(w), 0.0, 0.0, 0.0, 0, True, message)
+            return Solution(np.zeros_like(w), 0.0, 0.0, 0.0, 0, True, ALIKE)
         values: list[float] = []
         perfect: list[float] = []
         imperfect: list[float] = []
         largest: list[float] = []
-        converged = False
+        converged, message = False, f"the working sets still changed after {self.rounds} rounds"
         for t in range(1, self.rounds + 1):
             objective = sets.objective(self.alpha)
             good, bad = sets.sizes()
@@ -72,9 +73,13 @@ class WorkingSets:
             imperfect.append(float(bad.mean()))
             largest.append(float((good + bad).max()))
             if self.watch is not None and self.watch(t, w):
+                message = STOPPED
                 break
             if not changed:
-                converged = solution.converged
+                converged, message = solution.converged, solution.message
+                break
+            if out_of_time():
+                message = OUT_OF_TIME
                 break
         return Solution(
             w=w,
@@ -83,7 +88,7 @@ class WorkingSets:
             gap=solution.gap,
             n_iter=len(values),
             converged=converged,
-            message="" if converged else f"the working sets still changed after {len(values)} rounds",
+            message=message,
             trace={
                 "value": np.array(values),
                 "perfect": np.array(perfect),
@@ -104,6 +109,9 @@ class _Sets:
         self.value: list[list[float]] = [[] for _ in range(data.n_queries)]
         self.seen: list[set[bytes]] = [set() for _ in range(data.n_queries)]
         self.size = 0
+        # Rows in an order of their own, so that the caller's does not reach the last bit of a sum.
+        mark = linear.scores(data.X, np.random.default_rng(0).normal(size=data.n_features))
+        self.order = np.lexsort((mark, self.level, np.repeat(np.arange(data.n_queries), data.lengths)))
 
     def add(self, w: Floats) -> bool:
         """Add the most violated rankings under w; say whether any of them is new."""
@@ -134,7 +142,8 @@ class _Sets:
         if key in self.seen[q]:
             return False
         self.seen[q].add(key)
-        self.phi[q].append(linear.adjoint(self.data.X[a:b], own))
+        rows = self.order[a:b]
+        self.phi[q].append(linear.adjoint(self.data.X[rows], coefficients[rows]))
         self.value[q].append(value)
         self.size += 1
         return True

@@ -48,34 +48,30 @@ def bounded(measure: str | Measure) -> Measure:
 
 
 def in_training(measure: Measure) -> Measure:
-    """Return the measure with ties counted as expected over their orders (as the worst where it has no such rule).
+    """Return the measure with ties counted as expected over their orders, whatever its convention.
 
     By the order of the rows, a feature that never changes is "perfect" on rows that come sorted by grade.
 
     >>> str(in_training(parse_measure("ndcg@10:trec_eval")))
     'ndcg@10:trec_eval:ties=average'
     """
-    rule = next((ties for ties in (Ties.AVERAGE, Ties.WORST) if ties in measure.tie_rules), None)
-    return measure if rule is None or not hasattr(measure, "ties") else replace(measure, ties=rule)  # type: ignore[call-arg]
+    return replace(measure, ties=Ties.AVERAGE) if Ties.AVERAGE in measure.tie_rules else measure  # type: ignore[call-arg]
 
 
-def check_teaching(measure: Measure, data: QueryDataset) -> None:
-    """Refuse data in which the measure is the same for the best and the worst order of every query.
+def teaches(measure: Measure, data: QueryDataset) -> bool:
+    """Say whether the measure tells the best order of some query from the worst.
 
     >>> import toprank as tr
-    >>> check_teaching(parse_measure("map"), tr.QueryDataset.from_arrays([[1.0], [2.0]], [1, 2]))
-    Traceback (most recent call last):
-    ...
-    toprank.errors.InputError: map cannot tell one ranking of these data from another: in each query all documents are \
-alike to it. Use a measure that reads the grades (ndcg), or other grades
+    >>> teaches(parse_measure("map"), tr.QueryDataset.from_arrays([[1.0], [2.0]], [1, 2]))
+    False
     """
     best, worst = (measure.per_query(sign * data.y, data.y, data.ptr) for sign in (1.0, -1.0))
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    if not (np.nan_to_num(best - worst)[weight > 0] > 0).any():
-        raise InputError(
-            f"{measure} cannot tell one ranking of these data from another: in each query all documents are alike to "
-            "it. Use a measure that reads the grades (ndcg), or other grades"
-        )
+    return bool((np.nan_to_num(best - worst)[weight > 0] > 0).any())
+
+
+ALIKE = "in each query all documents are alike to the measure: use one that reads the grades (ndcg), or other grades"
+"""What to say where it does not."""
 
 
 @dataclass(frozen=True)
