@@ -108,6 +108,7 @@ def test_solvers_agree(data):
         np.testing.assert_allclose(coef, found[0], atol=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:LinearRanker learned nothing")
 def test_names_and_refusals(data):
     named = tr.LinearRanker("PairwiseHinge", alpha=0.1).fit_queries(data)
     given = tr.LinearRanker(tr.surrogates.PairwiseHinge(), alpha=0.1).fit_queries(data)
