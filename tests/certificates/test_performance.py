@@ -310,3 +310,15 @@ def test_weighted_queries_bound_the_weighted_mean(parts):
     ranker = tr.ListNet().fit_queries(train)
     assert found.mean == pytest.approx(tr.evaluate(ranker, weighted, ["ndcg@10"]).mean["ndcg@10"])
     assert found.lower < found.mean < found.upper
+
+
+def test_the_trace_draws_its_band(parts):
+    pytest.importorskip("matplotlib")
+    ranker = tr.SlamPerceptron(epochs=1).fit_queries(parts[0])
+    (band,) = ranker.trace_.plot().axes[0].collections
+    lower, upper = tr.confidence_sequence(ranker.trace_["measure"], changing=True)
+    drawn = band.get_paths()[0].vertices[:, 1]
+    assert drawn.min() == pytest.approx(lower.min())
+    assert drawn.max() == pytest.approx(upper.max())
+    assert len(ranker.trace_.plot("mistake").axes[0].collections) == 0
+    assert len(ranker.partial_fit_queries(parts[2]).trace_.plot().axes[0].collections) == 0  # it starts in mid-stream

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Floats
+from ..certificates.performance import confidence_sequence
 from ..data.validation import check_choice
 from ..errors import MissingExtraError
 from ..solvers.steps import Total
@@ -53,6 +54,9 @@ class Trace(dict[str, Floats]):
     def plot(self, column: str = "measure") -> Any:
         """Return a matplotlib figure (the `plot` extra) of a column: its running mean, over each single round.
 
+        The measure comes with a band: with 95% confidence it holds, at every round at once, the mean of what each of the
+        rounds drawn was expected to reach given the rounds before it (`confidence_sequence` with `changing`).
+
         >>> figure = Trace(np.array([[0.5, 1.0, 1.0, 2.0], [1.0, 0.0, 0.0, 0.0]])).plot("surrogate")
         >>> figure.axes[0].get_ylabel()
         'surrogate'
@@ -67,6 +71,9 @@ class Trace(dict[str, Floats]):
         rounds = self.rounds_before + np.arange(1, len(self[column]) + 1)
         axes.plot(rounds, self[column], ".", color="0.75", markersize=3, label="each round")
         axes.plot(rounds, self.average(column), label="running mean")
+        if column == "measure" and self.rounds_before == 0 and len(rounds) > 0:
+            lower, upper = confidence_sequence(self[column], changing=True)
+            axes.fill_between(rounds, lower, upper, alpha=0.2, label="95% at all rounds at once")
         axes.set(xlabel="round", ylabel=column)
         axes.legend()
         return figure
