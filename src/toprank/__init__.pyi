@@ -6,9 +6,9 @@ from . import measures as measures
 from . import papers as papers
 from . import surrogates as surrogates
 from ._version import __version__ as __version__
+from .certificates.advice import advise as advise
 from .certificates.base import Certificate as Certificate
 from .certificates.classification import certify_perceptron as certify_perceptron
-from .certificates.generalization import advise as advise
 from .certificates.margins import largest_margin as largest_margin
 from .certificates.margins import realised_margins as realised_margins
 from .certificates.performance import PerformanceCertificate as PerformanceCertificate

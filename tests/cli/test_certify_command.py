@@ -77,3 +77,23 @@ def test_json_has_all(capsys, saved):
     found = json.loads(run(capsys, "certify", model, data, "--json"))
     assert [row["statement"] for row in found] == [c.statement for c in tr.certify(ranker, tr.read_letor(data))]
     assert all(a["verified"] in (True, False, None) for row in found for a in row["assumptions"])
+
+
+def test_advice_on_the_command_line(capsys, saved):
+    _, data, _ = saved(tr.ListNet())
+    advice = tr.advise(tr.read_letor(data), 0.2, transforms=["sigmoid"])
+    assert run(capsys, "advise", data, "--radius", "0.2", "--transform", "sigmoid") == f"{advice}\n"
+    rows = json.loads(run(capsys, "advise", data, "--radius", "0.2", "--transform", "sigmoid", "--json"))
+    assert [row["algorithm"] for row in rows] == [b.algorithm for b in advice.bounds]
+    assert "algorithm must be one of" in fail(capsys, "advise", data, "--radius", "1", "--algorithm", "SoftRank")
+
+
+def test_a_loaded_listwise_model_certifies(capsys, tmp_path):
+    data = tr.datasets.make_graded(n_queries=20, random_state=0)
+    tr.write_letor(data, tmp_path / "train.txt")
+    for name in ("ListMLE", "RankCosine"):
+        settings = ("-p", "transform=sigmoid", "-p", "radius=0.01")
+        run(capsys, "fit", tmp_path / "train.txt", "--ranker", name, *settings, "-o", tmp_path / "m.json")
+        assert "Theorem 1" in run(
+            capsys, "certify", tmp_path / "m.json", tmp_path / "train.txt", "--all", "--delta", "0.1"
+        )

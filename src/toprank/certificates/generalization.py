@@ -2,27 +2,34 @@
 
 sup_f (risk − empirical risk) ≤ 2 C_A(φ) N(φ) R̂(F) + √(2 ln(2/δ)/n) with probability 1 − δ (Theorems 1 and 2), for
 scores w·x with ‖w‖ ≤ B, ‖x‖ ≤ M and losses divided by their largest value. Everything is computed in logarithms: the
-m! of ListNet leaves the range of floats at m = 171.
+m! of ListNet leaves the range of floats at m = 171. Beside the theorem as printed stands a bound that takes each list
+with its own length and norms (`list_by_list`, derived in docs/theory.md): hundreds of times smaller on real lists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .._tables import Table
 from .._typing import Floats
 from ..data import blocks, linear
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count, check_positive, is_sparse
+from ..data.validation import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+    is_sparse,
+)
 from ..errors import InputError
 from ..surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
-from ..surrogates.transforms import Exponential, Linear, Sigmoid, Transform
-from .base import Assumption, Certificate
+from ..surrogates.transforms import Transform
+from .base import ROUNDING, Assumption, Certificate
 
 Algorithm: TypeAlias = Literal["ListMLE", "ListNet", "ListNet top-one", "RankCosine"]
 
@@ -41,6 +48,7 @@ def log_c(algorithm: Algorithm, transform: Transform, bound: float, m: int, shor
     With lists of `shortest` to m documents (not in the paper either) the proof's sum over positions s is kept: lists
     that have a position s have at least max(s, shortest) documents, and each term is largest at that length.
 
+    >>> from toprank.surrogates import Exponential
     >>> round(math.exp(log_c("RankCosine", Exponential(1.0), 0.0, 16)), 6)
     2.0
     """
@@ -87,17 +95,18 @@ def rademacher_closed(radius: float, norm: float, n: int) -> float:
 
 
 def rademacher_sampled(
-    data: QueryDataset, radius: float, draws: int = 200, random_state: int = 0
+    data: QueryDataset, radius: float, draws: int = 200, random_state: int = 0, delta: float = 0.05
 ) -> tuple[float, float]:
-    """R̂(F) = (B/n) E_σ ‖Σ_i σ_i x_i‖ by Monte Carlo, and its standard error.
+    """R̂(F) = (B/n) E_σ ‖Σ_i σ_i x_i‖ by Monte Carlo, and what must be added to it to be above R̂(F) but for δ.
 
     The proof takes one document of each query, those at one position of the true order at a time: this is the largest
-    of these averages over the positions.
+    of these averages over the positions. One sign moves the mean of the draws by at most 2B‖x_i‖/(n·draws), so the
+    error exceeds B √(2 ln(positions/δ) Σ‖x_i‖²/draws)/n with probability at most δ (bounded differences).
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=100, random_state=0)
     >>> estimate, error = rademacher_sampled(data, radius=1.0)
-    >>> estimate <= rademacher_closed(1.0, largest_norm(data), 100)
+    >>> estimate + error <= rademacher_closed(1.0, largest_norm(data), 100)
     True
     """
     check_count(draws=draws)
@@ -105,15 +114,22 @@ def rademacher_sampled(
     rng = np.random.default_rng(random_state)
     signs = rng.choice(np.array([-1.0, 1.0]), size=(draws, data.n_queries))
     order = np.lexsort((np.arange(data.n_docs), -data.y, np.repeat(np.arange(data.n_queries), data.lengths)))
-    best = (0.0, 0.0)
-    for position in range(int(data.lengths.max(initial=0))):
-        there = np.flatnonzero(data.lengths > position)
-        rows = data.X[order[data.ptr[there] + position]]
-        sums = np.asarray((rows.T @ signs[:, there].T).T, dtype=np.float64)
-        norms = np.linalg.norm(sums, axis=1) * radius / data.n_queries
-        error = float(norms.std(ddof=1) / math.sqrt(draws)) if draws > 1 else math.inf
-        best = max(best, (float(norms.mean()), error))
-    return best
+    squares, positions = row_squares(data)[order], int(data.lengths.max(initial=0))
+    found = [(0.0, 0.0)]
+    for position in range(positions):
+        there = data.ptr[:-1][data.lengths > position] + position
+        sums = np.asarray((data.X[order[there]].T @ signs[:, data.lengths > position].T).T, dtype=np.float64)
+        error = math.sqrt(2 * math.log(positions / delta) * float(squares[there].sum()) / draws)
+        found.append((float(np.linalg.norm(sums, axis=1).mean()), error))
+    estimate, error = (max(part) * radius / data.n_queries for part in zip(*found, strict=True))
+    return estimate, error
+
+
+def row_squares(data: QueryDataset) -> Floats:
+    """‖x‖² of every row."""
+    X = data.X
+    squares = X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(squares, dtype=np.float64).ravel()
 
 
 def largest_norm(data: QueryDataset) -> float:
@@ -131,24 +147,25 @@ def largest_norm(data: QueryDataset) -> float:
     return math.sqrt(blocks.map_reduce(largest, blocks.split(data), combine=max))
 
 
+LARGEST = {"RankCosine": 0.5}
+"""The largest normalised loss where it is not 1: vectors of positive numbers are at a right angle at most."""
+
+
 @dataclass(frozen=True)
 class Bound:
-    """sup_f (risk − empirical risk) ≤ 2 C N R̂ + √(2 ln(2/δ)/n), with its parts; `value` is inf where floats end."""
+    """sup_f (risk − empirical risk) ≤ complexity + confidence; `value` is inf where floats end."""
 
     algorithm: Algorithm
     transform: Transform
     m: int
+    """The longest list."""
     n: int
-    log_c: float
-    log_n: float
-    rademacher: float
+    log_complexity: float
+    """log of 2 C_A(φ) N(φ) R̂(F), or of what stands in its place."""
     confidence: float
-    """The second term, √(2 ln(2/δ)/n)."""
-
-    @property
-    def log_complexity(self) -> float:
-        """log of 2 C_A(φ) N(φ) R̂(F)."""
-        return math.log(2) + self.log_c + self.log_n + _log(self.rademacher)
+    """The term of δ, √(2 ln(2/δ)/n) as printed."""
+    way: str = "as printed"
+    terms: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def log_value(self) -> float:
@@ -162,8 +179,8 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound is no news: losses are in [0, 1], so no gap exceeds 1."""
-        return self.log_value >= 0
+        """Whether the bound is no news: no gap exceeds the largest normalised loss."""
+        return self.log_value >= math.log(LARGEST.get(self.algorithm, 1.0))
 
     def __str__(self) -> str:
         verdict = "vacuous" if self.vacuous else "informative"
@@ -187,6 +204,7 @@ def generalization_bound(
 
     `exact` takes the true N(φ) = sup φ' where Table 1 prints an over-estimate (the sigmoid).
 
+    >>> from toprank.surrogates import Exponential, Linear
     >>> bound = generalization_bound("RankCosine", Linear(1.0, 11.0), radius=10, norm=1, m=10, n=10**6)
     >>> round(bound.value, 4), bound.vacuous
     (0.066, False)
@@ -195,18 +213,101 @@ def generalization_bound(
     """
     check_positive(radius=radius, norm=norm)
     check_count(n=n)
-    if not 0 < delta < 1:
-        raise InputError(f"delta must be between 0 and 1, got {delta!r}")
+    check_fraction(delta=delta)
+    if rademacher is not None:
+        check_not_negative(rademacher=rademacher)
+    average = rademacher_closed(radius, norm, n) if rademacher is None else rademacher
+    c = log_c(algorithm, transform, radius * norm, m, shortest)
+    slope = transform.steepest(radius * norm, exact=exact)
     return Bound(
         algorithm,
         transform,
         m,
         n,
-        log_c(algorithm, transform, radius * norm, m, shortest),
-        transform.steepest(radius * norm, exact=exact),
-        rademacher_closed(radius, norm, n) if rademacher is None else rademacher,
+        math.log(2) + c + slope + (math.log(average) if average > 0 else -math.inf),
         math.sqrt(2 * math.log(2 / delta) / n),
+        terms={"C": _power(c), "N": _power(slope), "R̂": average, "B": radius, "M": norm},
     )
+
+
+def lipschitz(algorithm: Algorithm, transform: Transform, bound: float, m: int) -> float:
+    """ℓ with |l(s) − l(s')| ≤ ℓ ‖s − s'‖₂ for the normalised loss of a list of m, scores in [−bound, bound].
+
+    With d = sup (log φ)' and ρ = φ(bound)/φ(−bound): ListMLE and ListNet d √Σ_p max(1, c_p − 1)²/Z with
+    c_p = Σ_{s ≤ p} ρ/(ρ + m − s), "ListNet top-one" d√2/Z, RankCosine ½ d ρ/√(ρ² + m − 1). See docs/theory.md.
+
+    >>> from toprank.surrogates import Exponential
+    >>> round(lipschitz("RankCosine", Exponential(1.0), 0.0, 16), 6)
+    0.125
+    """
+    check_choice(_ALL, algorithm=algorithm)
+    steepest = float(transform.log_slope(-bound))  # log φ is concave for each of the transforms
+    small = math.exp(-transform.log_range(bound))  # 1/ρ
+    if algorithm == "RankCosine":
+        return 0.5 * steepest / math.sqrt(1 + (m - 1) * small**2)
+    scale = normalizer(algorithm, transform, bound, m)
+    if scale == 0:
+        return 0.0  # one document under a constant φ: the loss is 0
+    if algorithm == "ListNet top-one":
+        return steepest * math.sqrt(2) / scale
+    places = np.cumsum(1 / (1 + (m - np.arange(1, m + 1)) * small))
+    return steepest * float(np.linalg.norm(np.maximum(1.0, places - 1))) / scale
+
+
+def list_by_list(
+    algorithm: Algorithm, transform: Transform, data: QueryDataset, radius: float, delta: float = 0.05
+) -> Bound:
+    """(2√2 B/n) √(Σ_q ℓ_q² ‖X_q‖²) + 3 √(ln(2/δ)/(2n)): every list with its own ℓ_q and norms.
+
+    >>> import toprank as tr
+    >>> data = tr.datasets.make_graded(n_queries=500, n_docs=(3, 40), random_state=0)
+    >>> round(list_by_list("ListMLE", tr.surrogates.Sigmoid(), data, radius=0.1).value, 1)
+    0.2
+    """
+    check_positive(radius=radius)
+    check_fraction(delta=delta)
+    n, squares = data.n_queries, row_squares(data)
+    reach = radius * math.sqrt(float(squares.max(initial=0.0)))
+    lengths, place = np.unique(data.lengths, return_inverse=True)
+    steep = np.array([lipschitz(algorithm, transform, reach, int(m)) if m else 0.0 for m in lengths])[place]
+    sums = np.diff(np.append(0.0, np.cumsum(squares))[data.ptr])
+    total = float((steep**2 * sums).sum())
+    complexity = 2 * math.sqrt(2) * radius / n * math.sqrt(total)
+    return Bound(
+        algorithm,
+        transform,
+        int(lengths.max(initial=0)),
+        n,
+        math.log(complexity) if complexity > 0 else -math.inf,
+        3 * math.sqrt(math.log(2 / delta) / (2 * n)),
+        "list by list",
+        {"B": radius, "Σ ℓ_q²‖X_q‖²": total, "n": n},
+    )
+
+
+def gaps(
+    algorithm: Algorithm, transform: Transform, data: QueryDataset, radius: float, delta: float = 0.05
+) -> list[Bound]:
+    """Every bound on the gap that these queries allow, the theorem as printed first.
+
+    The draws of the sampled Rademacher average take a twentieth of δ.
+    """
+    M = largest_norm(data)
+    printed: dict[str, Any] = {
+        "radius": radius, "norm": M, "m": int(data.lengths.max()), "n": data.n_queries,
+        "shortest": int(data.lengths.min()),
+    }  # fmt: skip
+    found = [generalization_bound(algorithm, transform, delta=delta, **printed)]
+    if transform.steepest(radius * M) != transform.steepest(radius * M, exact=True):
+        exact = generalization_bound(algorithm, transform, delta=delta, exact=True, **printed)
+        found.append(replace(exact, way="exact N"))
+    average, error = rademacher_sampled(data, radius, delta=delta / 20)
+    sampled = generalization_bound(
+        algorithm, transform, delta=delta * 19 / 20, exact=True, rademacher=average + error, **printed
+    )
+    drawn = {**sampled.terms, "error of the draws": error}
+    found.append(replace(sampled, way="sampled Rademacher average, exact N", terms=drawn))
+    return [*found, list_by_list(algorithm, transform, data, radius, delta)]
 
 
 def algorithm_of(loss: Listwise) -> Algorithm:
@@ -232,141 +333,67 @@ def normalized_risk(loss: Listwise, w: Floats, data: QueryDataset, bound: float)
 def certificates(
     loss: Listwise, w: Floats, data: QueryDataset, *, radius: float | None = None, delta: float = 0.05
 ) -> list[Certificate]:
-    """Bound the expected normalised loss of w: as printed, with the exact N(φ), and with a sampled R̂(F).
+    """Bound the expected normalised loss of w in each way that `gaps` knows; M, n and the lengths are those of `data`.
 
-    B is `radius` where the ball was chosen before training, else ‖w‖; M, n and the list lengths are those of `data`.
+    B is `radius` where the ball was chosen before learning. Otherwise it is the first power of two, 2^j, not below ‖w‖:
+    all powers are bounded together, the j-th with δ 2^−|j|/3, so that B may depend on w.
+
+    The expected loss cannot be observed. What stands in its place is the loss of the worse half of the queries, first
+    or last: it shows where queries are not draws of one distribution.
     """
+    check_fraction(delta=delta)
     teaching = data[data.informative]
-    if teaching.n_queries == 0:
+    norm = float(np.linalg.norm(w))
+    M = largest_norm(teaching) if teaching.n_queries else 0.0
+    if norm == 0 or M == 0:
         return []
-    B, M = radius or float(np.linalg.norm(w)), largest_norm(teaching)
+    power = math.ceil(math.log2(norm) - ROUNDING)
+    B, share = (2.0**power, delta * 2.0 ** -abs(power) / 3) if radius is None else (radius, delta)
     algorithm, transform, n = algorithm_of(loss), loss.transform, teaching.n_queries
-    if B == 0 or M == 0 or not transform.is_positive(B * M):
-        return []
-    shortest, longest = int(teaching.lengths.min()), int(teaching.lengths.max())
+    inside = Assumption(f"‖w‖ = {norm:.6g} ≤ B = {B:.6g}", norm <= B * (1 + ROUNDING))
     assumptions = (
         Assumption("the queries are independent draws from one distribution"),
         Assumption(f"every document has ‖x‖ ≤ M = {M:.6g}, the largest seen"),
-        Assumption(f"‖w‖ ≤ B = {B:.6g}" + ("" if radius else ", taken from w itself"), True if radius else None),
-        Assumption(
-            f"every list has m = {longest} documents"
-            if shortest == longest
-            else f"lists have {shortest} to {longest} documents (Theorem 2, position by position)",
-            True,
-        ),
+        inside,
     )
-    risk = normalized_risk(loss, w, teaching, B * M)
-    sampled, _ = rademacher_sampled(teaching, B)
-    source = "Theorems 1 and 2" if algorithm != "ListNet top-one" else "Theorem 1, and Theorem 2's argument for top-one"
-    cases: list[tuple[str, bool, float | None]] = [
-        ("as printed", False, None),
-        ("sampled Rademacher average, exact N", True, sampled),
-    ]
-    if transform.steepest(B * M) != transform.steepest(B * M, exact=True):
-        cases.insert(1, ("exact N", True, None))
+    largest = LARGEST.get(algorithm, 1.0)
+    what = f"expected {algorithm} loss with {transform} (divided by its largest value) ≤ loss on {n} queries + gap"
+    if not transform.is_positive(B * M):
+        positive = Assumption(f"{transform} is positive for scores up to B·M = {B * M:.6g}", False)
+        return [Certificate(what, math.inf, math.nan, "Theorems 1 and 2", (*assumptions, positive))]
+    shortest, longest = int(teaching.lengths.min()), int(teaching.lengths.max())
+    halves = (teaching[: (n + 1) // 2], teaching[n // 2 :])
+    risk, *parts = (normalized_risk(loss, w, part, B * M) for part in (teaching, *halves))
     result = []
-    for name, exact, average in cases:
-        gap = generalization_bound(
-            algorithm,
-            transform,
-            radius=B,
-            norm=M,
-            m=longest,
-            n=n,
-            delta=delta,
-            exact=exact,
-            rademacher=average,
-            shortest=shortest,
-        )
+    for gap in gaps(algorithm, transform, teaching, B, share):
         size = "" if math.isfinite(gap.value) else f", gap ≤ {scientific(gap.log_value)}"
         result.append(
             Certificate(
-                statement=(
-                    f"expected {algorithm} loss with {transform} (divided by its largest value) ≤ empirical loss + gap "
-                    f"on {n} queries with probability {1 - delta:g}{size} ({name})"
-                ),
+                statement=f"{what} with probability {1 - delta:g}{size} ({gap.way})",
                 value=risk + gap.value,
-                observed=risk,
-                reference=source,
-                assumptions=assumptions,
-                vacuous_from=1.0,
+                observed=max(parts),
+                reference=_source(algorithm, gap.way),
+                assumptions=(*assumptions, _lengths(shortest, longest, gap.way)),
+                vacuous_from=largest,
+                meaning=f"on new queries the loss is at most {risk + gap.value:.4g} of its largest value",
+                terms={"empirical loss": risk, **gap.terms, "δ": share},
+                arithmetic=f"{risk:.6g} + {gap.value:.6g} = {risk + gap.value:.6g}",
             )
         )
     return result
 
 
-@dataclass(frozen=True)
-class Advice:
-    """Algorithm × transform, the tightest bound first; printed, it is a table."""
-
-    bounds: tuple[Bound, ...]
-    radius: float
-    norm: float
-
-    @property
-    def best(self) -> Bound:
-        """The tightest of them."""
-        return self.bounds[0]
-
-    def table(self) -> Table:
-        """Return the ranking as a table."""
-        first = self.best
-        rows = [
-            (
-                b.algorithm,
-                str(b.transform),
-                scientific(b.log_c),
-                scientific(b.log_n),
-                scientific(b.log_value),
-                "vacuous" if b.vacuous else "informative",
-            )
-            for b in self.bounds
-        ]
-        title = f"Guaranteed gap for B = {self.radius:g}, M = {self.norm:.4g}, m = {first.m}, n = {first.n}"
-        notes = ("A bound of 1 or more says nothing: the normalised losses lie in [0, 1].",)
-        return Table(("algorithm", "transform", "C", "N", "gap ≤", "which is"), rows, title=title, notes=notes)
-
-    def __str__(self) -> str:
-        return self.table().plain()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
+def _source(algorithm: Algorithm, way: str) -> str:
+    if way == "list by list":
+        return "Theorem 1, list by list"
+    return "Theorems 1 and 2" if algorithm != "ListNet top-one" else "Theorem 1, and Theorem 2's argument for top-one"
 
 
-def advise(
-    data: QueryDataset,
-    radius: float,
-    *,
-    transforms: Sequence[Transform] | None = None,
-    algorithms: Sequence[Algorithm] = ALGORITHMS,
-    delta: float = 0.05,
-    exact: bool = False,
-) -> Advice:
-    """Rank algorithm × transform by the bound on how far training and expected loss can part, as Section 3.3 does.
-
-    M and n are measured from `data`, m is the mean list length (rounded); the default transforms are a = 1 with
-    b = aBM + 1. The bounds compare guarantees, not accuracy: a loss that is hard to move also learns little.
-
-    >>> import toprank as tr
-    >>> data = tr.datasets.make_graded(n_queries=200, n_docs=20, random_state=0)
-    >>> advice = tr.advise(data, radius=1.0)
-    >>> advice.best.algorithm, type(advice.best.transform).__name__
-    ('ListMLE', 'Linear')
-    """
-    check_positive(radius=radius)
-    norm = largest_norm(data)
-    if norm == 0:
-        raise InputError("every row of X is 0: no score can differ from 0")
-    m = max(1, round(float(data.lengths.mean())))
-    chosen = transforms or (Linear.on_ball(radius, norm), Exponential(), Sigmoid())
-    bounds = [
-        generalization_bound(
-            algorithm, transform, radius=radius, norm=norm, m=m, n=data.n_queries, delta=delta, exact=exact
-        )
-        for algorithm in algorithms
-        for transform in chosen
-    ]
-    return Advice(tuple(sorted(bounds, key=lambda b: b.log_value)), radius, norm)
+def _lengths(shortest: int, longest: int, way: str) -> Assumption:
+    if shortest == longest:
+        return Assumption(f"every list has m = {longest} documents", True)
+    how = "each counts with its own length" if way == "list by list" else "Theorem 2, position by position"
+    return Assumption(f"lists have {shortest} to {longest} documents ({how})", True)
 
 
 def scientific(log_value: float) -> str:
@@ -383,5 +410,5 @@ def scientific(log_value: float) -> str:
     return f"{10 ** (power - math.floor(power)):.3g}e{math.floor(power):+d}"
 
 
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
+def _power(log_value: float) -> float:
+    return math.exp(log_value) if log_value < 709 else math.inf

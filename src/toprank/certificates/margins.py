@@ -87,7 +87,7 @@ def largest_margin(
     lists = _teaching(data.y, data.ptr)
     if not lists:
         raise InputError("no list holds both classes: there is no margin to speak of")
-    first = _mean_difference(data) if start is None else np.array(start, dtype=np.float64)
+    first = _mean_difference(data) if start is None else validation.as_vector(start, data.n_features, "start")
     if kind != "weak":
         return _climb(data, lists, kind, k, kappa, first, max_iter, tol)
     best = _climb(data, lists, kind, k, kappa, first, 1, tol)

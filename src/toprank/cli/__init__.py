@@ -57,6 +57,7 @@ for command in (
     models.rank,
     compare.compare,
     certify.certify,
+    certify.advise,
     clicks.clicks,
     export.export,
     export.verify_export,

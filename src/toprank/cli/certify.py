@@ -32,6 +32,9 @@ _SHOWN = ("holds", "violated", "no verdict")
 @click.option(
     "--baseline", multiple=True, help="Compare with a feature (its name, or its number from 1) or a model file."
 )
+@click.option(
+    "--delta", type=float, help="Probability with which a theorem's bound may fail.  [default: 1 − confidence]"
+)
 @click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
 @click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
 @label_option
@@ -42,6 +45,7 @@ def certify(
     data: str,
     confidence: float,
     baseline: tuple[str, ...],
+    delta: float | None,
     comparator: str | None,
     every: bool,
     label: str,
@@ -64,7 +68,7 @@ def certify(
     rivals = {name: _baseline(name, queries) for name in baseline}
     u = None if comparator is None else load(comparator).model_
     with busy("certifying"):
-        found = prove(ranker, queries, u, confidence=confidence, baseline=rivals)
+        found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
     if as_json:
         print_json([certificate.to_dict() for certificate in found])
         return
@@ -81,6 +85,46 @@ def certify(
 
 
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}
+
+
+@click.command()
+@click.argument("data")
+@click.option("--radius", type=float, required=True, help="B: the rankers keep ‖w‖ ≤ B (their parameter `radius`).")
+@click.option(
+    "--transform", "transforms", multiple=True, help="linear(a, b), exponential(a) or sigmoid(a); all if none."
+)
+@click.option("--algorithm", "algorithms", multiple=True, help="ListMLE, ListNet, ListNet top-one, RankCosine.")
+@click.option("--delta", default=0.05, show_default=True, help="Probability with which a bound may fail.")
+@label_option
+@qid_option
+@json_option
+def advise(
+    data: str,
+    radius: float,
+    transforms: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    delta: float,
+    label: str,
+    qid: str,
+    as_json: bool,
+) -> None:
+    """Rank listwise losses by how far their training loss can be from that on new queries.
+
+    The gaps are what `toprank certify` would add to the loss of a ranker with that radius. They compare guarantees, not
+    accuracy.
+
+    Example: toprank advise train.txt --radius 0.1
+    """
+    from ..certificates.advice import advise as rank
+    from ..certificates.generalization import ALGORITHMS
+
+    queries = read(data, label, qid)
+    chosen: Any = algorithms or ALGORITHMS
+    advice = rank(queries, radius, transforms=transforms or None, algorithms=chosen, delta=delta)
+    if as_json:
+        print_json(advice.to_dict())
+    else:
+        click.echo(str(advice))
 
 
 def headline(certificates: list[Any]) -> str:

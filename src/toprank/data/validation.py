@@ -183,6 +183,24 @@ def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     return array
 
 
+def as_vector(values: Any, n_features: int, name: str) -> Floats:
+    """Return one finite weight per feature.
+
+    >>> as_vector([1.0], 2, "the comparator")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: the comparator must have 2 weights, got shape (1,)
+    """
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold {n_features} numbers, got {type(values).__name__}") from None
+    if array.shape != (n_features,):
+        raise InputError(f"{name} must have {n_features} weights, got shape {array.shape}")
+    _name_first(~np.isfinite(array), lambda i: f"{name} has {array[i]} as weight {i}: weights must be finite")
+    return array
+
+
 def as_ptr(ptr: ArrayLike, n_docs: int) -> Ints:
     """Return query boundaries: 0 = ptr[0] ≤ ptr[1] ≤ … ≤ ptr[-1] = n_docs."""
     array = np.asarray(ptr)

@@ -152,7 +152,7 @@ class _MiniBatchRanker(TwoClassRanker):
     def _model(self, state: State) -> LinearModel:
         return LinearModel(state.average if self.average else state.w.copy())
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         from ..certificates.at_k import certify_mini_batches
 
         coded = self.coding.recode(data)

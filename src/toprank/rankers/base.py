@@ -296,17 +296,22 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return self.model_.coef
 
-    def certify(self, data: QueryDataset, comparator: Any = None) -> list[Certificate]:
-        """Return the certificates that hold for this ranker on `data`; none where no theorem applies."""
+    def certify(self, data: QueryDataset, comparator: Any = None, *, delta: float = 0.05) -> list[Certificate]:
+        """Return what the papers prove about this ranker on `data`; a bound may fail with probability `delta`."""
+        validation.check_fraction(delta=delta)
         check_is_fitted(self, "model_")
         self._check_same_features(data)
-        return self._certify(data, None if comparator is None else self._as_comparator(comparator))
+        return self._certify(data, None if comparator is None else self._as_comparator(comparator), delta)
 
     def _as_comparator(self, comparator: Any) -> Any:
         """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""
-        return np.asarray(comparator, dtype=np.float64)
+        if isinstance(comparator, Ranker):
+            comparator = comparator.model_
+        if isinstance(comparator, LinearModel):
+            comparator = comparator.coef
+        return validation.as_vector(comparator, self.n_features_in_, "the comparator")
 
-    def _certify(self, data: QueryDataset, comparator: Any) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: Any, delta: float) -> list[Certificate]:
         return []
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -92,7 +92,7 @@ class AdaRank(Ranker):
         if not sound or self.candidates_.ndim != 1:
             raise InputError("$.state is not that of an AdaRank: one feature and one weight per round")
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         measure = bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
         return _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
@@ -187,14 +187,14 @@ class RankBoost(Ranker):
         self.model_ = StumpModel(data.n_features, done.candidates[:keep], thresholds[:keep], done.weights[:keep])
         self.n_iter_ = keep
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
-        self.certificates_ = self._certify(data, None)
+        self.certificates_ = self._certify(data, None, 0.05)
 
     def _pair_weight(self, data: QueryDataset) -> Floats:
         pairs, share = pair_counts(data.y, data.ptr), query_importance(data)
         weight = share / np.maximum(pairs, 1.0) if self.normalize else share
         return np.asarray(weight / float((weight * pairs).sum()))
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         weight, scores = self._pair_weight(data), self.model_.scores(data.X)
         wrong, tied = misordered_pairs(scores, data.y, data.ptr)
         return [rankboost_certificate(exponential_loss(scores, data, weight), float(weight @ (wrong + tied)))]

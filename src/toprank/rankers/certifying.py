@@ -29,6 +29,7 @@ def certify(
     *,
     confidence: float = 0.95,
     baseline: Mapping[str, Any] | None = None,
+    delta: float | None = None,
 ) -> list[Certificate]:
     """Return the certificates of `ranker` on `data`, and keep them as `ranker.certificates_`.
 
@@ -40,7 +41,7 @@ def certify(
     Then come the theorems of the papers. For online rankers they speak of the stream that was learned from, so `data`
     must be that stream, and of a `comparator`, a weight vector: where it is None, the best one found in batch serves.
     For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
-    (documents, coefficients).
+    (documents, coefficients). Those that may fail do so with probability `delta` (1 − confidence where None).
 
     >>> import toprank as tr
     >>> made = tr.datasets.make_separable(n_queries=300, n_docs=5, random_state=0)
@@ -58,10 +59,12 @@ def certify(
             f"certify takes a toprank ranker, not {type(ranker).__name__}; "
             "for scikit-learn's Perceptron: toprank.certify_perceptron(model, X, y)"
         )
-    proved = ranker.certify(data, comparator)
+    proved = ranker.certify(data, comparator, delta=1 - confidence if delta is None else delta)
     certificates = [*certify_performance(ranker, data, confidence=confidence, baseline=baseline or {}), *proved]
     ranker.certificates_ = [
-        replace(certificate, redo=partial(_again, ranker, place, certificate.terms.get("u"), confidence, baseline))
+        replace(
+            certificate, redo=partial(_again, ranker, place, certificate.terms.get("u"), confidence, baseline, delta)
+        )
         for place, certificate in enumerate(certificates)
     ]
     return ranker.certificates_
@@ -111,11 +114,12 @@ def _again(
     u: Any,
     confidence: float,
     baseline: Mapping[str, Any] | None,
+    delta: float | None,
     data: QueryDataset,
 ) -> Certificate:
     """Certify again with the same comparator, and return the certificate at the same place."""
     before = ranker.certificates_
     try:
-        return certify(ranker, data, u, confidence=confidence, baseline=baseline)[place]
+        return certify(ranker, data, u, confidence=confidence, baseline=baseline, delta=delta)[place]
     finally:
         ranker.certificates_ = before

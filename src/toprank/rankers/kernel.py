@@ -259,7 +259,7 @@ class KernelSlamPerceptron(Ranker):
 
         return as_function(self._store.model(), comparator)
 
-    def _certify(self, data: QueryDataset, comparator: KernelModel | None) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: KernelModel | None, delta: float) -> list[Certificate]:
         from .kernel_replay import certify_kernel
 
         return certify_kernel(self, data, comparator)

@@ -158,10 +158,13 @@ class ListwiseRanker(Ranker):
             )
         return self.radius
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
-        return generalization.certificates(
-            self._loss(), self.coef_, data, radius=self.radius_ if self.radius is not None else None
-        )
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+        loss = self._loss()
+        try:
+            radius = self._effective_radius(loss.transform, data)
+        except InputError:  # a radius that is too large for these rows: the certificates say so
+            radius = self.radius
+        return generalization.certificates(loss, self.coef_, data, radius=radius, delta=delta)
 
 
 @parameters

@@ -266,7 +266,7 @@ class OnlineRanker(Ranker):
         self.trace_ = Trace(np.empty((0, 4)), totals)
         self.certificates_ = []
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         from .replay import certify_online
 
         return certify_online(self, data, comparator)

@@ -54,8 +54,8 @@ class Trace(dict[str, Floats]):
     def plot(self, column: str = "measure") -> Any:
         """Return a matplotlib figure (the `plot` extra) of a column: its running mean, over each single round.
 
-        The measure comes with a band: with 95% confidence it holds, at every round at once, the mean of what each of the
-        rounds drawn was expected to reach given the rounds before it (`confidence_sequence` with `changing`).
+        The measure comes with a band: with 95% confidence it holds, at every round at once, the mean of what each round
+        so far was expected to reach given the rounds before it (`confidence_sequence` with `changing`).
 
         >>> figure = Trace(np.array([[0.5, 1.0, 1.0, 2.0], [1.0, 0.0, 0.0, 0.0]])).plot("surrogate")
         >>> figure.axes[0].get_ylabel()
