@@ -191,7 +191,7 @@ def test_certificates_of_a_fitted_ranker(kind, tmp_path):
         assert certificate.assumptions_hold
         assert certificate.verdict == ("vacuous" if certificate.value >= largest else "holds")
     assert found[-1].verdict == ("vacuous" if kind is tr.ListNet else "holds")  # its loss is near its largest value
-    wide = kind(transform="sigmoid", radius=5.0).fit_queries(data).certify(data)
+    wide = kind(transform="sigmoid", radius=100.0).fit_queries(data).certify(data)
     assert {c.verdict for c in wide} == {"vacuous"}
     ranker.save(tmp_path / "model.json")
     assert tr.load(tmp_path / "model.json").certify(data) == found
