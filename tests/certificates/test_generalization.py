@@ -191,8 +191,8 @@ def test_certificates_of_a_fitted_ranker(kind, tmp_path):
         assert certificate.assumptions_hold
         assert certificate.verdict == ("vacuous" if certificate.value >= largest else "holds")
     assert found[-1].verdict == ("vacuous" if kind is tr.ListNet else "holds")  # its loss is near its largest value
-    wide = kind(transform="sigmoid", radius=100.0).fit_queries(data).certify(data)
-    assert {c.verdict for c in wide} == {"vacuous"}
+    few = ranker.certify(data[:10])
+    assert {c.verdict for c in few} == {"vacuous"}
     ranker.save(tmp_path / "model.json")
     assert tr.load(tmp_path / "model.json").certify(data) == found
     fresh = tr.datasets.make_graded(n_queries=60, n_docs=(3, 9), n_features=5, random_state=0)
