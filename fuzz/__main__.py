@@ -18,6 +18,8 @@ MODULES = {
     "trec": ("toprank.data.trec",),
     "model": ("toprank.rankers.persistence", "toprank.measures", "toprank.surrogates"),
     "table": ("toprank.data.tables",),
+    "folder": ("toprank.data.mapped", "toprank.data.csr"),
+    "export": ("toprank.export",),
 }
 """What to measure the coverage of: loaded before anything else does it."""
 
@@ -35,7 +37,7 @@ def main() -> None:
     parser.add_argument("--grown", type=Path, default=CORPUS.parent / "grown", help="where inputs of interest are kept")
     chosen = parser.parse_args()
 
-    with atheris.instrument_imports(include=["toprank.data", "toprank.rankers", "toprank.measures"]):
+    with atheris.instrument_imports(include=["toprank.data", "toprank.rankers", "toprank.measures", "toprank.export"]):
         import tracemalloc
 
         for module in MODULES[chosen.reader]:

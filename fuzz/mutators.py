@@ -243,4 +243,65 @@ def _column(pa: Any, rng: random.Random, n: int) -> Any:
     return pa.array(values, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(values, kind)
 
 
-MUTATORS = {"letor": text(b" :"), "trec": text(b" "), "model": model, "table": table}
+def folder(data: bytes, rng: random.Random) -> bytes:
+    """Change one file of a zip file: the header as JSON, an array in its values, its type or its length."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+        name = rng.choice(sorted(files))
+        if rng.random() < 0.05:
+            del files[name]
+        elif name.endswith(".json"):
+            files[name] = model(files[name], rng)
+        elif rng.random() < 0.2:
+            at = rng.randrange(len(files[name]))
+            files[name] = files[name][:at] + bytes([rng.randrange(256)]) + files[name][at + 1 :]
+        else:
+            out = io.BytesIO()
+            np.save(out, _array(np, np.load(io.BytesIO(files[name])), rng))
+            files[name] = out.getvalue()
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        return packed.getvalue()
+    except Exception:  # what numpy or zipfile cannot take is a mutation too
+        return data[: rng.randrange(len(data) + 1)]
+
+
+def _array(np: Any, array: Any, rng: random.Random) -> Any:
+    kind = rng.randrange(5)
+    if kind == 0:
+        return array.astype(
+            rng.choice(("<i8", "<i4", ">i4", "<f4", ">f8", "<f8", "U3", "S3", "?", "<u8", "<c16", "M8[s]"))
+        )
+    if kind == 1:
+        return array[: rng.randrange(len(array) + 1)]
+    if kind == 2:
+        return rng.choice((array[:, None], array[::-1], np.concatenate((array, array)), np.asfortranarray(array)))
+    flat = array.reshape(-1).copy()
+    if len(flat):
+        values = (
+            (0, 1, -1, 2, 2**31 - 1, -(2**31)) if flat.dtype.kind in "iu" else (0.5, float("nan"), float("inf"), 1e308)
+        )
+        flat[rng.randrange(len(flat))] = rng.choice(values)
+    return flat.reshape(array.shape)
+
+
+def export(data: bytes, rng: random.Random) -> bytes:
+    """Change a node of JSON, else a word of a line."""
+    return model(data, rng) if data.lstrip()[:1] in (b"{", b"[") else text(b" (,<")(data, rng)
+
+
+MUTATORS = {
+    "letor": text(b" :"),
+    "trec": text(b" "),
+    "model": model,
+    "table": table,
+    "folder": folder,
+    "export": export,
+}

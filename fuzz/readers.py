@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
+import shutil
 import tempfile
+import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,19 +32,32 @@ def _file(data: bytes, name: str) -> Path:
 
 
 def read_letor(data: bytes) -> Any:
-    """LETOR text: the cut into chunks changes neither the data nor the message, and writing keeps the data."""
-    outcomes = []
-    for size in (1 << 16, 24):
+    """LETOR text: chunks, threads and the way over a folder change neither data nor message; writing keeps the data."""
+    folder = _HOME / f"{os.getpid()}-streamed"
+    shutil.rmtree(folder, ignore_errors=True)
+    threads = 1 if os.environ.get("NUMBA_DISABLE_JIT") else 3  # plain Python warns of overflow, thread by thread
+    ways: tuple[Callable[[], Any], ...] = (
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=1 << 16),
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=24),
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, threads, size=max(24, len(data) // 50)),
+        lambda: letor.stream_letor(io.BytesIO(data), folder, dtype=np.float64, threads=threads),
+    )
+    outcomes: list[Any] = []
+    for way in ways:
         try:
-            outcomes.append(letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=size))
+            outcomes.append(way())
         except InputError as error:
             outcomes.append(str(error))
-    whole, pieces = outcomes
-    if isinstance(whole, str) or isinstance(pieces, str):
-        if whole != pieces:
-            raise BrokenPromiseError(f"in one chunk: {whole}; in many: {pieces}")
+    whole = outcomes[0]
+    for other in outcomes[1:]:
+        if isinstance(whole, str) or isinstance(other, str):
+            # Only a folder keeps all document ids as wide as the longest, and refuses what would fill the disk.
+            if whole != other and "in a folder" not in str(other):
+                raise BrokenPromiseError(f"in one chunk: {whole}; another way: {other}")
+        else:
+            _same(whole, other)
+    if isinstance(whole, str):
         raise InputError(whole)
-    _same(whole, pieces)
     text = io.BytesIO()
     letor.write_letor(whole, text)
     again = letor.read_letor(
@@ -94,12 +111,44 @@ def read_model(data: bytes) -> Any:
     ranker.save(again)
     if not np.array_equal(tr.load(again).model_.scores(X), scores, equal_nan=True):
         raise BrokenPromiseError("a saved model scores differently")
-    if hasattr(ranker, "partial_fit") and width:
-        # A hyper-parameter that cannot be used is refused as if given by hand; a kernel with intrinsics of the compiler
-        # does not run as plain Python.
-        with suppress(ValueError, TypeError, NotImplementedError):
+    # A hyper-parameter that cannot be used is refused as if given by hand; a kernel with intrinsics of the compiler
+    # does not run as plain Python.
+    with suppress(InputError, NotImplementedError):
+        tr.certify(ranker, tr.QueryDataset.from_arrays(X, np.array([0, 1, 0])))
+    if hasattr(ranker, "partial_fit"):
+        with suppress(InputError, NotImplementedError):
             ranker.partial_fit(X, np.array([0, 1, 0]))  # state of a wrong shape must not reach a kernel
     return ranker
+
+
+def read_folder(data: bytes) -> Any:
+    """Folders of arrays, packed as a zip file: what opens can be learned from, scored, cut and read whole."""
+    folder = _HOME / f"{os.getpid()}-folder"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for entry in archive.infolist()[:20]:
+                if entry.file_size <= 1 << 20 and "/" not in entry.filename and entry.filename.strip("."):
+                    (folder / entry.filename).write_bytes(archive.read(entry))
+    except Exception:  # damage of the zip file is not what is looked for
+        (folder / "header.json").write_bytes(data)
+    found = tr.open_queries(folder)
+    for part in (found, found[: found.n_queries // 2], pickle.loads(pickle.dumps(found[1:]))):
+        if part.n_docs and 0 < part.n_features <= 1000:
+            with suppress(InputError, NotImplementedError):
+                tr.SlamPerceptron(epochs=1).fit_queries(part).predict(part)
+    return found
+
+
+def read_export(data: bytes) -> Any:
+    """Exported models: what is read scores rows of its width as the engine would."""
+    target, replica = tr.export.read(_file(data, "export"))
+    if replica.n_features <= 1000:
+        X = np.random.default_rng(0).standard_normal((3, replica.n_features))
+        if replica.score_rows(X).shape != (3,) or replica.rounding(X).shape != (3,):
+            raise BrokenPromiseError(f"{target}: not one score per row")
+    return replica
 
 
 def read_table(data: bytes) -> Any:
@@ -127,4 +176,6 @@ PROMISES = {
     "trec": Promise("trec", read_trec, fixed=16 * MB, factor=64),
     "model": Promise("model", read_model, fixed=16 * MB, factor=64),
     "table": Promise("table", read_table, fixed=64 * MB, factor=64),
+    "folder": Promise("folder", read_folder, fixed=64 * MB, factor=64),
+    "export": Promise("export", read_export, fixed=64 * MB, factor=64),
 }

@@ -37,7 +37,10 @@ def test_corpus_is_read_or_refused_as_its_name_says(path):
     assert (refusal is not None) == path.name.startswith("bad-"), refusal
 
 
-@pytest.mark.parametrize(("reader", "runs"), [("letor", 150), ("trec", 300), ("model", 150), ("table", 150)])
+@pytest.mark.parametrize(
+    ("reader", "runs"),
+    [("letor", 150), ("trec", 300), ("model", 150), ("table", 150), ("folder", 150), ("export", 150)],
+)
 def test_neighbours_of_the_corpus(reader, runs):
     rng = random.Random(2026)
     seeds = [path.read_bytes() for path in FILES if path.parent.name == reader]
@@ -146,6 +149,14 @@ def test_a_long_document_id_is_refused_before_it_fills_the_disk(tmp_path):
     with pytest.raises(InputError, match=r"a document id of 200000 letters among 2001 rows would take 1\.6 GB"):
         tr.stream_letor(io.BytesIO(text), tmp_path / "folder")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_query_id_is_refused_before_it_fills_the_disk(tmp_path):
+    text = b"1 qid:%s 1:1\n" % (b"a" * 200_000) + b"".join(b"1 qid:b%d 1:1\n" % i for i in range(2000))
+    with pytest.raises(InputError, match=r"query_ids has an id of 200000 letters among 2001: they would take 1\.6 GB"):
+        tr.stream_letor(io.BytesIO(text), tmp_path / "folder")
+    text = b"1 qid:%s 1:1\n1 qid:b 1:1\n" % (b"a" * 200)
+    assert tr.stream_letor(io.BytesIO(text), tmp_path / "folder").query_ids.tolist() == ["a" * 200, "b"]
 
 
 def test_a_table_that_cannot_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):

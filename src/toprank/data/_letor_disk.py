@@ -13,7 +13,7 @@ from .._typing import AnyArray, Ints
 from . import _rows_kernels as kernels
 from ._letor_chunk import Chunk, Rules
 from ._letor_store import DENSE_FROM, Tally, check_dense, check_ids, cumulated, gathered
-from .mapped import write_header
+from .mapped import save_array, write_header
 
 _BLOCK = 1 << 18
 
@@ -98,7 +98,7 @@ class DiskRows:
             check_dense(tally)
         check_ids(tally)
         np.save(folder / "ptr.npy", ptr)
-        np.save(folder / "query_ids.npy", query_ids)
+        save_array(folder, "query_ids", query_ids)
         if order is not None:
             np.save(folder / "order.npy", order)
         rows, entries = tally.rows, self._piles["values"].size
@@ -107,7 +107,7 @@ class DiskRows:
 
             def array(name: str, dtype: Any, *shape: int) -> BinaryIO:
                 file = stack.enter_context((folder / f"{name}.npy").open("wb"))
-                about = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+                about = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": tuple(map(int, shape))}
                 np.lib.format.write_array_header_1_0(file, about)
                 return file
 

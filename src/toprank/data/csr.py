@@ -23,7 +23,7 @@ def csr_of(values: AnyArray, columns: AnyArray, indptr: AnyArray, width: int) ->
     """
     from scipy.sparse import csr_array
 
-    X = csr_array((len(indptr) - 1, width), dtype=values.dtype)
+    X = csr_array((max(0, len(indptr) - 1), width), dtype=values.dtype)
     X.data, X.indices, X.indptr = values, columns, indptr
     X.has_canonical_format = True
     return X

@@ -45,11 +45,23 @@ def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
         if data.order is not None:
             arrays["order"] = data.order
         for name, array in arrays.items():
-            if array.dtype == object:
-                array = array.astype(str)
-            np.save(draft / f"{name}.npy", array, allow_pickle=False)
+            save_array(draft, name, array)
         write_header(draft, n_features=data.n_features, feature_names=data.feature_names)
     return Path(folder)
+
+
+def save_array(folder: Path, name: str, array: AnyArray) -> None:
+    """Write one array; ids of any kind become text, all as wide as the longest, unless that would fill the disk."""
+    if array.dtype == object:
+        words = [str(word) for word in array.tolist()]
+        size, written = 4 * len(words) * max(map(len, words), default=0), sum(map(len, words))
+        if size > max(1 << 28, 512 * written):
+            raise InputError(
+                f"{name} has an id of {max(map(len, words))} letters among {len(words)}: they would take "
+                f"{size / 1e9:.1f} GB in a folder, shorten it"
+            )
+        array = np.array(words)
+    np.save(folder / f"{name}.npy", array, allow_pickle=False)
 
 
 @contextmanager
@@ -79,7 +91,7 @@ def drafting(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 def write_header(folder: Path, *, n_features: int, feature_names: tuple[str, ...] | None = None) -> None:
     """Write the small JSON file that makes a folder of arrays a data set."""
-    header = _FORMAT | {"n_features": n_features, "feature_names": feature_names}
+    header = _FORMAT | {"n_features": int(n_features), "feature_names": feature_names}
     (folder / "header.json").write_text(json.dumps(header), encoding="utf-8")
 
 

@@ -243,7 +243,9 @@ class KernelSlamPerceptron(Ranker):
                 sound &= content[name].shape == target.shape and content[name].dtype == target.dtype
                 target[:] = content[name]
             store.age[:n] = content["age"]
-            sound &= type(passes["epochs"]) is int and type(passes["shuffle"]) is bool
+            rounds = max(1, store.totals[0])  # every pass plays at least one list
+            sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= rounds)
+            sound &= type(passes["shuffle"]) is bool
             sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False

@@ -88,7 +88,9 @@ class KernelReplay:
         """R_X² = max k(x, x): each kernel grows with ‖x‖, or does not depend on it."""
         kernel, gamma, coef0, degree, *_ = self.store.settings
         longest = longest_row(self.data) ** 2
-        return float({"linear": longest, "polynomial": (gamma * longest + coef0) ** degree, "rbf": 1.0}[kernel])
+        with np.errstate(over="ignore"):
+            power = np.float64(gamma * longest + coef0) ** degree
+        return float({"linear": longest, "polynomial": power, "rbf": 1.0}[kernel])
 
     @property
     def inner_product(self) -> Assumption:

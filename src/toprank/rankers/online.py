@@ -254,7 +254,9 @@ class OnlineRanker(Ranker):
             passes = {key: content[key] for key in ("epochs", "seed", "shuffle", "fresh")}
             sound = weights.shape == (3, self.n_features_in_) and totals.shape == (len(Total),)
             sound &= bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < eta < np.inf)
-            sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdigit()
+            sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdecimal()
+            # Every pass plays at least one list.
+            sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= max(1, totals[Total.ROUNDS]))
             self.averaged_ = bool(content["averaged"])
             sound &= isinstance(eta, (int, float))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):

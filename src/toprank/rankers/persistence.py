@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 FORMAT = "toprank-model"
 VERSION = 1
+MOST = 2**31 - 1
+"""Largest count that a file may ask for."""
 
 
 class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,7 +102,10 @@ def load(path: str | os.PathLike[str]) -> Ranker:
 
 def _restore(content: ModelFile) -> Ranker:
     kind = _ranker_kind(content.ranker)
-    params = {key: _parameter(decode(value, f"$.params.{key}"), key) for key, value in content.params.items()}
+    hints = get_type_hints(kind)
+    params = {
+        key: _parameter(decode(value, f"$.params.{key}"), key, hints.get(key)) for key, value in content.params.items()
+    }
     try:
         ranker: Ranker = kind(**params)
     except TypeError as error:
@@ -143,13 +150,41 @@ def _ranker_kind(name: str) -> Any:
     raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *ELSEWHERE))}")
 
 
-def _parameter(value: Any, key: str) -> Any:
-    """Refuse what no hyper-parameter is; what it may be is checked where it is used, as for one given by hand."""
+def _parameter(value: Any, key: str, hint: Any) -> Any:
+    """Refuse what the field cannot hold; whether a number makes sense is checked where it is used, as by hand."""
     if isinstance(value, (np.ndarray, models.Model)) or (isinstance(value, dict) and key != "params"):
         raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
+    if hint is not None and not _fits(value, hint):
+        raise InputError(f"$.params.{key} must be {_name(hint)}, got {value!r}")
+    if type(value) is int and value > MOST and key != "random_state":
+        raise InputError(f"$.params.{key} is {value}: no fit takes more than {MOST}")
     if key == "random_state" and value is not None and not (isinstance(value, int) and value >= 0):
         raise InputError(f"$.params.{key} must be a whole number not below 0, or null, got {value!r}")
     return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Say whether a decoded value is what the annotation of a field asks for; what it cannot tell passes."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is Literal:
+        return isinstance(value, (str, int)) and value in get_args(hint)
+    if get_origin(hint) is Sequence:
+        return isinstance(value, (list, tuple)) and all(_fits(item, get_args(hint)[0]) for item in value)
+    if hint is Any or isinstance(value, bool):
+        return hint in (bool, Any)
+    if hint is float:
+        return isinstance(value, (int, float))
+    return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def _name(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(map(_name, get_args(hint)))
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+    return words.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def encode(value: Any, name: str) -> Any:

@@ -34,7 +34,7 @@ def whole_top(y):
     """Return the highest grade where all are whole numbers below 32, −1 where they are not."""
     odd, top = np.int32(0), np.int32(0)
     for i in range(len(y)):
-        whole = np.int32(y[i])  # some other number where it does not fit, and then it differs
+        whole = np.int32(min(max(y[i], -1.0), 1.0 * WHOLE))  # to convert what does not fit has no meaning at all
         odd += np.int32(whole != y[i])
         top = max(top, whole)
     return -1 if odd > 0 or top >= WHOLE else int(top)
