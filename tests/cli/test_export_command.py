@@ -1,6 +1,8 @@
 """`toprank export` and `verify-export` as a stranger meets them."""
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -30,6 +32,8 @@ def test_export_and_verify(capsys, home, tmp_path, to):
     if to == "onnx":
         pytest.importorskip("onnx", reason="the extra onnx is not installed")
         pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    if to == "sql":
+        pytest.importorskip("duckdb", reason="the extra sql is not installed")
     file = tmp_path / "out"
     out = run(capsys, "export", home / "model.json", "--to", to, "-o", file)
     assert out.startswith(f"wrote {file}")
@@ -151,3 +155,33 @@ def test_one_clear_line_on_bad_input(capsys, home, tmp_path):
     assert not out.exists()
     (tmp_path / "boost.json").write_text("{}")
     assert "boost.json" in fail(capsys, "export", tmp_path / "boost.json", "--to", "solr", "-o", out)
+
+
+def test_sql_goes_through_a_pipe_into_sqlite(capsys, home, tmp_path):
+    data = tr.read_letor(home / "test.txt")
+    connection = sqlite3.connect(tmp_path / "docs.db")
+    connection.execute("CREATE TABLE docs (query, id, bm25, age, clicks)")
+    rows = zip(data.qid.tolist(), range(data.n_docs), *data.X.astype(float).T.tolist(), strict=True)
+    connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?)", rows)
+    connection.commit()
+    options = ("--to", "sql", "--dialect", "sqlite", "--table", "docs", "--features", "bm25,age,clicks")
+    command = [sys.executable, "-m", "toprank", "export", str(home / "model.json"), *options, "-o", "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if shutil.which("sqlite3") is None:
+        pytest.skip("the program sqlite3 is not installed")
+    done = subprocess.run(
+        ["sqlite3", "-list", tmp_path / "docs.db"], input=text, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    found = [line.split("|") for line in done.stdout.splitlines()]
+    places = tr.load(home / "model.json").rank(data)
+    assert {int(row[1]): int(row[3]) for row in found} == dict(enumerate(places.tolist()))
+    file = tmp_path / "rank.sql"
+    for form in ("select", "view", "expression"):
+        run(capsys, "export", home / "model.json", *options[:-2], "--form", form, "-o", file)
+        out = run(capsys, "verify-export", home / "model.json", file, home / "test.txt")
+        assert "sql run by SQLite" in out
+        assert "the rankings agree" in out
+    wrong = ("export", home / "model.json", "--to", "sql", "-o", tmp_path / "x")
+    assert "dialect must be one of" in fail(capsys, *wrong, "--dialect", "mysql")
+    assert "form must be one of" in fail(capsys, *wrong, "--form", "table")

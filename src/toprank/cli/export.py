@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +34,7 @@ missing_option = click.option(
     "target",
     required=True,
     metavar="TARGET",
-    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib or json.",
+    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib, sql or json.",
 )
 @click.option("-o", "--output", required=True, help="Where to write; - for standard output.")
 @features_option
@@ -53,6 +54,12 @@ missing_option = click.option(
     help="Vespa: the rank feature behind a name; repeatable.  [default: attribute(NAME)]",
 )
 @click.option("--phase", type=click.Choice(["first", "second"]), default="first", show_default=True, help="Vespa.")
+@click.option(
+    "--dialect", help="SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
+)
+@click.option("--form", help="SQL: select, view or expression.  [default: select]")
+@click.option("--table", help="SQL: the table with a column for each feature.  [default: documents]")
+@click.option("--doc-id", help="SQL: the column that names a document.  [default: id]")
 @label_option
 @qid_option
 @json_option
@@ -71,11 +78,15 @@ def export(
     normalizers: bool,
     mapping: tuple[str, ...],
     phase: Literal["first", "second"],
+    dialect: str | None,
+    form: str | None,
+    table: str | None,
+    doc_id: str | None,
     label: str,
     qid: str,
     as_json: bool,
 ) -> None:
-    """Write a saved model for a search engine: any linear ranker, RankBoost, or boosted trees.
+    """Write a saved model for a search engine or a database: any linear ranker, RankBoost, or boosted trees.
 
     MODEL is a model file, a pipeline saved with toprank.export.fold(pipeline).save(FILE), or a model that LightGBM
     (text) or XGBoost (JSON, UBJSON) saved.
@@ -84,6 +95,7 @@ def export(
     Examples: toprank export model.json --to elasticsearch --feature-set movies -o es.json
               toprank export model.json --to vespa --map 'title=bm25(title)' -o rank.profile
               toprank export lightgbm.txt --to solr -o solr.json
+              toprank export model.json --to sql --dialect sqlite --table docs -o - | sqlite3 docs.db
     """
     from .. import export as job
     from ..export import writing
@@ -95,7 +107,11 @@ def export(
     scorer = job.fold(model, names, missing=missing)
     if shift_from is not None:
         shift = job.shift_for(scorer, read(shift_from, label, qid))
+    given = {"dialect": dialect, "form": form, "table": table, "doc_id": doc_id}
+    if target == "sql":
+        given["qid"] = qid
     settings = Settings(name, version, store, feature_set, shift, normalizers, _expressions(mapping), phase)
+    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     done, artifact = writing.render(scorer, target, settings=settings)
     if output == "-":
         if as_json:

@@ -2,12 +2,13 @@
 
 >>> from toprank import export
 >>> export.TARGETS
-('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'json')
+('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'sql', 'json')
 """
 
 from .folding import fold as fold
 from .schemas import schema as schema
 from .scorers import Linear as Linear
+from .scorers import Prepared as Prepared
 from .scorers import Scorer as Scorer
 from .scorers import Stumps as Stumps
 from .scorers import Trees as Trees
@@ -15,6 +16,7 @@ from .verification import Verification as Verification
 from .verification import verify as verify
 from .writing import TARGETS as TARGETS
 from .writing import Export as Export
+from .writing import check_preparation as check_preparation
 from .writing import read as read
 from .writing import shift_for as shift_for
 from .writing import write as write
@@ -23,10 +25,12 @@ __all__ = [
     "TARGETS",
     "Export",
     "Linear",
+    "Prepared",
     "Scorer",
     "Stumps",
     "Trees",
     "Verification",
+    "check_preparation",
     "fold",
     "read",
     "schema",

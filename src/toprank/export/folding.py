@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from .._typing import Floats, Ints
+from ..data.transforms import QueryNormalizer, SignedLog
 from ..data.validation import check_choice
 from ..errors import InputError
 from ..interop.tree_files import Trees as TreesElsewhere
@@ -19,7 +20,7 @@ from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..rankers.base import Ranker
 from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel
 from ..rankers.persistence import load
-from .scorers import Linear, Scorer, Stumps, Trees
+from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 
 _FOLDABLE = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
@@ -142,6 +143,8 @@ class _Affine:
     a: Floats
     b: Floats
     fill: Floats
+    steps: tuple[Step, ...] = ()
+    """Preparations of x before a and b."""
 
     def then(self, factor: Floats, addend: Floats) -> _Affine:
         return replace(self, a=self.a * factor, b=self.b * factor + addend)
@@ -151,7 +154,17 @@ class _Affine:
         return replace(self, fill=np.where(np.isnan(self.fill), (values - self.b) / self.a, self.fill))
 
     def only(self, chosen: Ints) -> _Affine:
-        return _Affine(self.kept[chosen], self.a[chosen], self.b[chosen], self.fill[chosen])
+        return replace(self, kept=self.kept[chosen], a=self.a[chosen], b=self.b[chosen], fill=self.fill[chosen])
+
+    @property
+    def plain(self) -> bool:
+        return bool((self.a == 1).all() and (self.b == 0).all())
+
+    def prepared(self, step: Step, kind: str, missing: str) -> _Affine:
+        if not self.plain:
+            raise InputError(f"a scaler in front of {kind} cannot be folded into weights: put it behind")
+        chain = self.filled(np.zeros(len(self.kept))) if missing == "zero" else self
+        return replace(chain, steps=(*self.steps, step))
 
 
 def _from_pipeline(pipeline: Any) -> Scorer:
@@ -167,13 +180,20 @@ def _from_pipeline(pipeline: Any) -> Scorer:
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
     chain = _through(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
-    if not isinstance(inner, Linear) and not ((chain.a == 1).all() and (chain.b == 0).all()):
+    if not isinstance(inner, Linear) and not chain.plain:
         raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
-    if inner.fill is not None:
+    if inner.fill is not None and not chain.steps:  # a preparation lets no gap through
         chain = chain.filled(inner.fill)
     known = getattr(pipeline, "feature_names_in_", None)
     names = _numbered(width) if known is None else tuple(str(name) for name in known)
     policy = _policy(chain, names)
+    whole = _widened(inner, names, chain, None if chain.steps else policy)
+    return Prepared(whole, chain.steps, policy) if chain.steps else whole
+
+
+def _widened(inner: Scorer, names: tuple[str, ...], chain: _Affine, policy: Floats | None) -> Linear | Stumps | Trees:
+    """Return the score over all features before any selector, scalers folded in."""
+    width = len(names)
     if isinstance(inner, Stumps):
         model = replace(inner.model, width=width, feature=chain.kept[inner.model.feature])
         return Stumps(names, model, policy, inner.source, inner.offset)
@@ -234,12 +254,18 @@ def _step(step: Any, chain: _Affine, remedy: str) -> _Affine:
         return chain.then(1 / spread, -middle / spread)
     if isinstance(step, SimpleImputer):
         return _imputed(step, chain)
+    if isinstance(step, SignedLog):
+        return chain.prepared("log", kind, step.missing)
+    if isinstance(step, QueryNormalizer):
+        return chain.prepared(step.method, kind, step.missing)
     if isinstance(step, SelectorMixin):
         return chain.only(step.get_support(indices=True))
-    raise InputError(f"{kind} cannot be folded into weights{_why(step)}: {remedy}")
+    raise InputError(f"{kind} cannot be folded into weights: {remedy}")
 
 
 def _imputed(step: Any, chain: _Affine) -> _Affine:
+    if chain.steps:
+        raise InputError("SimpleImputer behind SignedLog or QueryNormalizer comes too late: put it in front of them")
     if step.add_indicator:
         raise InputError("SimpleImputer(add_indicator=True) makes features that no engine has: fit without indicators")
     if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
@@ -251,16 +277,3 @@ def _imputed(step: Any, chain: _Affine) -> _Affine:
         column = int(np.flatnonzero(np.isnan(values))[0])
         raise InputError(f"SimpleImputer found no value in column {column} and drops it: drop the feature before")
     return chain.filled(values)
-
-
-def _why(step: Any) -> str:
-    from ..data.transforms import QueryNormalizer, SignedLog
-
-    if isinstance(step, QueryNormalizer):
-        return (
-            " (it needs all documents of a query at once, and an engine scores them one by one; normalise the features "
-            "over all queries instead)"
-        )
-    if isinstance(step, SignedLog):
-        return " (a logarithm is not linear; let the engine compute log(1 + x) as the feature and train on that)"
-    return ""

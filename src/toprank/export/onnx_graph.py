@@ -42,7 +42,8 @@ class OnnxReplica(Replica):
     names: tuple[str, ...] | None
     session: Any
     like: LinearReplica | TreeReplica
-    rule: str = "float32 in onnxruntime"
+    engine: str
+    rule: str = "float32"
 
     @property
     def n_features(self) -> int:
@@ -134,6 +135,7 @@ class Onnx(Target):
         from google.protobuf.message import DecodeError
         from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
+        engine = f"run by onnxruntime {onnxruntime.__version__}"
         quiet = onnxruntime.SessionOptions()
         quiet.log_severity_level = 4
         try:
@@ -149,7 +151,7 @@ class Onnx(Target):
                 roots = _roots(options)
                 end = float(options["base_values"][0])
                 trees = TreeReplica(names, roots, "float32", np.float32, np.float32, fill, end=end)
-                return OnnxReplica(names, session, trees)
+                return OnnxReplica(names, session, trees, engine)
             weights = found["weights"].astype(np.float64).reshape(-1)
             constant = float(found["constant"].reshape(-1)[0])
         except (DecodeError, errors.InvalidProtobuf, errors.Fail, errors.InvalidGraph, errors.NotImplemented) as error:
@@ -159,7 +161,7 @@ class Onnx(Target):
         if len(names) != len(weights):
             raise InputError(f"{place} names {len(names)} features for {len(weights)} weights")
         like = LinearReplica(names, weights, "float32", np.float32, np.float32, fill=fill, end=constant)
-        return OnnxReplica(names, session, like)
+        return OnnxReplica(names, session, like, engine)
 
 
 def _attributes(roots: Sequence[Tree]) -> dict[str, Any]:

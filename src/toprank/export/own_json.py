@@ -20,8 +20,8 @@ import numpy as np
 from .._version import __version__
 from ..errors import InputError
 from ..rankers.models import StumpModel, TreeModel
-from .replicas import LinearReplica, Replica
-from .scorers import Linear, Scorer, Stumps, Trees
+from .replicas import LinearReplica, PreparedReplica, Replica
+from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, to_json
 from .tree_replicas import Split, TreeReplica, side
 from .trees import Cut, Tree, forest_of, steps_of
@@ -54,6 +54,7 @@ class LinearFile(msgspec.Struct, forbid_unknown_fields=True):
     offset: float
     features: list[Feature]
     name: str | None = None
+    prepare: list[Step] = []
 
 
 class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,6 +77,7 @@ class StumpsFile(msgspec.Struct, forbid_unknown_fields=True):
     offset: float
     features: list[StepFeature]
     name: str | None = None
+    prepare: list[Step] = []
 
 
 class TreeFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -108,10 +110,14 @@ class TreesFile(msgspec.Struct, forbid_unknown_fields=True):
     roots: list[int]
     nodes: list[Node]
     name: str | None = None
+    prepare: list[Step] = []
 
 
 def encode(scorer: Scorer, name: str | None = None) -> bytes:
     """Return a scorer as JSON."""
+    prepare: dict[str, Any] = {}
+    if isinstance(scorer, Prepared):
+        prepare, scorer = {"prepare": list(scorer.steps)}, replace(scorer.inner, fill=scorer.fill)
     if isinstance(scorer, Linear):
         kind, body = LINEAR, {"features": _linear_rows(scorer)}
     elif isinstance(scorer, Stumps):
@@ -123,7 +129,7 @@ def encode(scorer: Scorer, name: str | None = None) -> bytes:
     head = {"format": kind, "version": VERSION, "toprank": __version__, "source": scorer.source}
     about = {} if name is None else {"name": name}
     policy = "follow" if scorer.follows else "refuse" if scorer.fill is None else "fill"
-    return to_json({**head, **about, "missing": policy, "offset": scorer.offset, **body})
+    return to_json({**head, **about, "missing": policy, "offset": scorer.offset, **prepare, **body})
 
 
 def _tree_rows(trees: Trees) -> dict[str, Any]:
@@ -160,8 +166,13 @@ def _stump_rows(stumps: Stumps) -> list[dict[str, object]]:
     return rows
 
 
-def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees:
-    """Return the scorer of a file."""
+def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees | Prepared:
+    """Return the scorer of a file, with the preparation of its features where it has one."""
+    inner, prepare = _decoded(content, path)
+    return Prepared(replace(inner, fill=None), tuple(prepare), inner.fill) if prepare else inner
+
+
+def _decoded(content: bytes, path: Path | str) -> tuple[Linear | Stumps | Trees, list[Step]]:
     kind = recognized(content)
     file: LinearFile | StumpsFile | TreesFile
     if kind == TREES:
@@ -174,14 +185,14 @@ def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees:
     try:
         if isinstance(file, TreesFile):
             gaps: Literal["follow", "refuse"] = "follow" if file.missing == "follow" else "refuse"
-            return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps)
+            return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps), file.prepare
         if isinstance(file, StumpsFile):
             base = sum(row.scores[0] for row in file.features)
-            return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base)
+            return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base), file.prepare
         scaled = [row.center is not None and row.scale is not None for row in file.features]
         if any(scaled) and not all(scaled):
             raise InputError("either every feature has center and scale, or none")
-        return Linear(
+        linear = Linear(
             names,
             np.array([row.weight for row in file.features]),
             file.offset,
@@ -190,6 +201,7 @@ def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees:
             np.array([row.center for row in file.features], dtype=np.float64) if any(scaled) else None,
             np.array([row.scale for row in file.features], dtype=np.float64) if any(scaled) else None,
         )
+        return linear, file.prepare
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -244,11 +256,15 @@ class OwnJson(Target):
 
     name = "json"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
+    prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return the file."""
-        name = model_name(scorer, settings)
-        shifted = replace(scorer, offset=scorer.offset + (settings.shift or 0.0))
+        name, constant = model_name(scorer, settings), scorer.offset + (settings.shift or 0.0)
+        if isinstance(scorer, Prepared):
+            shifted: Scorer = replace(scorer, inner=replace(scorer.inner, offset=constant))
+        else:
+            shifted = replace(scorer, offset=constant)
         return Artifact(encode(shifted, name), name, (f"{scorer.missing}: the file says so",))
 
     def recognizes(self, content: bytes) -> bool:
@@ -257,8 +273,14 @@ class OwnJson(Target):
 
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the score as a careful reader would compute it."""
-        scorer = decode(content, place)
+        scorer, prepare = _decoded(content, place)
         rule = f"float64; {scorer.missing}"
+        if prepare:
+            like = self._replica(replace(scorer, fill=None), content, place, rule)
+            return PreparedReplica(scorer.names, tuple(prepare), like, scorer.fill, rule)
+        return self._replica(scorer, content, place, rule)
+
+    def _replica(self, scorer: Linear | Stumps | Trees, content: bytes, place: str, rule: str) -> Replica:
         if isinstance(scorer, Linear):
             return LinearReplica(
                 scorer.names, scorer.weights, rule, np.float64, np.float64, fill=scorer.fill, start=scorer.offset

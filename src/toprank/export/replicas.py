@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._typing import Floats
+from .._typing import Floats, Ints
 
 Precision: TypeAlias = type[np.float32] | type[np.float64]
 
@@ -22,6 +22,8 @@ class Replica(ABC):
 
     names: tuple[str, ...] | None
     """The features it asks for, in its order; None: by position."""
+    engine: str = "restated"
+    """Who computed: the name of the engine where it ran, "restated" where its arithmetic was computed here."""
     rule: str
     """Precision and missing-value rule in words."""
 
@@ -34,9 +36,13 @@ class Replica(ABC):
     def score_rows(self, X: Floats) -> Floats:
         """Return the engine's score of each dense row; NaN is a missing value, and a possible result."""
 
+    def score_queries(self, X: Floats, query: Ints) -> Floats:
+        """Return the scores of rows of which `query` says which belong together, in order."""
+        return self.score_rows(X)
+
     @abstractmethod
-    def rounding(self, X: Floats) -> Floats:
-        """Return for each row how far rounding alone can move its score."""
+    def rounding(self, X: Floats) -> Floats | None:
+        """Return for each row how far rounding alone can move its score; None: as far as float64 moves the model's."""
 
     def doubtful(self, X: Floats) -> int | None:
         """Return how many values rounding may have moved across a threshold; None where there are no thresholds."""
@@ -162,3 +168,45 @@ class StumpReplica(Replica):
         x = exact.astype(np.float32).astype(np.float64)
         pairs = {(feature, threshold) for feature, threshold, _ in self.thresholds}
         return sum(int(((x[:, f] > t) != (exact[:, f] > t)).sum()) for f, t in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedReplica(Replica):
+    """An engine that prepares the features first, step by step in float64; `like` scores what comes out."""
+
+    names: tuple[str, ...] | None
+    steps: tuple[str, ...]
+    like: Replica
+    fill: Floats | None
+    rule: str
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return self.like.n_features
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the scores, all rows being one query."""
+        return self.score_queries(X, np.zeros(len(X), dtype=np.int64))
+
+    def score_queries(self, X: Floats, query: Ints) -> Floats:
+        """Return the scores of the prepared features."""
+        X = X.copy() if self.fill is None else np.where(np.isnan(X), self.fill, X)
+        for step in self.steps:
+            if step == "log":
+                X = np.sign(X) * np.log(1 + np.abs(X))
+                continue
+            for one in np.unique(query):
+                rows = X[query == one]
+                low, spread = rows.min(axis=0), np.ptp(rows, axis=0)
+                if step == "standard":
+                    low, spread = (
+                        np.where(spread > 0, rows.mean(axis=0), low),
+                        np.where(spread > 0, rows.std(axis=0), 0),
+                    )
+                X[query == one] = (rows - low) / np.where(spread > 0, spread, 1.0)
+        return self.like.score_rows(X)
+
+    def rounding(self, X: Floats) -> None:
+        """Say nothing: the model's own size decides."""
+        return

@@ -7,15 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from .._files import replacing
-from .._typing import Floats, Matrix
+from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
 from ..data.linear import scores
-from ..data.validation import as_feature_names, as_matrix, is_sparse
+from ..data.transforms import QueryNormalizer, SignedLog
+from ..data.validation import as_feature_names, as_matrix, group_rows, is_sparse
 from ..errors import InputError
 from ..rankers.models import StumpModel, TreeModel
 
@@ -39,23 +41,40 @@ class Scorer(ABC):
     def renamed(self, names: tuple[str, ...]) -> Scorer:
         """Return the same score with other names for the features."""
 
-    def predict(self, X: Any) -> Floats:
-        """Return one score per row, in float64. X is a matrix, a frame or a data set; NaN is a missing value."""
+    @abstractmethod
+    def magnitude(self, X: Floats, ptr: Ints) -> Floats:
+        """Return how large the numbers are that a dense row's score is added up from: rounding is a part of it."""
+
+    def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return one score per row, in float64. X is a matrix, a frame or a data set; NaN is a missing value.
+
+        `qid` says which rows belong together, where features are prepared query by query.
+        """
         if isinstance(X, QueryDataset):
             return X.in_caller_order(self.predict_grouped(X))
-        return self._scores(with_gaps(X))
+        matrix = with_gaps(X)
+        ptr, _, order = group_rows(qid, matrix.shape[0])
+        if order is None:
+            return self.scores(matrix, ptr)
+        out = np.empty(matrix.shape[0])
+        out[order] = self.scores(matrix[order], ptr)
+        return out
 
     def predict_grouped(self, data: QueryDataset) -> Floats:
         """Return one score per row of `data.X`, grouped by query."""
-        return self._scores(data.X)
+        return self.scores(data.X, data.ptr)
 
-    def _scores(self, X: Matrix) -> Floats:
+    def scores(self, X: Matrix, ptr: Ints) -> Floats:
+        """Return one score per row of X, whose queries begin at `ptr`."""
         if X.shape[1] != len(self.names):
             raise InputError(f"X has {X.shape[1]} features, but the model is expecting {len(self.names)}")
         out = np.empty(X.shape[0])
-        for rows, block in dense_blocks(X):
-            out[rows] = self.score_rows(self._filled(block, rows.start))
+        for rows, block, bounds in dense_blocks(X, ptr):
+            out[rows] = self._score_block(self._filled(block, rows.start), bounds)
         return out
+
+    def _score_block(self, X: Floats, ptr: Ints) -> Floats:
+        return self.score_rows(X)
 
     def _filled(self, X: Floats, first_row: int) -> Floats:
         gaps = np.isnan(X)
@@ -136,6 +155,10 @@ class Linear(Scorer):
         """Return offset + X w."""
         return scores(np.ascontiguousarray(X), self.weights) + self.offset
 
+    def magnitude(self, X: Floats, ptr: Ints) -> Floats:
+        """Return |offset| + Σ_j |w_j x_j|."""
+        return np.asarray(np.abs(X) @ np.abs(self.weights) + abs(self.offset))
+
     def renamed(self, names: tuple[str, ...]) -> Linear:
         """Return the same score with other names for the features."""
         return replace(self, names=names)
@@ -170,6 +193,10 @@ class Stumps(Scorer):
     def score_rows(self, X: Floats) -> Floats:
         """Return the offset and the sum of the steps."""
         return self.model.scores(np.ascontiguousarray(X)) + self.offset
+
+    def magnitude(self, X: Floats, ptr: Ints) -> Floats:
+        """Return |offset| + Σ_t |weight_t|, the same for all rows."""
+        return np.full(len(X), abs(self.offset) + float(np.abs(self.model.weight).sum()))
 
     def renamed(self, names: tuple[str, ...]) -> Stumps:
         """Return the same score with other names for the features."""
@@ -218,9 +245,85 @@ class Trees(Scorer):
         """Return the offset and the sum of the leaves."""
         return self.model.scores(np.ascontiguousarray(X)) + self.offset
 
+    def magnitude(self, X: Floats, ptr: Ints) -> Floats:
+        """Return |offset| + Σ_t the largest leaf of tree t, the same for all rows."""
+        leaf = np.where(self.model.feature < 0, np.abs(self.model.value), 0.0)
+        largest = np.maximum.reduceat(leaf, np.sort(self.model.root))
+        return np.full(len(X), abs(self.offset) + float(largest.sum()))
+
     def renamed(self, names: tuple[str, ...]) -> Trees:
         """Return the same score with other names for the features."""
         return replace(self, names=names)
+
+
+Step: TypeAlias = Literal["log", "minmax", "standard"]
+"""A preparation of every feature: the signed logarithm, or scaling within each query."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(Scorer):
+    """score = inner(x'), x' the features after each step: sign(x) log(1 + |x|), or scaled within a query.
+
+    `fill` stands in for missing values before the first step.
+
+    >>> inner = Linear(("clicks",), np.array([2.0]))
+    >>> Prepared(inner, ("minmax",)).predict([[1.0], [3.0], [10.0], [30.0]], qid=[1, 1, 2, 2]).tolist()
+    [0.0, 2.0, 0.0, 2.0]
+    """
+
+    inner: Linear | Stumps | Trees
+    steps: tuple[Step, ...]
+    fill: Floats | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.inner.names, self.fill)
+        if not self.steps or not set(self.steps) <= set(get_args(Step)):
+            raise InputError(f"features are prepared by {', '.join(get_args(Step))}, not by {self.steps}")
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The features, as they are before any step."""
+        return self.inner.names
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        """The ranker."""
+        return self.inner.source
+
+    @property
+    def offset(self) -> float:  # type: ignore[override]
+        """The constant of the score."""
+        return self.inner.offset
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the scores, all rows being one query."""
+        return self._score_block(X, np.array([0, len(X)]))
+
+    def _score_block(self, X: Floats, ptr: Ints) -> Floats:
+        return self.inner.score_rows(self.prepared(X, ptr))
+
+    def prepared(self, X: Floats, ptr: Ints) -> Floats:
+        """Return the features after every step."""
+        qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        for step in self.steps:
+            X = SignedLog().fit_transform(X) if step == "log" else QueryNormalizer(step).fit_transform(X, qid=qid)
+        return np.ascontiguousarray(X)
+
+    def magnitude(self, X: Floats, ptr: Ints) -> Floats:
+        """Return that of the prepared features, and of what was taken off them on the way."""
+        size = self.inner.magnitude(self.prepared(X, ptr), ptr)
+        if not isinstance(self.inner, Linear):
+            return size
+        for first, last in pairwise(ptr):
+            rows = X[first:last]
+            spread = np.ptp(rows, axis=0)
+            taken = np.where(spread > 0, np.abs(rows).max(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) + 1.0
+            size[first:last] += len(rows) * float(taken @ np.abs(self.inner.weights))
+        return size
+
+    def renamed(self, names: tuple[str, ...]) -> Prepared:
+        """Return the same score with other names for the features."""
+        return replace(self, inner=self.inner.renamed(names))
 
 
 def with_gaps(X: Any) -> Matrix:
@@ -235,9 +338,13 @@ def with_gaps(X: Any) -> Matrix:
     return np.ascontiguousarray(np.asarray(X, dtype=np.float64))
 
 
-def dense_blocks(X: Matrix) -> Iterator[tuple[slice, Floats]]:
-    """Yield the rows of X in dense float64 blocks."""
-    for start in range(0, X.shape[0], BLOCK_ROWS):
-        rows = slice(start, min(start + BLOCK_ROWS, X.shape[0]))
+def dense_blocks(X: Matrix, ptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
+    """Yield the rows of X in dense float64 blocks of whole queries, with the boundaries of the queries in each."""
+    first = 0
+    while first < len(ptr) - 1:
+        last = max(first + 1, int(np.searchsorted(ptr, ptr[first] + BLOCK_ROWS, side="right")) - 1)
+        rows = slice(int(ptr[first]), int(ptr[last]))
         block = X[rows]
-        yield rows, np.asarray(block.toarray() if is_sparse(X) else block, dtype=np.float64)
+        dense = np.asarray(block.toarray() if is_sparse(X) else block, dtype=np.float64)
+        yield rows, dense, ptr[first : last + 1] - ptr[first]
+        first = last

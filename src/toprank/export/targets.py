@@ -8,15 +8,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from .._typing import Floats
 from ..errors import InputError
 from .replicas import Replica
-from .scorers import Linear, Scorer, Stumps, Trees
+from .scorers import Linear, Prepared, Scorer, Stumps, Trees
 
+Form: TypeAlias = Literal["select", "view", "expression"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """A model name that needs no escaping in an address."""
 
@@ -43,6 +44,16 @@ class Settings:
     """Vespa: the rank feature behind a name, where it is not attribute(name)."""
     phase: Literal["first", "second"] = "first"
     """Vespa: the phase that the score belongs to."""
+    dialect: str = "duckdb"
+    """SQL: which."""
+    form: Form = "select"
+    """SQL: a SELECT with ranks, a view of it, or the expression of the score alone."""
+    table: str = "documents"
+    """SQL: the table, a dot before it if it is in a schema."""
+    qid: str = "query"
+    """SQL: the column of queries."""
+    doc_id: str = "id"
+    """SQL: the column that names a document, and parts documents of equal score."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ class Target(ABC):
     family: ClassVar[str] = ""
     """What a file that nobody named is said to be for, where several targets write the same."""
     settings: ClassVar[frozenset[str]]
+    prepares: ClassVar[frozenset[str]] = frozenset()
+    """Preparations of features (`Prepared.steps`) that it can compute itself."""
 
     @abstractmethod
     def encode(self, scorer: Any, settings: Settings) -> Artifact:
@@ -80,10 +93,18 @@ class Target(ABC):
     beside: ClassVar[tuple[str, ...]] = ()
     """Suffixes of the files that `decode` wants to see too, where they are there."""
 
+    def check_preparation(self, steps: Sequence[str]) -> None:
+        """Refuse preparations that the target cannot compute from the features that it has."""
+        for step in steps:
+            if step not in self.prepares:
+                raise InputError(f"{self.name} cannot compute {_PREPARED[step]}")
+
     def write(self, scorer: Scorer, settings: Settings) -> Artifact:
         """Check that scorer and settings fit this target, and encode."""
         if isinstance(scorer, Stumps) and not scorer.thresholds:
             raise InputError(f"{scorer.source} has learned no threshold, so all scores are equal: nothing to export")
+        if isinstance(scorer, Prepared):
+            self.check_preparation(scorer.steps)
         default = Settings()
         for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
@@ -95,6 +116,16 @@ class Target(ABC):
         if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
             raise InputError("there is no scaler to write as normalisers: they come from a folded pipeline")
         return self.encode(scorer, settings)
+
+
+_PREPARED = {
+    "log": "the signed logarithm of a feature: let the engine compute log(1 + x) as the feature and train on that, or "
+    "take another target (sql does it)",
+    "minmax": "features scaled to 0 … 1 within a query: it scores documents one by one. Scale over all queries "
+    "instead, or take another target (sql does it)",
+    "standard": "features standardised within a query: it scores documents one by one. Scale over all queries "
+    "instead, or take another target (sql does it)",
+}
 
 
 def model_name(scorer: Scorer, settings: Settings, pattern: re.Pattern[str] = NAME) -> str:
@@ -115,6 +146,8 @@ def fingerprint(scorer: Scorer, settings: Settings) -> str:
         content += [scorer.weights.tolist(), scorer.offset, settings.normalizers]
     elif isinstance(scorer, Stumps):
         content += [scorer.thresholds, scorer.offset]
+    elif isinstance(scorer, Prepared):
+        content += [scorer.steps, fingerprint(scorer.inner, settings)]
     elif isinstance(scorer, Trees):
         nodes = (scorer.model.root, scorer.model.feature, scorer.model.value, scorer.model.missing_low)
         content += [*(column.tolist() for column in nodes), scorer.gaps, scorer.offset]

@@ -15,10 +15,12 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, group_rows
 from ..errors import InputError
 from .folding import fold
-from .replicas import Replica
+from .replicas import Replica, unit
 from .scorers import Scorer, Trees, dense_blocks, with_gaps
 from .writing import read
 
+DOUBLE_SLACK = 64
+"""Roundings of a float64 score beside one for each feature: logarithms, means, scales, and the sums of either side."""
 LEAST_TAU = 0.9
 """Below this mean of Kendall's tau an engine that only rounds still does not rank as the model does."""
 
@@ -28,6 +30,8 @@ class Verification:
     """How an exported file's scores and rankings stand to the model's; `agrees` allows for rounding, nothing else."""
 
     target: str
+    engine: str
+    """Who scored the file: "run by …", or "restated" where the engine's arithmetic was computed here."""
     rule: str
     """The engine's precision and missing-value rule."""
     n_queries: int
@@ -74,7 +78,7 @@ class Verification:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.target} ({self.rule}): {self.n_docs:,} documents of {self.n_queries:,} queries",
+            f"{self.target} {self.engine} ({self.rule}): {self.n_docs:,} documents of {self.n_queries:,} queries",
             f"largest score difference  {self.largest_difference:.2g} (rounding allows {self.allowed:.2g})"
             + (f", beside a shift of {self.shift:+.6g} that changes no ranking" if self.shift else ""),
             f"Kendall's tau             {self.tau:.6f} mean, {self.worst_tau:.6f} worst",
@@ -134,14 +138,14 @@ def verify(
         X = with_gaps(data)
         ptr, query_ids, order = group_rows(qid, X.shape[0])
         X = X if order is None else X[order]
-    ours = scorer.predict(X)
+    ours = scorer.scores(X, ptr)
     columns, notes = _matched(scorer, replica)
     # What the model itself rounds to float32 is no rounding of the engine.
     rounded = isinstance(scorer, Trees) and scorer.single
-    theirs, bound, doubtful = _run(replica, X.astype(np.float32) if rounded else X, columns)
+    theirs, bound, doubtful = _run(replica, scorer, X.astype(np.float32) if rounded else X, columns, ptr)
     if doubtful is not None:
         notes = (*notes, _sides(doubtful))
-    return _compare(target, replica.rule, ours, theirs, bound, ptr, query_ids, top, notes)
+    return _compare(target, replica, ours, theirs, bound, ptr, query_ids, top, notes)
 
 
 def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
@@ -163,12 +167,17 @@ def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
     )
 
 
-def _run(replica: Replica, X: Matrix, columns: Ints) -> tuple[Floats, Floats, int | None]:
+def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) -> tuple[Floats, Floats, int | None]:
     scores, bound = np.empty(X.shape[0]), np.empty(X.shape[0])
     doubtful: int | None = None
-    for rows, block in dense_blocks(X):
+    for rows, block, bounds in dense_blocks(X, ptr):
         chosen = np.ascontiguousarray(block[:, columns])
-        scores[rows], bound[rows] = replica.score_rows(chosen), replica.rounding(chosen)
+        scores[rows] = replica.score_queries(chosen, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
+        known = replica.rounding(chosen)
+        if known is None:
+            size = scorer.magnitude(np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
+            known = (len(scorer.names) + DOUBLE_SLACK) * unit(np.float64) * size
+        bound[rows] = known
         near = replica.doubtful(chosen)
         if near is not None:
             doubtful = near + (doubtful or 0)
@@ -186,7 +195,7 @@ def _sides(doubtful: int) -> str:
 
 def _compare(
     target: str,
-    rule: str,
+    replica: Replica,
     ours: Floats,
     theirs: Floats,
     bound: Floats,
@@ -216,7 +225,8 @@ def _compare(
     known = np.array(taus)[~np.isnan(taus)]
     return Verification(
         target=target,
-        rule=rule,
+        engine=replica.engine,
+        rule=replica.rule,
         n_queries=len(query_ids),
         n_docs=len(ours),
         shift=shift,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .._files import replacing
 from .._suggest import did_you_mean
@@ -20,7 +20,9 @@ from .onnx_graph import Onnx
 from .own_json import OwnJson
 from .ranklib import RankLib
 from .replicas import Replica
+from .scorers import Step
 from .solr import Solr
+from .sql import Sql
 from .targets import Artifact, Settings, Target, round_up
 from .vespa import Vespa
 
@@ -31,6 +33,7 @@ _TARGETS: tuple[Target, ...] = (
     Vespa(),
     Onnx(),
     RankLib(),
+    Sql(),
     OwnJson(),
 )
 
@@ -107,7 +110,8 @@ def write(
     settings, each for the targets that have a use for it: `name` and `version` make the model's name; `feature_set` and
     `store` say where it goes; `shift` is added to every score (`shift_for` finds one from data; without any, the
     plugins of Elasticsearch and OpenSearch get the one that keeps scores above 0, where it is known); `normalizers`
-    writes a pipeline's scalers as the engine's normalisers; `expressions` and `phase` are for Vespa.
+    writes a pipeline's scalers as the engine's normalisers; `expressions` and `phase` are for Vespa; `dialect`, `form`
+    ("select", "view", "expression"), `table`, `qid` and `doc_id` are for SQL.
 
     >>> import tempfile, toprank as tr
     >>> ranker = tr.ListNet().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
@@ -169,6 +173,23 @@ def read(
     companions = {suffix: beside(file, suffix) for suffix in target.beside}
     texts = {suffix: other.read_bytes() for suffix, other in companions.items() if other.is_file()}
     return target.name if to else target.family or target.name, target.decode(content, str(file), texts)
+
+
+def check_preparation(to: str, prepare: Sequence[str]) -> None:
+    """Refuse, before anything is trained, preparations of features that a target cannot compute.
+
+    `prepare` has "log" (`SignedLog`), "minmax" or "query" and "standard" (`QueryNormalizer`).
+
+    >>> check_preparation("sql", ["log", "query"])
+    >>> check_preparation("solr", ["log"])
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: solr cannot compute the signed logarithm of a feature: let the engine ...
+    """
+    steps = ["minmax" if step == "query" else step for step in prepare]
+    for step in steps:
+        check_choice(get_args(Step), prepare=step)
+    target_of(to).check_preparation(steps)
 
 
 def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> float:

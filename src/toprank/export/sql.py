@@ -1,0 +1,406 @@
+"""SQL: the score as one expression where the features are, and the rank in each query.
+
+Per dialect only names, numbers and gaps differ. Numbers have an exponent, since 0.3 is a DECIMAL in many dialects, or
+are cast from text. Sums are balanced, since SQLite and DuckDB refuse expressions nested deeper than 1,000. Columns are
+widened to float64 first, and NaN, which sorts above all numbers in some dialects, becomes NULL before the missing-value
+policy decides. Prepared features are stages of WITH: a window function per query cannot look into another one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from .._typing import Floats, Ints
+from .._version import __version__
+from ..data.validation import check_choice
+from ..errors import InputError, MissingExtraError
+from .replicas import Replica
+from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
+from .targets import Artifact, Form, Settings, Target, check_names, model_name
+from .trees import Cut, Tree, forest_of, used_features, used_note
+
+HEAD = "-- toprank-sql: "
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?e[-+]?[0-9]+"
+_LARGE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one kind of SQL writes names, numbers and a column as a float64 number or NULL; `{}` is what is written."""
+
+    name: str
+    value: str
+    quote: str = '"'
+    escapes: tuple[tuple[str, str], ...] = (('"', '""'),)
+    number: str = "{}"
+    unfit: str = ""
+    """Characters that a column cannot have in its name."""
+    longest: int = 10_000
+    """Bytes of a name that count."""
+
+    def identifier(self, name: str) -> str:
+        """Return a quoted name."""
+        check_names([name], f"sql for {self.name}", bad=self.unfit)
+        if len(name.encode()) > self.longest:
+            raise InputError(f"the name {name!r} is longer than the {self.longest} bytes that {self.name} looks at")
+        for character, escape in self.escapes:
+            name = name.replace(character, escape)
+        return f"{self.quote}{name}{self.quote}"
+
+    def literal(self, value: float) -> str:
+        """Return a number that the dialect reads as the same float64 number."""
+        text = repr(value) if "e" in repr(value) else f"{value!r}e0"
+        return exact_in_sqlite(value, text) if self.name == "sqlite" else self.number.format(text)
+
+    def column(self, name: str) -> str:
+        """Return a column as a float64 number, NULL where it is NaN."""
+        return self.value.replace("{}", self.identifier(name))
+
+    def in_sqlite(self, text: str) -> str:
+        """Return SQL of this dialect, as it is written here, for SQLite."""
+        quoted = rf"{self.quote}(?:[^{self.quote}\\]|\\.|{self.quote}{self.quote})+{self.quote}"
+        number, value = re.escape(self.number), re.escape(self.value)
+        text = re.sub(number.replace(r"\{\}", f"({_NUMBER})"), r"\1", text)
+        once = value.replace(r"\{\}", f"({quoted})", 1)
+        text = re.sub(once.replace(r"\{\}", r"\1"), r"\1", text)
+        return re.sub(quoted, lambda found: self._renamed(found[0][1:-1]), text)
+
+    def _renamed(self, name: str) -> str:
+        for character, escape in reversed(self.escapes):
+            name = name.replace(escape, character)
+        return '"' + name.replace('"', '""') + '"'
+
+
+_BACKTICK = {"quote": "`", "escapes": (("`", "``"),)}
+_CLICKHOUSE = "CAST({} AS Nullable(Float64))"
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("duckdb", "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))"),
+        Dialect("sqlite", "{}"),
+        Dialect("postgres", "NULLIF({}::float8, 'NaN'::float8)", number="'{}'::float8", longest=63),
+        Dialect(
+            "clickhouse",
+            f"CASE WHEN isNaN({_CLICKHOUSE}) THEN NULL ELSE {_CLICKHOUSE} END",
+            escapes=(("\\", "\\\\"), ('"', '\\"')),
+        ),
+        Dialect(
+            "bigquery",
+            "IF(IS_NAN(CAST({} AS FLOAT64)), NULL, CAST({} AS FLOAT64))",
+            quote="`",
+            escapes=(),
+            unfit='!"$()*,./;?@[\\]^`{}~',
+        ),
+        Dialect("snowflake", "NULLIF({}::float, 'NaN'::float)", number="'{}'::float"),
+        Dialect("spark", "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))", number="{}D", **_BACKTICK),  # type: ignore[arg-type]
+    )
+}
+
+
+@cache
+def _sqlite() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def exact_in_sqlite(value: float, text: str) -> str:
+    """Return the text, or a quotient of whole numbers where SQLite, which rounds its own way, reads another number."""
+    if _sqlite().execute(f"SELECT {text}").fetchone()[0] == value:
+        return text
+    above, below = value.as_integer_ratio()
+    quotient = f"({above}e0 / {below}e0)"
+    return quotient if _sqlite().execute(f"SELECT {quotient}").fetchone()[0] == value else text
+
+
+class Sql(Target):
+    """SQL of several dialects, as a SELECT, a view or an expression."""
+
+    name = "sql"
+    settings: ClassVar[frozenset[str]] = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
+    prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
+
+    def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
+        """Return the SQL."""
+        check_choice(tuple(DIALECTS), dialect=settings.dialect)
+        check_choice(get_args(Form), form=settings.form)
+        writer = _Writer(scorer, DIALECTS[settings.dialect], settings)
+        name = model_name(scorer, settings)
+        about = {
+            "dialect": settings.dialect,
+            "form": settings.form,
+            "features": [scorer.names[j] for j in writer.used],
+            "table": settings.table,
+            "qid": settings.qid,
+            "id": settings.doc_id,
+        }
+        lines = [
+            f"-- {name}, written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
+            f"{HEAD}{json.dumps(about)}",
+            writer.statement(name),
+        ]
+        text = "\n".join(lines) + ("\n" if settings.form == "expression" else ";\n")
+        return Artifact(text.encode(), name, tuple(writer.notes(len(text))))
+
+    def recognizes(self, content: bytes) -> bool:
+        """Look for the line that says what it is."""
+        return b"\n" + HEAD.encode() in content[:10_000]
+
+    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+        """Return the SQL as an engine runs it: its own where it can be had in Python, else SQLite in its place."""
+        try:
+            text = content.decode()
+            _, line, body = text.split("\n", 2)
+            about = json.loads(line.removeprefix(HEAD))
+            dialect = DIALECTS[about["dialect"]]
+            names = tuple(map(str, about["features"]))
+            if about["form"] != "expression" and not re.match(r"WITH |CREATE VIEW ", body):
+                raise ValueError("it begins with neither WITH nor CREATE VIEW")
+            body = body.partition("\n")[2] if body.startswith("CREATE VIEW ") else body
+            table, qid, doc_id = (str(about[key]) for key in ("table", "qid", "id"))
+        except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{place} is not SQL as toprank writes it: {error}") from None
+        if about["form"] == "expression":
+            body = f"SELECT {dialect.identifier(doc_id)}, {body} AS score FROM {dialect.identifier(table)}"
+        runner, how = _runner(dialect)
+        run = body if runner is _run_duckdb else dialect.in_sqlite(body)
+        return SqlReplica(names, run.rstrip().rstrip(";"), table, (qid, doc_id), runner, place, engine=how)
+
+
+@dataclass(frozen=True, eq=False)
+class SqlReplica(Replica):
+    """A statement that an engine runs over the rows, as a table of that name."""
+
+    names: tuple[str, ...] | None
+    statement: str
+    table: str
+    keys: tuple[str, str]
+    runner: Callable[[str, str, dict[str, Any]], list[tuple[Any, ...]]]
+    place: str
+    rule: str = "float64; NULL and NaN are missing values"
+    engine: str = ""
+
+    @property
+    def n_features(self) -> int:
+        """How many features a row has."""
+        return len(self.names or ())
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the scores, all rows being one query."""
+        return self.score_queries(X, np.zeros(len(X), dtype=np.int64))
+
+    def score_queries(self, X: Floats, query: Ints) -> Floats:
+        """Return the scores; NULL is NaN."""
+        if not len(X):
+            return np.empty(0)
+        qid, doc_id = self.keys
+        columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names or ())}
+        columns |= {qid: query, doc_id: np.arange(len(X))}
+        try:
+            rows = self.runner(self.statement, self.table, columns)
+        except InputError as error:
+            raise InputError(f"{self.place}: {error}") from None
+        out = np.full(len(X), np.nan)
+        place = 1 if self.statement.startswith("WITH ") and qid != doc_id else 0
+        for row in rows:
+            score = row[place + 1]
+            out[row[place]] = np.nan if score is None else score
+        return out
+
+    def rounding(self, X: Floats) -> None:
+        """Say nothing: the model's own size decides."""
+        return
+
+
+def _runner(dialect: Dialect) -> tuple[Any, str]:
+    if dialect.name == "duckdb":
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", extra="sql", purpose="running SQL for DuckDB") from None
+        return _run_duckdb, f"run by DuckDB {duckdb.__version__}"
+    how = "run by" if dialect.name == "sqlite" else f"{dialect.name} restated for and run by"
+    return _run_sqlite, f"{how} SQLite {sqlite3.sqlite_version}"
+
+
+def _run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
+    quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
+    where = '"' + table.replace('"', '""') + '"'
+    rows = zip(*(_as_list(values) for values in columns.values()), strict=True)
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(f"CREATE TABLE {where} ({', '.join(quoted)})")
+        connection.executemany(f"INSERT INTO {where} VALUES ({', '.join('?' * len(quoted))})", rows)
+        return connection.execute(statement).fetchall()
+    except sqlite3.Error as error:
+        raise InputError(f"SQLite cannot run it: {error}") from None
+    finally:
+        connection.close()
+
+
+def _as_list(values: Any) -> list[Any]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _run_duckdb(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
+    import duckdb
+
+    connection = duckdb.connect()
+    try:
+        where = '"' + table.replace('"', '""') + '"'
+        connection.register("toprank_rows", columns)
+        connection.execute(f"CREATE TABLE {where} AS SELECT * FROM toprank_rows")
+        found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
+        return found
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB cannot run it: {str(error).splitlines()[0]}") from None
+    finally:
+        connection.close()
+
+
+class _Writer:
+    """One scorer in one dialect."""
+
+    def __init__(self, scorer: Scorer, dialect: Dialect, settings: Settings) -> None:
+        self.dialect, self.settings, self.scorer = dialect, settings, scorer
+        self.inner: Scorer = scorer.inner if isinstance(scorer, Prepared) else scorer
+        self.steps: tuple[Step, ...] = scorer.steps if isinstance(scorer, Prepared) else ()
+        self.per_query = any(step != "log" for step in self.steps)
+        self.roots: list[Tree] = []
+        if isinstance(self.inner, Linear):
+            self.used = np.flatnonzero(self.inner.weights).tolist()
+        else:
+            assert isinstance(self.inner, (Stumps, Trees))
+            self.roots = forest_of(self.inner)
+            self.used = used_features(self.roots)
+        keys = (settings.qid, settings.doc_id)
+        clash = next((key for key in keys if key.lower() in ("score", "rank")), None)
+        if clash is not None:
+            raise InputError(f"the column {clash!r} is what the SQL computes: rename the column of ids or queries")
+        if len({name.lower() for name in scorer.names}) < len(scorer.names):
+            raise InputError("two features differ only in upper and lower case, which SQL cannot tell: rename one")
+
+    def statement(self, name: str) -> str:
+        """Return the expression, or WITH stages and a SELECT, or that as a view."""
+        if self.settings.form == "expression":
+            if self.per_query:
+                raise InputError(
+                    "features prepared per query are no expression of one row: write a select or a view (--form)"
+                )
+            return self._score([self._prepared_inline(j) for j in self.used])
+        q, d = (self.dialect.identifier(key) for key in (self.settings.qid, self.settings.doc_id))
+        keys = q if q == d else f"{q}, {d}"
+        table = ".".join(map(self.dialect.identifier, self.settings.table.split(".")))
+        stages = [[self._value(j) for j in self.used]]
+        for form in (form for step in self.steps for form in _STAGES[step]):
+            names = [self._alias(len(stages) - 1, j) for j in self.used]
+            stages.append([self._stage(form, x, q) for x in names])
+        parts, source = [], table
+        for number, columns in enumerate(stages):
+            named = [f"{column} AS {self._alias(number, j)}" for column, j in zip(columns, self.used, strict=True)]
+            parts.append(f"toprank_{number} AS (\n  SELECT {', '.join([keys, *named])}\n  FROM {source}\n)")
+            source = f"toprank_{number}"
+        score = self._score([self._alias(len(stages) - 1, j) for j in self.used])
+        parts.append(f"toprank_scored AS (\n  SELECT {keys}, {score} AS score\n  FROM {source}\n)")
+        order = f"PARTITION BY {q} ORDER BY score IS NULL, score DESC, {d}"
+        select = f"SELECT {keys}, score, ROW_NUMBER() OVER ({order}) AS {self._rank}\nFROM toprank_scored"
+        body = f"WITH {', '.join(parts)}\n{select}"
+        if self.settings.form == "view":
+            return f"CREATE VIEW {self.dialect.identifier(name)} AS\n{body}"
+        return f"{body}\nORDER BY {q}, {self._rank}"
+
+    @property
+    def _rank(self) -> str:
+        return self.dialect.identifier("rank")  # a word of the language in some dialects
+
+    def _stage(self, form: str, x: str, q: str) -> str:
+        over = f"OVER (PARTITION BY {q})"
+        windows = {"low": f"MIN({x})", "high": f"MAX({x})", "mean": f"AVG({x})", "square": f"AVG({x} * {x})"}
+        numbers = {"one": self.dialect.literal(1.0), "zero": self.dialect.literal(0.0)}
+        return form.format(x=x, **numbers, **{name: f"{window} {over}" for name, window in windows.items()})
+
+    def _alias(self, stage: int, feature: int) -> str:
+        return f"x{stage}_{feature + 1}"
+
+    def _value(self, feature: int) -> str:
+        """Return a feature with its gaps filled; those of trees are the splits' business."""
+        column, fill = self.dialect.column(self.scorer.names[feature]), self.scorer.fill_value(feature)
+        if fill is None or (self.roots and not self.steps):
+            return column
+        return f"COALESCE({column}, {self.dialect.literal(fill)})"
+
+    def _prepared_inline(self, feature: int) -> str:
+        value = self._value(feature)
+        for step in self.steps:
+            value = self._stage(_STAGES[step][0], value, "")
+        return f"({value})" if self.steps else value
+
+    def _score(self, values: Sequence[str]) -> str:
+        column = dict(zip(self.used, values, strict=True))
+        if isinstance(self.inner, Linear):
+            terms = [f"{self.dialect.literal(float(self.inner.weights[j]))} * {column[j]}" for j in self.used]
+        else:
+            terms = [self._case(root, column) for root in self.roots]
+        constant = self.inner.offset + (self.settings.shift or 0.0)
+        if constant or not terms:
+            terms.append(self.dialect.literal(constant))
+        return _balanced(terms)
+
+    def _case(self, node: Tree, column: Mapping[int, str]) -> str:
+        """Return a tree as nested CASEs; a comparison with NULL is not true, so ELSE is where missing values go."""
+        if not isinstance(node, Cut):
+            return self.dialect.literal(node)
+        low, high = self._case(node.low, column), self._case(node.high, column)
+        sign, first, second = (">", high, low) if node.missing_low else ("<=", low, high)
+        test = f"{column[node.feature]} {sign} {self.dialect.literal(node.threshold)}"
+        return f"CASE WHEN {test} THEN {first} ELSE {second} END"
+
+    def notes(self, size: int) -> list[str]:
+        """Say what to know."""
+        keys = f"{self.settings.qid!r} and {self.settings.doc_id!r}"
+        table = f"the table {self.settings.table!r}"
+        needs = "" if self.settings.form == "expression" else f", {keys}"
+        notes = [f"{table} has a column for each of the {len(self.used)} features that count, by their names{needs}"]
+        if self.roots:
+            assert isinstance(self.inner, (Stumps, Trees))
+            notes.append(used_note(self.inner, self.roots))
+        settled = self.scorer.fill is not None or self.scorer.follows
+        how = "NULL and NaN are such values" if settled else self._refused()
+        notes.append(f"{self.scorer.missing}: {how}")
+        if any(step != "minmax" for step in self.steps) and self.dialect.name == "sqlite":
+            notes.append("it needs SQLite's mathematical functions (LN, SQRT), which most builds have")
+        if size > _LARGE and self.dialect.name == "bigquery":
+            notes.append(f"the text has {size / _LARGE:.1f} MB, and BigQuery takes 1 MB: take a smaller model")
+        return notes
+
+    def _refused(self) -> str:
+        return "NULL and NaN give no score, and stand last" if not self.roots else "make sure that there are none"
+
+
+_STAGES = {
+    "log": ("CASE WHEN {x} < {zero} THEN -LN({one} - {x}) ELSE LN({one} + {x}) END",),
+    "minmax": ("CASE WHEN {high} > {low} THEN ({x} - {low}) / ({high} - {low}) ELSE {x} - {x} END",),
+    "standard": (
+        "{x} - CASE WHEN {high} > {low} THEN {mean} ELSE {low} END",
+        "CASE WHEN {square} > {zero} THEN {x} / SQRT({square}) ELSE {x} END",
+    ),
+}
+"""Each preparation as stages over the columns before it."""
+
+
+def _balanced(terms: Sequence[str]) -> str:
+    """Return the sum of the terms, halved until one is left.
+
+    >>> _balanced(["a", "b", "c"])
+    '(a\\n + (b\\n + c))'
+    """
+    if len(terms) == 1:
+        return terms[0]
+    middle = len(terms) // 2
+    return f"({_balanced(terms[:middle])}\n + {_balanced(terms[middle:])})"
