@@ -87,18 +87,18 @@ def _from_file(path: Path) -> Trees:
         return _lightgbm(content, str(path))
     if looks_like_trees(content):
         if not content.startswith(b'{"') and not content[1:2].isspace():
-            content = _from_ubjson(path)
+            content = _from_ubjson(content, path)
         return _xgboost(content, str(path))
     raise InputError(f"{path} is no model of LightGBM (text) or XGBoost (JSON, UBJSON)")
 
 
-def _from_ubjson(path: Path) -> bytes:
+def _from_ubjson(content: bytes, path: Path) -> bytes:
     try:
         import xgboost as xgb
     except ImportError:
         raise MissingExtraError("xgboost-cpu", extra="trees", purpose="reading UBJSON") from None
     try:
-        return bytes(xgb.Booster(model_file=os.fspath(path)).save_raw("json"))
+        return bytes(xgb.Booster(model_file=bytearray(content)).save_raw("json"))
     except xgb.core.XGBoostError as error:
         raise InputError(f"{path} is no model that XGBoost can read: {str(error).splitlines()[0]}") from None
 
