@@ -1,13 +1,14 @@
 """The pass over X with the loss called list by list, against scores, losses and Xᵀ g one after the other."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
-from toprank import objective as module
+from toprank.data import blocks, linear
 from toprank.objective import Objective
 from toprank.surrogates import Linear, ListMLE, ListNet, RankCosine, Sigmoid
 
@@ -36,7 +37,8 @@ def in_steps(data, loss, w):
     """f(w) and its gradient from whole arrays, in numpy."""
     X = data.X.toarray() if data.is_sparse else data.X
     weight = data.informative * (1.0 if data.query_weight is None else data.query_weight)
-    losses, grad = loss.per_query(X.astype(float) @ w, data.y, data.ptr)
+    place = None if loss.tie_seed is None else linear.random_places(data.X, data.ptr, loss.tie_seed)
+    losses, grad = loss.per_query(X.astype(float) @ w, data.y, data.ptr, place=place)
     return losses @ weight / weight.sum(), X.astype(float).T @ (grad * np.repeat(weight, data.lengths)) / weight.sum()
 
 
@@ -67,6 +69,14 @@ def test_what_a_loss_refuses_is_named():
     data = graded([5, 5, 5])
     with pytest.raises(tr.InputError, match="query 0 has ties"):
         Objective(data, ListNet("order")).value_and_grad(np.zeros(7))
+    late = replace(graded([1] * 9 + [5]), y=np.array([0.0] * 9 + [0.0, 1.0, 2.0, 3.0, 3.0]))
+    with pytest.raises(tr.InputError, match="query 9 has ties"):
+        Objective(late, ListNet("order")).value_and_grad(np.zeros(7))
+    huge = replace(graded([3, 3]), y=np.array([0.0, 1.0, 0.0, 0.0, 2000.0, 1.0]))
+    for loss in (ListNet("gains"), tr.surrogates.Slam("ndcg"), tr.surrogates.Slam("ndcg@2", within="score")):
+        with pytest.raises(tr.InputError, match="grade 2000 in row 4"):
+            Objective(huge, loss).value_and_grad(np.zeros(7))
+    assert np.isfinite(Objective(huge, tr.surrogates.Slam("map")).value_and_grad(np.zeros(7))[0])
     with pytest.raises(tr.InputError, match="is outside linear"):
         Objective(data, ListNet(transform=Linear(1.0, 1e-3))).value_and_grad(np.ones(7))
 
@@ -76,16 +86,43 @@ def test_an_address_stays_in_its_process():
     before = pickle.dumps(loss)
     assert loss.list_function.address != 0
     assert pickle.dumps(loss) == before
-    assert ListNet(k=2).list_function is None
 
 
 def test_blocks_add_up(monkeypatch):
     data = graded([20, 30, 25] * 50, np.float32)
     w = np.random.default_rng(0).standard_normal(7)
     value, grad = Objective(data, ListMLE()).value_and_grad(w)
-    monkeypatch.setattr(module, "CALLED_VALUES", 1000)
+    monkeypatch.setattr(blocks, "RUN_VALUES", 1000)
     cut = Objective(data, ListMLE())
-    assert len(cut._blocks) > 10
+    assert len(cut._parts.runs) > 10
     value_cut, grad_cut = cut.value_and_grad(w)
     assert value_cut == pytest.approx(value, rel=1e-13)
     np.testing.assert_allclose(grad_cut, grad, rtol=1e-10)
+
+
+def test_sampled_orders_follow_the_documents_and_not_their_rows():
+    """Rows in another order inside their queries: the same objective, and another one with the order of the rows."""
+    data = graded([40, 30, 25])
+    rng = np.random.default_rng(1)
+    rows = np.concatenate([a + rng.permutation(b - a) for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True)])
+    other = replace(data, X=data.X[rows], y=data.y[rows])
+    w = rng.standard_normal(7)
+    for loss, same in ((ListMLE(ties="sampled", seed=5), True), (ListMLE(), False)):
+        here, there = (Objective(each, loss).value_and_grad(w) for each in (data, other))
+        assert (here[0] == pytest.approx(there[0], rel=1e-12)) == same
+        assert np.allclose(here[1], there[1], rtol=1e-9) == same
+    sparse = data.with_X(csr_array(data.X))
+    assert linear.random_places(data.X, data.ptr, 5).tolist() == linear.random_places(sparse.X, sparse.ptr, 5).tolist()
+
+
+def test_parts_lie_where_their_rows_begin():
+    """Whoever holds a part that begins at a border cuts it as the whole is cut."""
+    data = graded([7, 3, 12, 5, 9] * 30)
+    borders = blocks.cuts(data.ptr, 40)
+    at = borders[len(borders) // 2]
+    rest = np.array(blocks.cuts(data.ptr[at:], 40)) + at
+    assert borders[len(borders) // 2 :] == rest.tolist()
+    assert data.map_reduce(lambda block: block.n_docs, values=200) == data.n_docs
+    kept = data.keep(lambda block: block.lengths, values=200)
+    assert kept.map_reduce(len) == data.n_queries
+    assert kept.map_reduce(lambda lengths: int(lengths.max()), max) == 12

@@ -10,16 +10,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ._typing import Floats
+from ._typing import Floats, Ints
 from .data import blocks, linear
+from .data.blocks import Kept
 from .data.dataset import QueryDataset
 from .errors import InputError
-from .surrogates.base import Curvature, Surrogate, TwiceDifferentiable, weighted
+from .surrogates.base import NO_PLACES, NONE, CompiledSurrogate, Curvature, Surrogate, TwiceDifferentiable, weighted
 
-_Part: TypeAlias = tuple[QueryDataset, Curvature]
-
-CALLED_VALUES = 1 << 20
-"""Feature values in a block where the loss is a C function: it is called list by list, whatever the block's size."""
+_Part: TypeAlias = tuple[QueryDataset, Ints]
+"""A block with the weights of its queries, and the places of documents by which a loss orders those of one grade."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +58,12 @@ class Objective:
         return total
 
     @cached_property
-    def _blocks(self) -> list[QueryDataset]:
-        values = blocks.BLOCK_VALUES if self.surrogate.list_function is None else CALLED_VALUES
-        parts = blocks.split(replace(self.data, query_weight=self.weight), values)
-        # A weight of 1 everywhere is no weight: the same bits in less time.
-        return [replace(part, query_weight=None) if np.all(part.query_weight == 1) else part for part in parts]
+    def _parts(self) -> Kept[_Part]:
+        """The blocks with the weights of their queries, where they lie."""
+        compiled = isinstance(self.surrogate, CompiledSurrogate)
+        data = replace(self.data, query_weight=self.weight)
+        prepare = partial(_prepare, self.surrogate)
+        return data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES if compiled else blocks.BLOCK_VALUES)
 
     @property
     def n_features(self) -> int:
@@ -73,9 +73,11 @@ class Objective:
     def value_and_grad(self, w: Floats) -> tuple[float, Floats]:
         """Return f(w) and a (sub)gradient: X w and Xᵀ g, the second from the cache."""
         total = self.total_weight
-        loss, grad = blocks.map_reduce(
-            partial(_loss_and_grad, self.surrogate, w), self._blocks, self.executor, combine=_join
-        )
+        try:
+            loss, grad = self._parts.map_reduce(partial(_loss_and_grad, self.surrogate, w), _join)
+        except _RefusedError:  # per_query says why, in the rows of the whole data set
+            self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
+            raise
         return loss / total + 0.5 * self.alpha * float(w @ w), grad / total + self.alpha * w
 
     def hessian(self, w: Floats) -> Callable[[Floats], Floats]:
@@ -83,24 +85,40 @@ class Objective:
         if not isinstance(self.surrogate, TwiceDifferentiable):
             raise InputError(f"{type(self.surrogate).__name__} has no second derivative: use another solver")
         total = self.total_weight
-        parts = blocks.map_reduce(partial(_curvature, self.surrogate, w), self._blocks, self.executor)
+        curved = self._parts.keep(partial(_curvature, self.surrogate, w))
 
         def product(v: Floats) -> Floats:
-            applied = blocks.map_reduce(partial(_apply, v), parts, self.executor)
-            return applied / total + self.alpha * v
+            return curved.map_reduce(partial(_apply, v)) / total + self.alpha * v
 
         return product
 
 
-def _loss_and_grad(surrogate: Surrogate, w: Floats, block: QueryDataset) -> tuple[float, Floats]:
-    function = surrogate.list_function
-    if function is not None:
-        loss, grad, refused = linear.through(
-            block.X, w, block.y, block.ptr, block.query_weight, (function.address, function.codes, function.numbers)
-        )
-        if refused < 0:
-            return loss, grad
-    # Without such a function, or where it refuses a list: `per_query` says why.
+class _RefusedError(InputError):
+    """A list function did not take a list."""
+
+
+def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
+    # A weight of 1 everywhere is no weight: the same bits in less time.
+    weight = None if np.all(block.query_weight == 1) else block.query_weight
+    seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
+    place = NO_PLACES if seed is None else linear.random_places(block.X, block.ptr, seed)
+    return replace(block, query_weight=weight), place
+
+
+def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float, Floats]:
+    block, place = part
+    if isinstance(surrogate, CompiledSurrogate):
+        from ._objective_kernels import loss_and_adjoint
+
+        function, grad = surrogate.list_function, np.zeros(len(w))
+        weight = NONE if block.query_weight is None else block.query_weight
+        loss, refused = loss_and_adjoint(
+            *linear.parts(block.X), w, block.y, block.ptr, weight, NONE, place, function.address, function.codes,
+            function.numbers, grad,
+        )  # fmt: skip
+        if refused >= 0:
+            raise _RefusedError(f"{surrogate} does not take query {block.query_ids[refused]}")
+        return loss, grad
     s = linear.scores(block.X, w)
     loss, slopes = weighted(*surrogate.per_query(s, block.y, block.ptr), block.ptr, block.query_weight)
     return loss, linear.adjoint(block.X, slopes, next_rows=True)
@@ -111,11 +129,12 @@ def _join(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[floa
     return left[0] + right[0], np.add(left[1], right[1], out=left[1])
 
 
-def _curvature(surrogate: TwiceDifferentiable, w: Floats, block: QueryDataset) -> list[_Part]:
+def _curvature(surrogate: TwiceDifferentiable, w: Floats, part: _Part) -> tuple[QueryDataset, Curvature]:
+    block, _ = part
     s = linear.scores(block.X, w)
-    return [(block, surrogate.curvature(s, block.y, block.ptr, block.query_weight))]
+    return block, surrogate.curvature(s, block.y, block.ptr, block.query_weight)
 
 
-def _apply(v: Floats, part: _Part) -> Floats:
+def _apply(v: Floats, part: tuple[QueryDataset, Curvature]) -> Floats:
     block, curvature = part
     return linear.adjoint(block.X, curvature.product(linear.scores(block.X, v)))

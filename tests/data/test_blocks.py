@@ -4,6 +4,7 @@ import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from multiprocessing import get_context
 
 import numpy as np
@@ -64,7 +65,11 @@ def test_blocks_are_whole_queries_in_order(lengths, values):
     parts = blocks.split(whole, values=values)
     assert np.concatenate([part.X for part in parts]).ravel().tolist() == list(range(n))
     assert [length for part in parts for length in part.lengths] == lengths
-    assert all(part.n_docs <= values or part.n_queries == 1 for part in parts)
+    starts = np.cumsum([0, *lengths])
+    first = np.cumsum([0] + [part.n_queries for part in parts])
+    for a, b in pairwise(first):  # one block for all that begin in the same stretch of rows
+        assert len(set(starts[a:b] // values)) == 1
+        assert b == len(lengths) or starts[b] // values != starts[a] // values
 
 
 def test_combine_replaces_addition(data):

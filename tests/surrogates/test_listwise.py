@@ -204,8 +204,36 @@ def test_sampled_orders_are_uniform_inside_a_grade():
         wanted[round(oracle.listmle(scores, [*order, 2], oracle.phi("exponential", 1)), 9)] = 0
     assert len(wanted) == 6
     for seed in range(3000):
-        wanted[round(ListMLE(ties="sampled", seed=seed).per_query(scores, y, ptr)[0][0], 9)] += 1
+        wanted[round(ListMLE(ties="sampled", seed=seed, orders=1).per_query(scores, y, ptr)[0][0], 9)] += 1
     assert sum((count - 500) ** 2 / 500 for count in wanted.values()) < 25.7  # the 0.9999 quantile
+
+
+def test_several_orders_are_one_order_begun_later():
+    """Four orders of four tied documents: each document takes each place once."""
+    scores, y, ptr = np.array([0.5, 0.0, -1.0, 0.2, 1.7]), np.array([1.0, 1.0, 0.0, 1.0, 1.0]), np.array([0, 5])
+    phi = oracle.phi("exponential", 1)
+    turns = {
+        round(np.mean([oracle.listmle(scores, [*order[i:], *order[:i], 2], phi) for i in range(4)]), 9)
+        for order in permutations([0, 1, 3, 4])
+    }
+    assert len(turns) == 3  # an order and its reverse have the same mean
+    found = {round(ListMLE(ties="sampled", seed=s, orders=4).per_query(scores, y, ptr)[0][0], 9) for s in range(40)}
+    assert found == turns
+    place = np.array([3, 0, 4, 1, 2])  # with places: the order is 1, 3, 4, 0
+    given = ListMLE(ties="sampled", orders=1).per_query(scores, y, ptr, place=place)[0][0]
+    assert given == pytest.approx(oracle.listmle(scores, [1, 3, 4, 0, 2], phi), rel=1e-12)
+
+
+def test_rank_cosine_of_huge_scores():
+    value, grad = RankCosine(transform="linear(1,5)").value_and_grad([1e200, 0.0], [1, 0], [0, 2])
+    assert value == pytest.approx(0.5 * (1 - 6 / np.hypot(6, 5)), rel=1e-12)
+    assert np.isfinite(grad).all()
+
+
+def test_scores_that_are_not_finite_are_refused():
+    for loss in (ListNet(), ListMLE(), RankCosine(), tr.surrogates.Slam("ndcg"), tr.surrogates.PrecAvg()):
+        with pytest.raises(tr.InputError, match="row 0 is inf"):
+            loss.value_and_grad([np.inf, 0.0], [1, 0], [0, 2])
 
 
 def test_convexity_is_told_truly():

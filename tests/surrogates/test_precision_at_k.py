@@ -202,7 +202,7 @@ def test_struct_is_no_upper_bound_and_its_minimiser_is_wrong():
 )
 def test_selection_is_what_sorting_gives(draw):
     """Strips, samples, buckets, pivots, merging: which of them runs depends on n, k and how the scores are spread."""
-    from toprank.surrogates import _selection_kernels as kernels
+    from toprank.core import _selection_kernels as kernels
     from toprank.surrogates._at_k_kernels import workspace
 
     rng = np.random.default_rng(0)
@@ -210,7 +210,7 @@ def test_selection_is_what_sorting_gives(draw):
         n = int(rng.integers(1, 700))
         k = int(rng.integers(1, n + 1))
         scores = draw(rng, n)
-        work = workspace(np.array([0, n]))
+        work = workspace(n)
         work[0, :n] = work[1, :n] = scores
         kernels.sorted_top(work[0], n, k, work[2], work[3])
         np.testing.assert_array_equal(work[0, :k], np.sort(scores)[n - k :])

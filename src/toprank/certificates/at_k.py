@@ -18,7 +18,7 @@ from ..data import linear
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..solvers.sgd import Batches, State, Steps, Totals, sweep
-from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, Rule
+from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, Rule
 from .base import Assumption, Certificate
 from .margins import Kind, largest_margin, realised_margins
 
@@ -330,11 +330,7 @@ def row_squares(data: QueryDataset) -> Floats:
 
 def _error(s: Floats, y: Floats, kappa: float) -> float:
     """prec@κ loss of one list, between 0 and 1."""
-    from ..surrogates import _at_k_kernels as kernels
-
-    mistakes, ks, grad = np.empty(1), np.empty(1, dtype=np.int64), np.empty_like(s)
-    kernels.losses_of_lists(int(Rule.PERCEPTRON_AVG), s, y, np.array([0, len(s)]), 0, kappa, mistakes, ks, grad)
-    return float(mistakes[0] / max(int(ks[0]), 1))
+    return float(MistakesAvg(kappa=kappa, normalize=True).per_query(s, y, np.array([0, len(s)]))[0][0])
 
 
 def _mean_error(replay: Replay) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,11 @@ from .._tables import Table
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
+
+if TYPE_CHECKING:
+    from .blocks import Kept
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +229,32 @@ class QueryDataset:
             chosen = np.flatnonzero(chosen)
         return self._take(chosen.astype(np.int64))
 
+    def map_reduce(
+        self,
+        fn: Callable[[QueryDataset], T],
+        combine: Callable[[T, T], T] | None = None,
+        *,
+        executor: Executor | None = None,
+        values: int | None = None,
+    ) -> T:
+        """Combine fn of each block of queries (of about `values` feature values), in an order that the data alone fix.
+
+        Results of a run of blocks are combined where they are, then those of the runs; `combine` None adds them up.
+
+        >>> data = QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
+        >>> float(data.map_reduce(lambda block: block.y.sum()))
+        3.0
+        """
+        return self.keep(_itself, executor=executor, values=values).map_reduce(fn, combine)
+
+    def keep(
+        self, fn: Callable[[QueryDataset], T], *, executor: Executor | None = None, values: int | None = None
+    ) -> Kept[T]:
+        """Return fn of each block of queries, kept where it was made for `map_reduce` over them."""
+        from .blocks import BLOCK_VALUES, Kept
+
+        return Kept.of(self, values or BLOCK_VALUES, executor).keep(fn)
+
     def _run(self, start: int, stop: int) -> QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])
         return self._but(
@@ -380,3 +412,7 @@ class DatasetInfo:
 
     def _repr_html_(self) -> str:
         return Table(("data set", "", ""), self.rows()).html()
+
+
+def _itself(data: QueryDataset) -> QueryDataset:
+    return data

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Floats, Ints, Matrix
+from .._typing import AnyArray, Floats, Ints, Matrix
 from .validation import is_sparse
 
-_NO_WEIGHT: Floats = np.empty(0)
+_NO_INDICES: AnyArray = np.empty(0, dtype=np.int32)
 
 
 @cache
@@ -21,56 +21,33 @@ def _kernels() -> Any:
     return _linear_kernels
 
 
-def scores(X: Matrix, w: Floats) -> Floats:
-    """Return X w in float64, the same bits whatever the number of threads.
+def parts(X: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return X as compiled code takes it: values, indices, indptr, the last two empty where X is dense."""
+    return (X.data, X.indices, X.indptr) if is_sparse(X) else (X.reshape(-1), _NO_INDICES, _NO_INDICES)
 
-    A row's score may differ in the last bit with the rows that stand beside it in a block of four.
+
+def scores(X: Matrix, w: Floats) -> Floats:
+    """Return X w in float64, the same bits whatever the number of threads, the type of processor and the other rows.
 
     >>> scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    kernels = _kernels()
     out = np.empty(X.shape[0])
-    if is_sparse(X):
-        kernels.csr_scores(X.data, X.indices, X.indptr, w, out)
-    else:
-        kernels.dense_scores(X, w, out, kernels.AHEAD, 4)
+    _kernels().scores(*parts(X), 0, X.shape[0], w, out)
     return out
 
 
 def adjoint(X: Matrix, g: Floats, *, next_rows: bool = False) -> Floats:
-    """Return Xᵀ g in float64, the same bits whatever the number of threads.
+    """Return Xᵀ g in float64, the same bits whatever the number of threads and the type of processor.
 
     `next_rows` says that the rows behind X in memory will be needed next: one in four is fetched on the way.
 
     >>> adjoint(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([31., 42.])
     """
-    kernels = _kernels()
     out = np.zeros(X.shape[1])
-    if is_sparse(X):
-        kernels.csr_adjoint(X.data, X.indices, X.indptr, g, out)
-    else:
-        kernels.dense_adjoint(X, g, out, len(X), 1 if next_rows else 0)
+    _kernels().adjoint(*parts(X), 0, X.shape[0], g, out, 1 if next_rows else 0)
     return out
-
-
-def through(
-    X: Matrix, w: Floats, y: Floats, ptr: Ints, weight: Floats | None, function: tuple[int, Ints, Floats]
-) -> tuple[float, Floats, int]:
-    """Return Σ weighted losses of the lists at the scores X w, Xᵀ of their gradient, and −1 or a list that was refused.
-
-    `function` is the loss as a C function: its address, its codes and its numbers. A run of lists is scored, judged
-    and added up while its rows are in the cache, so that X comes from memory once.
-    """
-    kernels = _kernels()
-    out = np.zeros(X.shape[1])
-    rest = (w, y, ptr, _NO_WEIGHT if weight is None else weight, *function, out)
-    if is_sparse(X):
-        loss, refused = kernels.csr_through(X.data, X.indices, X.indptr, *rest)
-    else:
-        loss, refused = kernels.dense_through(X, *rest)
-    return loss, out, refused
 
 
 def scores_of(X: Matrix, w: Floats, ptr: Ints, chosen: Ints) -> Floats:
@@ -79,12 +56,8 @@ def scores_of(X: Matrix, w: Floats, ptr: Ints, chosen: Ints) -> Floats:
     >>> scores_of(np.array([[1.0], [2.0], [3.0]]), np.array([10.0]), np.array([0, 1, 3]), np.array([1, 0]))
     array([20., 30., 10.])
     """
-    kernels = _kernels()
     out = np.empty(int((ptr[chosen + 1] - ptr[chosen]).sum()))
-    if is_sparse(X):
-        kernels.csr_scores_of(X.data, X.indices, X.indptr, ptr, chosen, w, out)
-    else:
-        kernels.dense_scores_of(X, ptr, chosen, w, out)
+    _kernels().scores_of(*parts(X), ptr, chosen, w, out)
     return out
 
 
@@ -94,10 +67,39 @@ def adjoint_of(X: Matrix, g: Floats, ptr: Ints, chosen: Ints) -> Floats:
     >>> adjoint_of(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 1.0]), np.array([0, 1, 3]), np.array([1]))
     array([5.])
     """
-    kernels = _kernels()
     out = np.zeros(X.shape[1])
-    if is_sparse(X):
-        kernels.csr_adjoint_of(X.data, X.indices, X.indptr, ptr, chosen, g, out)
-    else:
-        kernels.dense_adjoint_of(X, ptr, chosen, g, out)
+    _kernels().adjoint_of(*parts(X), ptr, chosen, g, out)
     return out
+
+
+def square_norms(X: Matrix) -> Floats:
+    """Return ‖x‖² of every row, in float64.
+
+    >>> square_norms(np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [25.0, 1.0]
+    """
+    from ..core import _row_kernels
+
+    out = np.empty(X.shape[0])
+    _row_kernels.square_norms(*parts(X), X.shape[1], out)
+    return out
+
+
+def random_places(X: Matrix, ptr: Ints, seed: int) -> Ints:
+    """Return each document's place in a random order of its list, drawn by the seed and the document's features.
+
+    The order of the rows does not matter, except among equal rows, which are one document to a linear model.
+
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> there, back = random_places(X, np.array([0, 3]), 0), random_places(X[::-1].copy(), np.array([0, 3]), 0)
+    >>> bool((there == back[::-1]).all())
+    True
+    """
+    direction = np.random.default_rng(seed % 2**63).normal(size=X.shape[1])
+    bits = (scores(X, direction) + 0.0).view(np.uint64)  # −0 and 0 are one number
+    bits = (bits + np.uint64(1 << 28)) >> np.uint64(29)  # 24 digits: how sparse and dense sums round is gone
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    places = np.empty(len(bits), dtype=np.int64)
+    _kernels().places_in_lists((bits >> np.uint64(11)).astype(np.float64), ptr, places)
+    return places

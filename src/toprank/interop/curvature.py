@@ -32,7 +32,7 @@ class Curved:
     the kinks of a hinge count as the bends they are on that scale. No h falls below |g|/`trust`: a leaf then moves by
     at most `trust` before the learning rate, also where a loss is straight and Newton's step has no end.
 
-    Each call is one round of boosting: a loss that samples tied orders gets fresh ones, and the probes are fresh too.
+    Each call is one round of boosting, with fresh probes.
     A query whose grades are all equal teaches nothing: its gradient is 0, and its curvature a tiny constant.
     """
 
@@ -54,8 +54,7 @@ class Curved:
         labels = validation.as_labels(y, len(s))
         validation.check_grades(labels)
         bounds = validation.as_ptr(ptr, len(s))
-        loss = self._of_this_round()
-        _, grad = loss.per_query(s, labels, bounds)
+        _, grad = self.surrogate.per_query(s, labels, bounds)
         bend = self.diagonal(s, labels, bounds)
         self.calls += 1
         bend = np.maximum(bend, np.abs(grad) / self.trust)
@@ -65,12 +64,9 @@ class Curved:
         by_row = np.repeat(each, np.diff(bounds))
         return grad * by_row, np.maximum(bend * by_row, 1e-16)
 
-    def _of_this_round(self) -> Surrogate:
-        return self.surrogate.at_epoch(self.calls) if isinstance(self.surrogate, Listwise) else self.surrogate
-
     def diagonal(self, scores: Floats, y: Floats, ptr: Ints) -> Floats:
         """Return the diagonal, in closed form or estimated; an estimate below 0 is 0."""
-        loss = self._of_this_round()
+        loss = self.surrogate
         if isinstance(loss, Listwise):
             return loss.diagonal(scores, y, ptr)
         rng = np.random.default_rng([self.random_state, self.calls])

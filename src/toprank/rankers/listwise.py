@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from concurrent.futures import Executor
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -111,27 +111,12 @@ class ListwiseRanker(Ranker):
                 random_state=self.random_state,
                 watch=look if watch.valid is not None or self.verbose else None,
             ).minimize(objective)
-        loss = objective.surrogate
-        rounds = self.epochs if isinstance(loss, Listwise) and loss.at_epoch(0) != loss.at_epoch(1) else 1
-        solution: Solution | None = None
-        traces: list[dict[str, Any]] = []
-        count = 0
-        for epoch in range(rounds):  # one, unless each epoch has its own sample of orders
-            part = replace(objective, surrogate=loss.at_epoch(epoch)) if isinstance(loss, Listwise) else objective
-            steps = -(-self.max_iter // rounds)
-            solver: Solver = (
-                LBFGS(max_iter=steps, tol=self.tol, watch=look)
-                if self.radius_ is None
-                else BallLBFGS(self.radius_, max_iter=steps, tol=self.tol, watch=look)
-            )
-            solution = solver.minimize(part, None if solution is None else solution.w)
-            traces.append(dict(solution.trace))
-            count += solution.n_iter
-            if watch.stopped:
-                break
-        assert solution is not None
-        trace = {name: np.concatenate([one[name] for one in traces]) for name in traces[0]}
-        return replace(solution, n_iter=count, trace=trace, chosen=watch.best is not None or rounds > 1)
+        solver: Solver = (
+            LBFGS(max_iter=self.max_iter, tol=self.tol, watch=look)
+            if self.radius_ is None
+            else BallLBFGS(self.radius_, max_iter=self.max_iter, tol=self.tol, watch=look)
+        )
+        return replace(solver.minimize(objective), chosen=watch.best is not None)
 
     def _check(self) -> None:
         check_not_negative(alpha=self.alpha)
@@ -196,10 +181,10 @@ class ListMLE(ListwiseRanker):
 
     min_w mean_q −log P_{X_q w}(y_q) + (alpha/2) ‖w‖²: the likelihood of the true order (ListMLE).
 
-    Documents of one grade are shuffled anew in each epoch by `random_state` (`ties="sampled"`; L-BFGS then shares its
-    iterations out among `epochs` samples) or keep the order of the rows (`ties="fixed"`), which teaches whatever that
-    order happens to be: on LETOR's files it costs several points of NDCG on the validation parts. The other parameters
-    are described at `ListwiseRanker`.
+    With `ties="sampled"` the likelihood is the mean over several orders of the documents of one grade, drawn by
+    `random_state` and their features (`surrogates.ListMLE`). With "fixed" they keep the order of the rows, which
+    teaches whatever that order happens to be: on LETOR's files it costs several points of NDCG on the validation parts.
+    The other parameters are described at `ListwiseRanker`.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)

@@ -7,10 +7,26 @@ import math
 
 import numpy as np
 
+from ..core._order_kernels import longest_list
 from ..core._prefetch_kernels import LINE, prefetch
+from ..core._selection_kernels import fill
 from ..core.jit import kernel, sum_kernel
-from ..surrogates._at_k_kernels import dot, list_k, loss_of_list, workspace
-from ..surrogates._selection_kernels import fill
+from ..surrogates._at_k_kernels import avg, dot, list_k, maximum, perceptron, ramp, struct, workspace
+from ..surrogates.precision_at_k import Rule
+
+
+@kernel
+def loss_of_list(rule, s, y, k, work, g):
+    """Loss of one list with 1 ≤ k ≤ n₊ and, in g, its subgradient in the scores (or the perceptron's step)."""
+    if rule == Rule.AVG:
+        return avg(s, y, k, work, g)
+    if rule == Rule.MAX:
+        return maximum(s, y, k, work, g)
+    if rule == Rule.STRUCT:
+        return struct(s, y, k, work, g)
+    if rule == Rule.RAMP:
+        return ramp(s, y, k, work, g)
+    return perceptron(s, y, k, rule == Rule.PERCEPTRON_AVG, work, g)
 
 
 @sum_kernel
@@ -129,7 +145,7 @@ def dense_epoch(X, y, rows, bounds, order, weights, rule, k, kappa, eta, decay, 
 
     Batch c holds rows bounds[c]:bounds[c+1] of X, or of the permutation `rows` where that is not empty.
     """
-    work = workspace(bounds)
+    work = workspace(longest_list(bounds))
     d, longest = X.shape[1], work.shape[1] - 1
     s, g, labels = np.empty(longest), np.empty(longest), np.empty(longest)
     ids, chosen = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
@@ -210,7 +226,7 @@ def csr_epoch(
     rule, k, kappa, eta, decay, normalize, radius, w, drift, t, stats,
 ):  # fmt: skip
     """`dense_epoch` for CSR: where features are many, a step touches those of its rows only."""
-    work = workspace(bounds)
+    work = workspace(longest_list(bounds))
     longest = work.shape[1] - 1
     s, g, labels, step = np.empty(longest), np.empty(longest), np.empty(longest), np.zeros(len(w))
     ids, square = np.empty(longest, np.int64), dot(w, w)

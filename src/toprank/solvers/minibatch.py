@@ -12,8 +12,7 @@ from .._typing import Floats
 from ..data import linear
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from ..surrogates.base import weighted
-from ..surrogates.listwise import Listwise
+from ..surrogates.base import CompiledSurrogate, weighted
 from .ball import project
 from .base import Solution, Solver, gradient_gap
 from .lbfgs import Watch
@@ -25,7 +24,7 @@ class MiniBatch(Solver):
 
     Each coordinate's step shrinks with the gradients it has seen (AdaGrad), so that neither the scale of the loss nor
     that of the features needs care. Queries are shuffled anew in each epoch; the result is the mean of the last
-    epoch's iterates (`average`) or the very last one. A loss that samples tied orders gets fresh ones in each epoch.
+    epoch's iterates (`average`) or the very last one.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -59,7 +58,7 @@ class MiniBatch(Solver):
         numbers = range(1, self.epochs + 1)
         for epoch in track(numbers, "epochs") if self.verbose else numbers:
             total, count = np.zeros(len(w)), 0
-            for grad in self._gradients(objective, w, rng, epoch):
+            for grad in self._gradients(objective, w, rng):
                 grad += objective.alpha * w
                 seen += grad * grad
                 # In place: the generator computes its next gradient at these weights.
@@ -87,12 +86,12 @@ class MiniBatch(Solver):
             trace={"value": np.array(values)} if values else {},
         )
 
-    def _gradients(self, objective: Objective, w: Floats, rng: np.random.Generator, epoch: int) -> Iterator[Floats]:
+    def _gradients(self, objective: Objective, w: Floats, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield the gradient of the mean loss on batch after batch, at the w of that moment."""
         data, weight = objective.data, objective.weight
         surrogate = objective.surrogate
-        if isinstance(surrogate, Listwise):
-            surrogate = surrogate.at_epoch(epoch)
+        seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
+        places = None if seed is None else linear.random_places(data.X, data.ptr, seed)
         teaching = np.flatnonzero(weight)
         scale = len(teaching) / objective.total_weight
         order = rng.permutation(teaching)
@@ -102,5 +101,9 @@ class MiniBatch(Solver):
             ptr = np.concatenate(([0], np.cumsum(lengths)))
             rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
             scores = linear.scores_of(data.X, w, data.ptr, chosen)
-            _, slopes = weighted(*surrogate.per_query(scores, data.y[rows], ptr), ptr, weight[chosen])
+            if places is not None and isinstance(surrogate, CompiledSurrogate):
+                found = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
+            else:
+                found = surrogate.per_query(scores, data.y[rows], ptr)
+            _, slopes = weighted(*found, ptr, weight[chosen])
             yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))

@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Precision at the top of lists: the losses with their subgradients.
+"""Precision at the top of lists: the losses with their subgradients, and the steps of the perceptrons.
 
-Of equal scores the earlier row ranks higher, everywhere.
+Of equal scores the earlier row ranks higher, everywhere. Codes: (numbers, k or 0, divide by k); numbers: (κ, threshold
+of relevance).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import math
 
 import numpy as np
 
+from ..core._call_kernels import as_arrays, list_function
+from ..core._order_kernels import longest_list
+from ..core._selection_kernels import COUNTED, fill, kth_largest, sorted_top
 from ..core.jit import kernel, sum_kernel
-from ._selection_kernels import COUNTED, fill, kth_largest, sorted_top
-from .precision_at_k import Rule
 
 
 @kernel
@@ -194,41 +196,149 @@ def perceptron(s, y, k, spread, work, g):
 
 
 @kernel
-def loss_of_list(rule, s, y, k, work, g):
-    """Loss of one list with 1 ≤ k ≤ n₊ and, in g, its subgradient in the scores (or the perceptron's step)."""
-    if rule == Rule.AVG:
-        return avg(s, y, k, work, g)
-    if rule == Rule.MAX:
-        return maximum(s, y, k, work, g)
-    if rule == Rule.STRUCT:
-        return struct(s, y, k, work, g)
-    if rule == Rule.RAMP:
-        return ramp(s, y, k, work, g)
-    return perceptron(s, y, k, rule == Rule.PERCEPTRON_AVG, work, g)
+def workspace(longest):
+    """Buffers for a list; one place more than its rows, for writes that are then not counted."""
+    return np.empty((7, max(longest + 1, 2 * COUNTED)))
 
 
 @kernel
-def workspace(ptr):
-    """Buffers for the longest list; one place more than its rows, for writes that are then not counted."""
-    longest = 0
-    for q in range(len(ptr) - 1):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    return np.empty((6, max(longest + 1, 2 * COUNTED)))
+def read_labels(y, above, labels):
+    """labels = 1 for grades above the threshold, else 0; return how many are 1."""
+    n_pos = 0
+    for i in range(len(y)):
+        labels[i] = 1.0 if y[i] > above else 0.0
+        n_pos += y[i] > above
+    return n_pos
 
 
 @kernel
-def losses_of_lists(rule, scores, y, ptr, k, kappa, losses, ks, grad):
-    """Fill each list's loss, its k (0 where it has no positives: then loss and gradient are 0) and the gradient."""
-    work = workspace(ptr)
-    for q in range(len(ptr) - 1):
-        start, stop = ptr[q], ptr[q + 1]
-        labels, g = y[start:stop], grad[start:stop]
-        n_pos = 0
-        for i in range(stop - start):
-            n_pos += labels[i] > 0.0
-        ks[q] = list_k(n_pos, k, kappa)
-        losses[q] = 0.0
-        if ks[q] == 0:
-            fill(g, 0, stop - start, 0.0)
+def divide(value, k, wanted, g):
+    """Divide a loss and its gradient by k, where that is wanted; return the loss."""
+    if wanted:
+        for i in range(len(g)):
+            g[i] /= k
+    return value / k if wanted else value
+
+
+@list_function
+def prec_struct(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`struct` of lists."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
         else:
-            losses[q] = loss_of_list(rule, scores[start:stop], labels, ks[q], work, g)
+            value[q] = divide(struct(here, labels, k, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@list_function
+def prec_ramp(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`ramp` of lists."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
+        else:
+            value[q] = divide(ramp(here, labels, k, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@list_function
+def prec_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`avg` of lists."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
+        else:
+            value[q] = divide(avg(here, labels, k, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@list_function
+def prec_max(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`maximum` of lists."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
+        else:
+            value[q] = divide(maximum(here, labels, k, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@list_function
+def perceptron_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`perceptron` of lists, the reward spread over all missed positives."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
+        else:
+            value[q] = divide(perceptron(here, labels, k, True, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@list_function
+def perceptron_max(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """`perceptron` of lists, the reward for the best of the missed positives."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    work = workspace(longest_list(bounds))
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
+        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
+        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        if k == 0:
+            value[q] = 0.0
+            fill(g, 0, b - a, 0.0)
+        else:
+            value[q] = divide(perceptron(here, labels, k, False, work, g), k, choice[2] == 1, g)
+    return -1
+
+
+@kernel
+def list_ks(y, ptr, k, kappa, above, ks):
+    """The k of each list: 0 where it has no positives."""
+    for q in range(len(ptr) - 1):
+        n_pos = 0
+        for i in range(ptr[q], ptr[q + 1]):
+            n_pos += y[i] > above
+        ks[q] = list_k(n_pos, k, kappa)

@@ -9,68 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import kernel
-
-RUN = 12
-
-
-@kernel
-def sort_down(keys, order, keys2, order2, n):
-    """Sort keys[:n] from high to low, stably, and `order` with them; the twins are scratch space."""
-    for start in range(0, n, RUN):
-        stop = min(start + RUN, n)
-        for i in range(start + 1, stop):
-            key, item = keys[i], order[i]
-            j = i - 1
-            while j >= start and keys[j] < key:
-                keys[j + 1], order[j + 1] = keys[j], order[j]
-                j -= 1
-            keys[j + 1], order[j + 1] = key, item
-    width = RUN
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
-            for k in range(start, stop):
-                if i < middle and (j >= stop or keys[i] >= keys[j]):
-                    keys2[k], order2[k] = keys[i], order[i]
-                    i += 1
-                else:
-                    keys2[k], order2[k] = keys[j], order[j]
-                    j += 1
-        for k in range(n):
-            keys[k], order[k] = keys2[k], order2[k]
-        width *= 2
+from ..core._call_kernels import as_arrays, list_function
+from ..core._order_kernels import longest_list, number_grades, sort_down
+from ..core.jit import inner_kernel, kernel
 
 
-@kernel
-def grade_codes(y, start, stop, codes):
-    """Number the grades of one list 0, 1, … in rising order into codes[start:stop]; returns how many numbers."""
-    top, small = 0.0, True
-    for i in range(start, stop):
-        top = max(top, y[i])
-        if y[i] != np.floor(y[i]) or y[i] < 0:
-            small = False
-    if small and top < 32:
-        for i in range(start, stop):
-            codes[i] = int(y[i])
-        return int(top) + 1
-    values = np.unique(y[start:stop])
-    for i in range(start, stop):
-        codes[i] = np.searchsorted(values, y[i])
-    return len(values)
-
-
-@kernel
-def tree_add(tree, code, value):
+@inner_kernel
+def tree_add(tree, levels, code, value):
     """Add a value at a grade."""
     k = code + 1
-    while k < len(tree):
+    while k <= levels:
         tree[k] += value
         k += k & -k
 
 
-@kernel
+@inner_kernel
 def tree_below(tree, code):
     """Sum over the grades below `code`."""
     total, k = 0.0, code
@@ -80,146 +33,184 @@ def tree_below(tree, code):
     return total
 
 
-@kernel
-def count_pairs(y, ptr, pairs):
-    """pairs_q = number of document pairs of different grade in each list."""
-    codes = np.empty(len(y), dtype=np.int64)
-    for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        counts = np.zeros(grade_codes(y, a, b, codes), dtype=np.int64)
-        for i in range(a, b):
-            counts[codes[i]] += 1
-        same = 0.0
-        for c in counts:
-            same += float(c) * (c - 1) / 2
-        pairs[q] = float(n) * (n - 1) / 2 - same
+@inner_kernel
+def pairs_of(level, levels, n, weight, count, ahead):
+    """Σ over the pairs of different grade of the weight of the preferred document; without weights, their number."""
+    for g in range(levels):
+        count[g] = 0.0
+        ahead[g] = 0.0
+    for i in range(n):
+        count[level[i]] += 1.0
+        ahead[level[i]] += weight[i] if len(weight) > 0 else 1.0
+    total = below = 0.0
+    for g in range(levels):
+        total += ahead[g] * below
+        below += count[g]
+    return total
 
 
 @kernel
-def pairwise_hinge(scores, y, ptr, squared, losses, grad):
-    """ℓ_q = Σ_{y_i > y_j} [1 − (s_i − s_j)]₊ (or its square) and its gradient, by two sweeps over sorted scores."""
-    longest = 0
-    for q in range(len(ptr) - 1):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    t, t2 = np.empty(longest), np.empty(longest)
-    order, order2 = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
-    codes = np.empty(len(y), dtype=np.int64)
+def count_pairs(y, ptr, weight, pairs):
+    """pairs_q = number of document pairs of different grade in each list, or the sum of their weights."""
+    longest = max(longest_list(ptr), 32) + 1
+    ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
+        levels = number_grades(y[a:b], ints[0], work[0], ints[1], work[1], ints[2])
+        pairs[q] = pairs_of(ints[0], levels, b - a, weight[a:b], work[0], work[1])
+
+
+@inner_kernel
+def sort_list(s, keys, order, keys2, order2):
+    """Sort one list by falling score, as differences from its first: near zero they lose fewer digits."""
+    for i in range(len(s)):
+        keys[i], order[i] = s[i] - s[0], i
+    sort_down(keys, order, len(s), keys2, order2)
+
+
+@inner_kernel
+def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, grad):
+    """Σ c_i [1 − (s_i − s_j)]₊ over pairs i above j (or the squares) and its gradient, by two sweeps down and up."""
+    loss = 0.0
+    for g in range(levels + 1):
+        number[g] = 0.0
+        total[g] = 0.0
+    p = 0
+    for i in range(n):  # each document as the one that should win, against the lower grades less than 1 behind it
+        while p < n and t[i] - t[p] < 1.0:
+            tree_add(number, levels, level[order[p]], 1.0)
+            tree_add(total, levels, level[order[p]], t[p])
+            p += 1
+        c = weight[order[i]] if len(weight) > 0 else 1.0
+        count = c * tree_below(number, level[order[i]])
+        slack = count * (1.0 - t[i]) + c * tree_below(total, level[order[i]])
+        grad[order[i]] = -2.0 * slack if squared else -count
+        loss += slack * (1.0 - t[i]) if squared else slack
+    for g in range(levels + 1):
+        number[g] = 0.0
+        total[g] = 0.0
+    p = n - 1
+    inside, inside_sum = 0.0, 0.0
+    for i in range(n - 1, -1, -1):  # each as the one that should lose, against the higher grades less than 1 ahead
+        while p >= 0 and t[p] - t[i] < 1.0:
+            c = weight[order[p]] if len(weight) > 0 else 1.0
+            tree_add(number, levels, level[order[p]], c)
+            tree_add(total, levels, level[order[p]], c * t[p])
+            inside += c
+            inside_sum += c * t[p]
+            p -= 1
+        count = inside - tree_below(number, level[order[i]] + 1)
+        if squared:
+            slack = count * (1.0 + t[i]) - (inside_sum - tree_below(total, level[order[i]] + 1))
+            grad[order[i]] += 2.0 * slack
+            loss += slack * t[i]
+        else:
+            grad[order[i]] += count
+    return loss
+
+
+@list_function
+def pairwise_hinge(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """The (squared) hinge over the pairs of lists, a document's weight for the pairs in which it is preferred.
+
+    Codes of its own: (squared, divide by the pairs).
+    """
+    scores, grades, doc_weight, _, bounds, choice, _, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    longest = max(longest_list(bounds), 32) + 1
+    ints, work = np.empty((4, longest), np.int64), np.empty((4, longest + 1))
+    level, order, keys = ints[0], ints[1], work[0]
+    for q in range(lists):
+        a, b = bounds[q], bounds[q + 1]
         n = b - a
-        losses[q] = 0.0
+        value[q] = 0.0
         if n == 0:
             continue
-        levels = grade_codes(y, a, b, codes)
-        centre = scores[a]  # only differences count; near zero they lose fewer digits
-        for i in range(n):
-            t[i], order[i] = scores[a + i] - centre, a + i
-        sort_down(t, order, t2, order2, n)
-        number, total = np.zeros(levels + 1), np.zeros(levels + 1)
-        # Each document as the one that should win, against the lower grades less than 1 behind it.
-        p = 0
-        for i in range(n):
-            while p < n and t[i] - t[p] < 1.0:
-                tree_add(number, codes[order[p]], 1.0)
-                tree_add(total, codes[order[p]], t[p])
-                p += 1
-            code = codes[order[i]]
-            count = tree_below(number, code)
-            slack = count * (1.0 - t[i]) + tree_below(total, code)
-            if squared:
-                grad[order[i]] = -2.0 * slack
-                losses[q] += slack * (1.0 - t[i])
-            else:
-                grad[order[i]] = -count
-                losses[q] += slack
-        # Each document as the one that should lose, against the higher grades less than 1 ahead of it.
-        number[:] = 0.0
-        total[:] = 0.0
-        p = n - 1
-        inside, inside_sum = 0.0, 0.0
-        for i in range(n - 1, -1, -1):
-            while p >= 0 and t[p] - t[i] < 1.0:
-                tree_add(number, codes[order[p]], 1.0)
-                tree_add(total, codes[order[p]], t[p])
-                inside += 1.0
-                inside_sum += t[p]
-                p -= 1
-            code = codes[order[i]]
-            count = inside - tree_below(number, code + 1)
-            if squared:
-                slack = count * (1.0 + t[i]) - (inside_sum - tree_below(total, code + 1))
-                grad[order[i]] += 2.0 * slack
-                losses[q] += slack * t[i]
-            else:
-                grad[order[i]] += count
+        levels = number_grades(grades[a:b], level, keys, order, work[1], ints[2])
+        own, here = doc_weight[a:b] if weighted > 0 else doc_weight[:0], slopes[a:b]
+        sort_list(scores[a:b], keys, order, work[1], ints[2])
+        value[q] = hinge_sweeps(keys, order, level, levels, n, choice[1] == 1, own, work[2], work[3], here)
+        if choice[2] == 1:
+            pairs = pairs_of(level, levels, n, own, work[2], work[3])
+            scale = 1.0 / pairs if pairs > 0.0 else 0.0
+            value[q] *= scale
+            for i in range(n):
+                here[i] *= scale
+    return -1
 
 
 @kernel
-def active_runs(scores, y, ptr, order, codes, ahead, behind, partners):
+def active_runs(scores, y, ptr, weight, order, codes, ahead, behind, partners):
     """Note for each list the order by score and the margin runs, all that a Hessian product needs of the scores.
 
     At sorted place i: `ahead` is where the run of possible losers ends, `behind` where the run of possible winners
-    begins, `partners` how many active pairs the document is in.
+    begins, `partners` the weight of the active pairs that the document is in.
     """
-    longest = 0
-    for q in range(len(ptr) - 1):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    t, t2 = np.empty(longest), np.empty(longest)
-    order2 = np.empty(longest, dtype=np.int64)
-    raw = np.empty(len(y), dtype=np.int64)
+    longest = max(longest_list(ptr), 32) + 1
+    ints, work = np.empty((3, longest), np.int64), np.empty((3, longest + 1))
+    level, t, number = ints[0], work[0], work[1]
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if n == 0:
             continue
-        levels = grade_codes(y, a, b, raw)
-        centre = scores[a]
+        levels = number_grades(y[a:b], level, t, ints[1], work[1], ints[2])
+        here = ints[1]
+        sort_list(scores[a:b], t, here, work[1], ints[2])
+        for g in range(levels + 1):
+            number[g] = 0.0
         for i in range(n):
-            t[i], order[a + i] = scores[a + i] - centre, a + i
-        sort_down(t, order[a:b], t2, order2, n)
-        number = np.zeros(levels + 1)
-        for i in range(n):
-            codes[a + i] = raw[order[a + i]]
+            order[a + i] = a + here[i]
+            codes[a + i] = level[here[i]]
         p = 0
         for i in range(n):
             while p < n and t[i] - t[p] < 1.0:
-                tree_add(number, codes[a + p], 1.0)
+                tree_add(number, levels, codes[a + p], 1.0)
                 p += 1
             ahead[a + i] = a + p
-            partners[a + i] = tree_below(number, codes[a + i])
-        number[:] = 0.0
-        p = n - 1
+            c = weight[order[a + i]] if len(weight) > 0 else 1.0
+            partners[a + i] = c * tree_below(number, codes[a + i])
+        for g in range(levels + 1):
+            number[g] = 0.0
+        p, inside = n - 1, 0.0
         for i in range(n - 1, -1, -1):
             while p >= 0 and t[p] - t[i] < 1.0:
-                tree_add(number, codes[a + p], 1.0)
+                c = weight[order[a + p]] if len(weight) > 0 else 1.0
+                tree_add(number, levels, codes[a + p], c)
+                inside += c
                 p -= 1
             behind[a + i] = a + p
-            partners[a + i] += (n - 1 - p) - tree_below(number, codes[a + i] + 1)
+            partners[a + i] += inside - tree_below(number, codes[a + i] + 1)
 
 
 @kernel
-def hessian_product(v, ptr, order, codes, ahead, behind, partners, weight, out):
-    """out_i = 2 weight_q Σ_{active partners j} (v_i − v_j): the squared hinge's Hessian times v."""
+def hessian_product(v, ptr, doc_weight, order, codes, ahead, behind, partners, weight, out):
+    """out_i = 2 weight_q Σ_{active partners j} c (v_i − v_j), c the winner's weight: a product with the Hessian."""
+    total = np.empty(max(longest_list(ptr), 32) + 2)
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         levels = 0
         for i in range(a, b):
             levels = max(levels, codes[i] + 1)
-        total = np.zeros(levels + 1)
+        for g in range(levels + 1):
+            total[g] = 0.0
         p = a
         for i in range(a, b):
             while p < ahead[i]:
-                tree_add(total, codes[p], v[order[p]])
+                tree_add(total, levels, codes[p], v[order[p]])
                 p += 1
-            out[order[i]] = partners[i] * v[order[i]] - tree_below(total, codes[i])
-        total[:] = 0.0
+            c = doc_weight[order[i]] if len(doc_weight) > 0 else 1.0
+            out[order[i]] = partners[i] * v[order[i]] - c * tree_below(total, codes[i])
+        for g in range(levels + 1):
+            total[g] = 0.0
         p = b - 1
         inside = 0.0
         for i in range(b - 1, a - 1, -1):
             while p > behind[i]:
-                tree_add(total, codes[p], v[order[p]])
-                inside += v[order[p]]
+                pull = v[order[p]] * (doc_weight[order[p]] if len(doc_weight) > 0 else 1.0)
+                tree_add(total, levels, codes[p], pull)
+                inside += pull
                 p -= 1
             out[order[i]] -= inside - tree_below(total, codes[i] + 1)
             out[order[i]] *= 2.0 * weight[q]
@@ -228,33 +219,29 @@ def hessian_product(v, ptr, order, codes, ahead, behind, partners, weight, out):
 @kernel
 def misordered(scores, y, ptr, wrong, tied):
     """Count the pairs of different grade that the scores put the wrong way round, and those they leave tied."""
-    longest = 0
-    for q in range(len(ptr) - 1):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    t, t2 = np.empty(longest), np.empty(longest)
-    order, order2 = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
-    codes = np.empty(len(y), dtype=np.int64)
+    longest = max(longest_list(ptr), 32) + 1
+    ints, work = np.empty((3, longest), np.int64), np.empty((4, longest + 1))
+    level, order, t, number, here = ints[0], ints[1], work[0], work[2], work[3]
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         wrong[q] = tied[q] = 0.0
-        if n == 0:
-            continue
-        levels = grade_codes(y, a, b, codes)
-        number, here = np.zeros(levels + 1), np.zeros(levels)
+        levels = number_grades(y[a:b], level, t, order, work[1], ints[2])
         for i in range(n):
-            t[i], order[i] = scores[a + i], a + i
-        sort_down(t, order, t2, order2, n)
+            t[i], order[i] = scores[a + i], i
+        sort_down(t, order, n, work[1], ints[2])
+        for g in range(levels + 1):
+            number[g] = here[g] = 0.0
         start = 0
         while start < n:
             stop = start
             while stop < n and t[stop] == t[start]:
-                wrong[q] += tree_below(number, codes[order[stop]])
+                wrong[q] += tree_below(number, level[order[stop]])
                 stop += 1
             for i in range(start, stop):
-                tied[q] += (i - start) - here[codes[order[i]]]
-                here[codes[order[i]]] += 1.0
-                tree_add(number, codes[order[i]], 1.0)
+                tied[q] += (i - start) - here[level[order[i]]]
+                here[level[order[i]]] += 1.0
+                tree_add(number, levels, level[order[i]], 1.0)
             for i in range(start, stop):
-                here[codes[order[i]]] = 0.0
+                here[level[order[i]]] = 0.0
             start = stop

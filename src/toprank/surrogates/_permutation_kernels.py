@@ -7,10 +7,15 @@ import math
 
 import numpy as np
 
+from ..core._call_kernels import as_arrays, list_function
+from ..core._order_kernels import longest_list
 from ..core.jit import kernel
+from ._listwise_kernels import chain, log_target, transformed
 
 FULL_LIMIT = 12
 """Longest list for the full permutation form: its sum runs over all sets of documents."""
+STEPS = 1e6
+"""Most beginnings of a permutation that the top-k form walks through in one list."""
 
 
 @kernel
@@ -82,22 +87,39 @@ def full_list(u, target, grad, curve):
     return loss
 
 
-@kernel
-def top_k_lists(u, target, ptr, k, losses, grad, curve):
-    """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), ∂ℓ/∂u and the curvature in u.
+@list_function
+def listnet_top(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), its gradient and curvature.
 
-    u = log φ(s) and target = log φ(g) come ready; `curve` is left alone where its length is 0.
+    The code of its own is k. A list that would take too many steps is refused.
     """
-    grad[:] = 0.0
-    curve[:] = 0.0
-    for q in range(len(ptr) - 1):
-        start, stop = ptr[q], ptr[q + 1]
-        losses[q] = 0.0
-        if stop - start < 2:
+    scores, labels, _, _, bounds, choice, reals, value, slopes, bends = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    truth, code, k, a, b = choice[1], choice[2], choice[3], reals[0], reals[1]
+    longest = max(longest_list(bounds), 32) + 1
+    work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
+    for q in range(lists):
+        first, last = bounds[q], bounds[q + 1]
+        n = last - first
+        value[q] = 0.0
+        if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > STEPS):
+            return q
+        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        here[:] = 0.0
+        curved_here[:] = 0.0
+        if n == 0:
             continue
-        ends = curve[start:stop] if len(curve) else curve
-        places = stop - start - 1  # the last place is no choice
+        u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+        shift = transformed(code, a, b, scores[first:last], u, v, slope)
+        if math.isnan(shift) or log_target(truth, code, a, b, labels[first:last], ints, work[4:], target):
+            return q
+        if n < 2:
+            continue
+        places = n - 1  # the last place is no choice
         if k == 0 or (k >= places and places < FULL_LIMIT):
-            losses[q] = full_list(u[start:stop], target[start:stop], grad[start:stop], ends)
+            value[q] = full_list(u, target, here, curved_here)
         else:
-            losses[q] = top_k_list(u[start:stop], target[start:stop], min(k, places), grad[start:stop], ends)
+            value[q] = top_k_list(u, target, min(k, places), here, curved_here)
+        chain(code, a, slope, here, curved_here)
+    return -1

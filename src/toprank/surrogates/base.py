@@ -3,35 +3,73 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
+from ..errors import InputError
 from ..measures.base import Measure
+
+NONE: Floats = np.empty(0)
+"""No weights, no curvature."""
+NO_PLACES: Ints = np.empty(0, dtype=np.int64)
+
+
+@cache
+def _call() -> Any:
+    """Return the compiled call: numba loads on first use, and an import statement in each call takes a microsecond."""
+    from ..core._call_kernels import call
+
+    return call
 
 
 @dataclass(frozen=True, eq=False)
 class ListFunction:
-    """A loss of lists as a C function, with its parameters: an objective calls it while the rows are in the cache."""
+    """A loss of lists as a C function, with its parameters; it belongs to this process and is not pickled."""
 
     address: int
     codes: Ints
     numbers: Floats
 
-    def fill(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> int:
-        """Fill losses, gradient and (where it has a length) curvature; return −1 or the list it cannot take."""
-        from ..core._call_kernels import call
+    @classmethod
+    def of(cls, function: Any, codes: Sequence[int] = (), numbers: Sequence[float] | Floats = ()) -> ListFunction:
+        """Return a compiled function with its own codes and numbers."""
+        from ..core._call_kernels import CODES
 
-        return int(call(self.address, scores, y, ptr, self.codes, self.numbers, losses, grad, curve))
+        chosen = np.zeros(CODES, dtype=np.int64)
+        chosen[0], chosen[1 : 1 + len(codes)] = len(numbers), codes
+        return cls(function.address, chosen, np.array(numbers, dtype=np.float64))
+
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NONE,
+        doc_weight: Floats = NONE,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill losses, gradient and (where it has a length) curvature; return −1 or the list it cannot take."""
+        return int(
+            _call()(self.address, scores, y, doc_weight, place, ptr, self.codes, self.numbers, losses, grad, curve)
+        )
 
 
 class Surrogate(ABC):
     """A loss of scores s and grades y, summed over lists; it never sees X.
 
-    Subclasses are frozen dataclasses and implement `per_query` alone.
+    Subclasses are frozen dataclasses and implement `per_query`; those of the library are `CompiledSurrogate`s.
     """
+
+    weighs_documents: ClassVar[bool] = False
+    """Whether the loss is a sum over preferred documents, each of which may weigh more or less."""
 
     @property
     @abstractmethod
@@ -48,24 +86,94 @@ class Surrogate(ABC):
         """The measure whose loss (1 − measure, or the count it counts) this surrogate never falls below."""
         return None
 
-    @property
-    def list_function(self) -> ListFunction | None:
-        """The same loss as a C function, where there is one; it belongs to this process and is not pickled."""
-        return None
-
     @abstractmethod
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked."""
 
     def value_and_grad(
-        self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, weight: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        ptr: ArrayLike,
+        weight: ArrayLike | None = None,
+        doc_weight: ArrayLike | None = None,
     ) -> tuple[float, Floats]:
-        """Return Σ_q weight_q · loss_q and its (sub)gradient in the scores; blocks of queries add up."""
+        """Return Σ_q weight_q · loss_q and its (sub)gradient in the scores; blocks of queries add up.
+
+        `doc_weight` is one weight per document, for losses that are sums over preferred documents.
+        """
         s = validation.as_scores(scores)
+        check_finite_scores(s)
         labels = validation.as_labels(y, len(s))
         validation.check_grades(labels)
         bounds = validation.as_ptr(ptr, len(s))
-        return weighted(*self.per_query(s, labels, bounds), bounds, validation.as_query_weight(weight, len(bounds) - 1))
+        weights = validation.as_query_weight(weight, len(bounds) - 1)
+        if doc_weight is None:
+            return weighted(*self.per_query(s, labels, bounds), bounds, weights)
+        own = as_doc_weight(doc_weight, len(s))
+        if not (isinstance(self, CompiledSurrogate) and self.weighs_documents):
+            raise no_doc_weight(self)
+        return weighted(*self.per_query(s, labels, bounds, own), bounds, weights)
+
+
+class CompiledSurrogate(Surrogate):
+    """A surrogate whose loss is one list function: `per_query`, the objective and the stream all call it."""
+
+    @abstractmethod
+    def _make(self) -> ListFunction:
+        """Return the loss as a C function."""
+
+    @property
+    def list_function(self) -> ListFunction:
+        """The loss as a C function of a run of lists."""
+        return _made(self)
+
+    @property
+    def tie_seed(self) -> int | None:
+        """The seed of the order of documents of one grade, where the loss wants a random one; else None."""
+        return None
+
+    def per_query(
+        self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None, place: Ints | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked.
+
+        `place`, for losses with a `tie_seed`, are the places of documents in a random order of their list.
+        """
+        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        self._fill(scores, y, ptr, losses, grad, NONE, doc_weight, place)
+        return losses, grad
+
+    def _fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats,
+        doc_weight: Floats | None = None,
+        place: Ints | None = None,
+    ) -> None:
+        if doc_weight is not None and not self.weighs_documents:
+            raise no_doc_weight(self)
+        own, places = NONE if doc_weight is None else doc_weight, NO_PLACES if place is None else place
+        refused = self.list_function.fill(scores, y, ptr, losses, grad, curve, own, places)
+        if refused >= 0:
+            a, b = int(ptr[refused]), int(ptr[refused + 1])
+            raise self.refusal(scores[a:b], y[a:b], refused, a)
+
+    def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
+        """Return why the list function does not take a list: its scores and grades, its number, its first row."""
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            return InputError(f"the score in row {row + bad[0]} is {scores[bad[0]]}: scores must be finite")
+        return InputError(f"{type(self).__name__} cannot take query {query}")
+
+
+@lru_cache(maxsize=512)
+def _made(surrogate: CompiledSurrogate) -> ListFunction:
+    return surrogate._make()
 
 
 class Curvature(ABC):
@@ -80,7 +188,9 @@ class TwiceDifferentiable(Surrogate):
     """A surrogate whose Hessian in the scores is known as a product: what Newton-type solvers need."""
 
     @abstractmethod
-    def curvature(self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None) -> Curvature:
+    def curvature(
+        self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None, doc_weight: Floats | None = None
+    ) -> Curvature:
         """Return the (generalised) Hessian of Σ_q weight_q · loss_q at these scores."""
 
 
@@ -89,3 +199,43 @@ def weighted(losses: Floats, grad: Floats, ptr: Ints, weight: Floats | None) -> 
     if weight is None:
         return float(losses.sum()), grad
     return float((losses * weight).sum()), grad * np.repeat(weight, np.diff(ptr))
+
+
+def check_finite_scores(scores: Floats) -> None:
+    """Refuse scores of which no loss knows what they mean.
+
+    >>> check_finite_scores(np.array([0.0, np.inf]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: the score in row 1 is inf: a loss needs finite scores
+    """
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise InputError(f"the score in row {bad[0]} is {scores[bad[0]]}: a loss needs finite scores")
+
+
+def as_doc_weight(doc_weight: ArrayLike, n_docs: int) -> Floats:
+    """Return one weight per document as float64, checked."""
+    weight = np.asarray(doc_weight, dtype=np.float64)
+    if weight.shape != (n_docs,):
+        raise InputError(f"doc_weight must have one weight per document: {n_docs}, got shape {weight.shape}")
+    bad: AnyArray = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise InputError(f"doc_weight is {weight[bad[0]]:g} in row {bad[0]}: weights are finite and not negative")
+    return weight
+
+
+def no_doc_weight(surrogate: Surrogate) -> InputError:
+    """Return the refusal of weights of documents by a loss that has no sum over preferred documents."""
+    return InputError(
+        f"{type(surrogate).__name__} has no weights of documents: it is not a sum over preferred documents as Slam, "
+        "ListNet and PairwiseHinge are"
+    )
+
+
+def too_large_gain(y: Floats, row: int) -> InputError:
+    """Return the refusal of a list whose gains 2^grade − 1 are too large to add up."""
+    worst = int(y.argmax())
+    return InputError(
+        f"y has the grade {y[worst]:g} in row {row + worst}: 2^grade − 1 is too large to add up, use smaller grades"
+    )

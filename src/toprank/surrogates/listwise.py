@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..data.validation import check_choice, check_count
 from ..errors import InputError
-from .base import ListFunction, Surrogate
+from .base import CompiledSurrogate, ListFunction, too_large_gain
 from .transforms import Exponential, Transform, TransformCode, parse_transform
 
 Truth: TypeAlias = Literal["grades", "gains", "order"]
@@ -22,20 +19,9 @@ stand below."""
 
 _SOFTMAX = Exponential()
 _TRUTHS = ("grades", "gains", "order")
-_STEPS = 10**6
-"""Most beginnings of a permutation that the top-k form walks through in one list."""
-_NONE: Floats = np.empty(0)
 
 
-@cache
-def _kernels() -> Any:
-    """Return the compiled part: numba loads on first use, and an import statement in each call takes a microsecond."""
-    from . import _listwise_kernels
-
-    return _listwise_kernels
-
-
-class Listwise(Surrogate):
+class Listwise(CompiledSurrogate):
     """A loss of φ(s) and φ(g) over whole lists, in log space: any finite score gives a finite value."""
 
     truth: Truth
@@ -45,67 +31,39 @@ class Listwise(Surrogate):
         check_choice(_TRUTHS, truth=self.truth)
         object.__setattr__(self, "transform", parse_transform(self.transform))
 
-    @property
-    @abstractmethod
-    def _loss(self) -> tuple[str, bool, bool, int]:
-        """The kernel's name for the loss, whether ties are refused, whether they are sampled, and the seed."""
+    def _function(self, function: Any, *own: int) -> ListFunction:
+        """Return the kernel with truth, transform, its own codes, and a table of the targets of small grades."""
+        from ..core._order_kernels import WHOLE
+        from ._listwise_kernels import target_table
 
-    def at_epoch(self, epoch: int) -> Self:
-        """Return the loss of that epoch: another one only where it samples."""
-        return self
-
-    @property
-    def list_function(self) -> ListFunction | None:
-        """The loss as a C function of a run of lists."""
-        return ListFunction(_kernels().listwise.address, *_parameters(self))
-
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each list and its gradient in the scores."""
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        self._run(scores, y, ptr, losses, grad, _NONE)
-        return losses, grad
+        truth, code = _TRUTHS.index(self.truth), int(self.transform.code)
+        table = np.empty((WHOLE, WHOLE))
+        target_table(truth, code, *self.transform.parameters, table)
+        return ListFunction.of(function, (truth, code, *own), (*self.transform.parameters, *table.ravel()))
 
     def diagonal(self, scores: Floats, y: Floats, ptr: Ints) -> Floats:
         """Return the diagonal of the Gauss-Newton matrix in the scores: the Hessian's part that is never negative."""
         curve = np.empty_like(scores)
-        self._run(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
+        self._fill(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
         return curve
 
-    def _run(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> None:
-        """Fill the arrays."""
-        function = self.list_function
-        if function is not None:
-            refused = function.fill(scores, y, ptr, losses, grad, curve)
-            if refused >= 0:
-                self._check_scores(scores)
-                raise _has_ties(refused)
-
-    def _check_scores(self, scores: Floats) -> None:
-        """Refuse scores that φ does not map above 0."""
+    def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
+        """Return why a list is not taken: scores outside φ, an order with ties, or gains that are too large."""
         a, b = self.transform.parameters
-        if self.transform.code == TransformCode.LINEAR and not (a * scores + b).min(initial=np.inf) > 0:
-            row = int((a * scores).argmin())
-            raise InputError(
-                f"the score {scores[row]:.6g} in row {row} is outside {self.transform}, which needs scores above "
-                f"{-b / a:.6g}: raise b, or keep the weights in a ball (radius=) so that b > a·B·M"
-            )
-
-
-@lru_cache(maxsize=256)
-def _parameters(surrogate: Listwise) -> tuple[Ints, Floats]:
-    """Return what the kernel wants to know: codes, and numbers with the targets of all small grades."""
-    kernels = _kernels()
-    name, strict, sampled, seed = surrogate._loss
-    truth, code = _TRUTHS.index(surrogate.truth), int(surrogate.transform.code)
-    codes = np.array([kernels.Loss[name], truth, code, strict, sampled, seed % 2**63], dtype=np.int64)
-    numbers = np.empty(2 + kernels.LEVELS**2)
-    numbers[:2] = surrogate.transform.parameters
-    kernels.target_table(truth, code, *surrogate.transform.parameters, numbers[2:].reshape(kernels.LEVELS, -1))
-    return codes, numbers
-
-
-def _has_ties(query: int) -> InputError:
-    return InputError(f'truth="order" needs distinct y in each query, and query {query} has ties')
+        if self.transform.code == TransformCode.LINEAR:
+            with np.errstate(over="ignore"):
+                values = a * scores + b
+            if not values.min() > 0 or np.isinf(values.max()):
+                worst = int(scores.argmax() if values.min() > 0 else scores.argmin())
+                return InputError(
+                    f"the score {scores[worst]:.6g} in row {row + worst} is outside {self.transform}, which needs "
+                    f"scores above {-b / a:.6g}: raise b, or keep the weights in a ball (radius=) so that b > a·B·M"
+                )
+        if self.truth == "order":
+            return InputError(f'truth="order" needs distinct y in each query, and query {query} has ties')
+        if self.truth == "gains" and y.max() >= 1023:
+            return too_large_gain(y, row)
+        return super().refusal(scores, y, query, row)
 
 
 @dataclass(frozen=True)
@@ -126,6 +84,7 @@ class ListNet(Listwise):
     truth: Truth = "grades"
     transform: Transform = _SOFTMAX
     k: int | Literal["full"] = 1
+    weighs_documents: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,52 +96,34 @@ class ListNet(Listwise):
         """Convex with the exponential transform."""
         return isinstance(self.transform, Exponential)
 
-    @property
-    def _loss(self) -> tuple[str, bool, bool, int]:
-        return "LISTNET", False, False, 0
-
-    @property
-    def list_function(self) -> ListFunction | None:
-        """The top-one form as a C function of a run of lists; None for the others, whose cost grows with m^k."""
-        return super().list_function if self.k == 1 else None
-
-    def _run(self, scores: Floats, y: Floats, ptr: Ints, losses: Floats, grad: Floats, curve: Floats) -> None:
+    def _make(self) -> ListFunction:
         if self.k == 1:
-            super()._run(scores, y, ptr, losses, grad, curve)
-            return
-        from . import _permutation_kernels as kernels
+            from ._listnet_kernels import listnet
 
-        k = 0 if self.k == "full" else int(self.k)
-        self._check_lengths(np.diff(ptr), k, kernels.FULL_LIMIT)
-        self._check_scores(scores)
-        target = self.transform.log(self._true_scores(y, ptr))
-        kernels.top_k_lists(self.transform.log(scores), target, ptr, k, losses, grad, curve)
-        slope = self.transform.log_slope(scores)
-        grad *= slope
-        if len(curve):
-            curve *= slope * slope
+            return self._function(listnet)
+        from ._permutation_kernels import listnet_top
 
-    def _true_scores(self, y: Floats, ptr: Ints) -> Floats:
-        """Return g: the grades, the gains, or the number of documents below."""
-        if self.truth != "order":
-            return y if self.truth == "grades" else 2.0**y - 1
-        below = np.empty_like(y)
-        for q, (a, b) in enumerate(pairwise(ptr.tolist())):
-            order = np.argsort(-y[a:b], kind="stable")
-            different = np.count_nonzero(np.diff(y[a:b][order]))
-            if 0 < different < b - a - 1:
-                raise _has_ties(q)
-            below[a + order] = np.arange(b - a - 1, -1, -1)
-        return below
+        return self._function(listnet_top, 0 if self.k == "full" else int(self.k))
 
-    def _check_lengths(self, lengths: Ints, k: int, limit: int) -> None:
-        q = int(lengths.argmax()) if len(lengths) else 0
-        m = int(lengths.max(initial=0))
-        if m > limit and (k == 0 or float(m) ** (k - 1) > _STEPS):
-            raise InputError(
-                f"ListNet(k={self.k!r}) is too much work for query {q} of {m} documents: take a smaller k (1 fits any "
-                f"list; the full form is for up to {limit} documents)"
+    def per_query(
+        self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None, place: Ints | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the loss of each list and its gradient; weights multiply the targets of the top-one form."""
+        if doc_weight is not None and self.k != 1:
+            raise InputError(f"ListNet(k={self.k!r}) has no weights of documents: the top-one form (k=1) has")
+        return super().per_query(scores, y, ptr, doc_weight, place)
+
+    def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
+        """Return why a list is not taken: too long for this k, or what no listwise loss takes."""
+        from ._permutation_kernels import FULL_LIMIT, STEPS
+
+        m = len(y)
+        if self.k != 1 and m > FULL_LIMIT and (self.k == "full" or float(m) ** (self.k - 1) > STEPS):
+            return InputError(
+                f"ListNet(k={self.k!r}) is too much work for query {query} of {m} documents: take a smaller k (1 fits "
+                f"any list; the full form is for up to {FULL_LIMIT} documents)"
             )
+        return super().refusal(scores, y, query, row)
 
 
 @dataclass(frozen=True)
@@ -190,8 +131,10 @@ class ListMLE(Listwise):
     """ℓ(s, y) = −log P_s(y) = −Σ_i [log φ(s_{y(i)}) − log Σ_{j≥i} φ(s_{y(j)})]: the likelihood of the true order.
 
     Only the order of y counts, so grades and gains are one truth; "order" also refuses ties. Documents of one grade
-    keep their order with `ties="fixed"`; with `ties="sampled"` they are shuffled by `seed` and the grades of their
-    list, whichever lists stand beside it (rankers change the seed with each epoch).
+    keep their order with `ties="fixed"`. With `ties="sampled"` the loss is the mean over `orders` of them: one random
+    order, drawn by `seed`, and others in which each grade begins later, so that a document takes places all over its
+    grade. An objective draws by the documents' features, so that the order of the rows does not matter; scores alone
+    tell documents apart by their rows only.
 
     >>> value, grad = ListMLE().value_and_grad([0.0, 0.0], [1, 0], [0, 2])
     >>> round(value, 4), grad.tolist()
@@ -202,25 +145,28 @@ class ListMLE(Listwise):
     transform: Transform = _SOFTMAX
     ties: Literal["fixed", "sampled"] = "fixed"
     seed: int = 0
+    orders: int = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(("fixed", "sampled"), ties=self.ties)
+        check_count(orders=self.orders)
 
     @property
     def convex(self) -> bool:
         """Convex with the exponential transform."""
         return isinstance(self.transform, Exponential)
 
-    def at_epoch(self, epoch: int) -> Self:
-        """Return the same loss with fresh orders inside the grades, where they are sampled."""
-        if self.ties == "fixed" or self.truth == "order":
-            return self
-        return replace(self, seed=int(np.random.SeedSequence([self.seed % 2**63, epoch]).generate_state(1)[0]))
-
     @property
-    def _loss(self) -> tuple[str, bool, bool, int]:
-        return "LISTMLE", self.truth == "order", self.ties == "sampled", int(self.seed)
+    def tie_seed(self) -> int | None:
+        """The seed, where documents of one grade are put in random orders."""
+        return int(self.seed) if self.ties == "sampled" and self.truth != "order" else None
+
+    def _make(self) -> ListFunction:
+        from ._listmle_kernels import listmle
+
+        orders = 0 if self.tie_seed is None else self.orders
+        return self._function(listmle, self.truth == "order", orders, int(self.seed) % 2**63)
 
 
 @dataclass(frozen=True)
@@ -236,6 +182,7 @@ class RankCosine(Listwise):
     transform: Transform = _SOFTMAX
     convex: ClassVar[bool] = False
 
-    @property
-    def _loss(self) -> tuple[str, bool, bool, int]:
-        return "RANKCOSINE", False, False, 0
+    def _make(self) -> ListFunction:
+        from ._rankcosine_kernels import rank_cosine
+
+        return self._function(rank_cosine)

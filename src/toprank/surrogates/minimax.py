@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
-import numpy as np
-
-from .._typing import Floats, Ints
-from ..data.validation import check_positive
-from ..measures import NDCG, Measure
-from .base import Surrogate
+from ..data.validation import check_finite, check_positive
+from ..measures import AP, NDCG, Measure
+from .base import CompiledSurrogate, ListFunction
 
 
 @dataclass(frozen=True)
-class Minimax(Surrogate):
+class Minimax(CompiledSurrogate):
     """φ_C(s, R) = max_{i,j: R_i>R_j} (Δ + s_j − s_i)₊ (online perceptrons, Eq. 27), O(m log m).
 
     Where it is below Δ no pair is out of order, so with Δ ≥ 1 it bounds 1 − NDCG, 1 − NDCG@k and 1 − AP alike;
@@ -27,22 +24,26 @@ class Minimax(Surrogate):
     """
 
     margin: float = 1.0
+    above: float | None = None
+    """Where given, grades are relevant (above this) or not, as AP reads them: two relevant documents are no pair."""
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     lipschitz: ClassVar[float] = sqrt(2)
 
     def __post_init__(self) -> None:
         check_positive(margin=self.margin)
+        if self.above is not None:
+            check_finite(above=self.above)
 
     @property
     def upper_bounds(self) -> Measure | None:
-        """NDCG, and with it every measure that is 1 when no pair is out of order, where Δ ≥ 1."""
-        return NDCG() if self.margin >= 1 else None
+        """NDCG (AP of binary grades), and with it every measure that is 1 when no pair is out of order, where Δ ≥ 1."""
+        if self.margin < 1:
+            return None
+        return NDCG() if self.above is None else AP(above=self.above)
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return φ_C of each list and e_j* − e_i* of a pair that attains it (Eq. 29)."""
+    def _make(self) -> ListFunction:
+        """φ_C of each list and e_j* − e_i* of a pair that attains it (Eq. 29)."""
         from . import _margin_kernels as kernels
 
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        kernels.minimax_lists(scores, y, self.margin, ptr, losses, grad)
-        return losses, grad
+        return ListFunction.of(kernels.minimax, (self.above is not None,), (self.margin, self.above or 0.0))

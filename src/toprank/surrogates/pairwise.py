@@ -10,13 +10,13 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints
 from ..data.validation import check_choice
 from ..errors import InputError
-from .base import Curvature, TwiceDifferentiable
+from .base import NONE, CompiledSurrogate, Curvature, ListFunction, TwiceDifferentiable
 
 Loss = Literal["hinge", "squared_hinge"]
 
 
 @dataclass(frozen=True)
-class PairwiseHinge(TwiceDifferentiable):
+class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
     """ℓ(s, y) = Σ_{y_i > y_j} [1 − (s_i − s_j)]₊, or the sum of squares: O(n log n) a list, never the pairs.
 
     `normalize=True` takes the mean over a list's pairs instead of the sum, so that long lists do not outvote short
@@ -30,6 +30,7 @@ class PairwiseHinge(TwiceDifferentiable):
     loss: Loss = "hinge"
     normalize: bool = False
     convex: ClassVar[bool] = True
+    weighs_documents: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice(("hinge", "squared_hinge"), loss=self.loss)
@@ -39,29 +40,27 @@ class PairwiseHinge(TwiceDifferentiable):
         """Whether it is the squared hinge."""
         return self.loss == "squared_hinge"
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each list and −(number, or twice the slack, of its violated pairs) per document."""
+    def _make(self) -> ListFunction:
+        """The loss of each list and −(number, or twice the slack, of its violated pairs) per document."""
         from . import _pairwise_kernels as kernels
 
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        kernels.pairwise_hinge(scores, y, ptr, self.loss == "squared_hinge", losses, grad)
-        if self.normalize:
-            scale = _per_pair(y, ptr)
-            losses *= scale
-            grad *= np.repeat(scale, np.diff(ptr))
-        return losses, grad
+        return ListFunction.of(kernels.pairwise_hinge, (self.loss == "squared_hinge", self.normalize))
 
-    def curvature(self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None) -> PairCurvature:
+    def curvature(
+        self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None, doc_weight: Floats | None = None
+    ) -> PairCurvature:
         """Return 2 × the weighted graph Laplacian of the pairs inside the margin."""
         from . import _pairwise_kernels as kernels
 
         if self.loss != "squared_hinge":
             raise InputError("the hinge has no second derivative: use loss='squared_hinge', or the bundle solver")
-        factor = _per_pair(y, ptr) if self.normalize else np.ones(len(ptr) - 1)
+        own = NONE if doc_weight is None else doc_weight
+        factor = _per_pair(y, ptr, own) if self.normalize else np.ones(len(ptr) - 1)
         order, codes, ahead, behind = (np.empty(len(scores), dtype=np.int64) for _ in range(4))
         partners = np.empty(len(scores))
-        kernels.active_runs(scores, y, ptr, order, codes, ahead, behind, partners)
-        return PairCurvature(ptr, order, codes, ahead, behind, partners, factor if weight is None else factor * weight)
+        kernels.active_runs(scores, y, ptr, own, order, codes, ahead, behind, partners)
+        factor = factor if weight is None else factor * weight
+        return PairCurvature(ptr, own, order, codes, ahead, behind, partners, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +68,7 @@ class PairCurvature(Curvature):
     """The pairs inside the margin, as runs of the sorted scores."""
 
     ptr: Ints
+    doc_weight: Floats
     order: AnyArray
     codes: AnyArray
     ahead: AnyArray
@@ -77,18 +77,19 @@ class PairCurvature(Curvature):
     weight: Floats
 
     def product(self, v: Floats) -> Floats:
-        """Return 2 weight_q Σ_{active partners j of i} (v_i − v_j) for each document i."""
+        """Return 2 weight_q Σ_{active partners j of i} c (v_i − v_j) for each document i."""
         from . import _pairwise_kernels as kernels
 
         out = np.empty_like(v)
         kernels.hessian_product(
-            v, self.ptr, self.order, self.codes, self.ahead, self.behind, self.partners, self.weight, out
-        )
+            v, self.ptr, self.doc_weight, self.order, self.codes, self.ahead, self.behind, self.partners, self.weight,
+            out,
+        )  # fmt: skip
         return out
 
 
-def pair_counts(y: Floats, ptr: Ints) -> Floats:
-    """Return the number of document pairs of different grade in each list.
+def pair_counts(y: Floats, ptr: Ints, doc_weight: Floats = NONE) -> Floats:
+    """Return the number of document pairs of different grade in each list, or the sum of their winners' weights.
 
     >>> pair_counts(np.array([2.0, 1.0, 0.0, 0.0, 1.0]), np.array([0, 4, 5])).tolist()
     [5.0, 0.0]
@@ -96,7 +97,7 @@ def pair_counts(y: Floats, ptr: Ints) -> Floats:
     from . import _pairwise_kernels as kernels
 
     pairs = np.empty(len(ptr) - 1)
-    kernels.count_pairs(y, ptr, pairs)
+    kernels.count_pairs(y, ptr, doc_weight, pairs)
     return pairs
 
 
@@ -113,5 +114,6 @@ def misordered_pairs(scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floa
     return wrong, tied
 
 
-def _per_pair(y: Floats, ptr: Ints) -> Floats:
-    return 1.0 / np.maximum(pair_counts(y, ptr), 1.0)
+def _per_pair(y: Floats, ptr: Ints, doc_weight: Floats) -> Floats:
+    pairs = pair_counts(y, ptr, doc_weight)
+    return np.divide(1.0, pairs, out=np.zeros_like(pairs), where=pairs > 0)

@@ -20,7 +20,7 @@ from ..data.validation import check_count
 from ..errors import InputError
 from ..measures.base import Measure
 from ..measures.binary import P
-from .base import Surrogate
+from .base import CompiledSurrogate, ListFunction
 
 KAPPA = 0.25
 """The share of the positives that the paper's experiments put on top."""
@@ -60,7 +60,7 @@ def cutoff(k: int | None, kappa: float | None) -> tuple[int, float]:
 
 
 @dataclass(frozen=True)
-class PrecisionSurrogate(Surrogate):
+class PrecisionSurrogate(CompiledSurrogate):
     """A loss of the top k: `k` places, or `kappa` of the positives, k = ⌈κ n₊⌉ (neither: κ = 0.25).
 
     A list with fewer than k positives is judged at k = n₊, one without positives counts 0. `normalize` divides each
@@ -72,7 +72,10 @@ class PrecisionSurrogate(Surrogate):
     normalize: bool = False
     above: float = 0.0
     """Grades above this are positive."""
-    rule: ClassVar[Rule]
+    function: ClassVar[str]
+    """The kernel of the loss."""
+    is_upper_bound: ClassVar[bool] = True
+    """Whether the loss is never below the mistakes Δ."""
 
     def __post_init__(self) -> None:
         cutoff(self.k, self.kappa)
@@ -80,25 +83,22 @@ class PrecisionSurrogate(Surrogate):
     @property
     def upper_bounds(self) -> Measure | None:
         """P@k, whose loss k · (1 − P@k) = Δ this is never below on a list with at least k positives."""
-        return None if self.k is None or self.rule == Rule.STRUCT else P(k=self.k, above=self.above)
+        return None if self.k is None or not self.is_upper_bound else P(k=self.k, above=self.above)
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each list and a subgradient in the scores."""
-        losses, ks, grad = self._raw(scores, y, ptr)
-        if self.normalize:
-            share = 1 / np.maximum(ks, 1)
-            return losses * share, grad * np.repeat(share, np.diff(ptr))
-        return losses, grad
-
-    def _raw(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Ints, Floats]:
-        """Return loss, k and gradient before they are divided by k."""
+    def _make(self) -> ListFunction:
+        """The loss of each list and a subgradient in the scores."""
         from . import _at_k_kernels as kernels
 
-        labels = y if self.above == 0 else (y > self.above).astype(np.float64)
-        losses, ks, grad = np.empty(len(ptr) - 1), np.empty(len(ptr) - 1, dtype=np.int64), np.empty_like(scores)
         k, kappa = cutoff(self.k, self.kappa)
-        kernels.losses_of_lists(int(self.rule), scores, labels, ptr, k, kappa, losses, ks, grad)
-        return losses, ks, grad
+        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize), (kappa, self.above))
+
+    def ks(self, y: Floats, ptr: Ints) -> Ints:
+        """Return the k of each list: 0 where it has no positives."""
+        from . import _at_k_kernels as kernels
+
+        ks = np.empty(len(ptr) - 1, dtype=np.int64)
+        kernels.list_ks(y, ptr, *cutoff(self.k, self.kappa), self.above, ks)
+        return ks
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,8 @@ class PrecStruct(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    rule: ClassVar[Rule] = Rule.STRUCT
+    function: ClassVar[str] = "prec_struct"
+    is_upper_bound: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class PrecRamp(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    rule: ClassVar[Rule] = Rule.RAMP
+    function: ClassVar[str] = "prec_ramp"
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class PrecAvg(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    rule: ClassVar[Rule] = Rule.AVG
+    function: ClassVar[str] = "prec_avg"
 
 
 @dataclass(frozen=True)
@@ -153,4 +154,32 @@ class PrecMax(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    rule: ClassVar[Rule] = Rule.MAX
+    function: ClassVar[str] = "prec_max"
+
+
+@dataclass(frozen=True)
+class MistakesAvg(PrecisionSurrogate):
+    """Δ, the negatives in the top k; for a gradient, the step of the perceptron that rewards on average (Algorithm 1).
+
+    1 on the negatives in the top k, −D on the missed positives, D = Δ/(n₊ − true positives).
+
+    >>> MistakesAvg(k=1).value_and_grad([2.0, 0.0, 2.5], [1, 1, 0], [0, 3])
+    (1.0, array([-0.5, -0.5,  1. ]))
+    """
+
+    convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    function: ClassVar[str] = "perceptron_avg"
+
+
+@dataclass(frozen=True)
+class MistakesMax(PrecisionSurrogate):
+    """Δ, with the step of the perceptron that rewards the Δ best of the missed positives (Algorithm 2).
+
+    >>> MistakesMax(k=1).value_and_grad([2.0, 0.0, 2.5], [1, 1, 0], [0, 3])
+    (1.0, array([-1.,  0.,  1.]))
+    """
+
+    convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    function: ClassVar[str] = "perceptron_max"

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import ArrayLike, Floats
 from ..data import validation
 from ..data.validation import check_choice, check_positive
 from ..errors import InputError
 from ..measures import AP, NDCG, Measure, Norm, measure
-from ..measures.dcg import discounts, gains
+from ..measures.dcg import discounts
 from ..measures.order import Ties
 from ..measures.presets import Short
-from .base import Surrogate
+from .base import CompiledSurrogate, ListFunction, too_large_gain
+
+TABLE = 2048
+"""Discounts that are kept; those of later places are computed."""
 
 
 @dataclass(frozen=True)
-class Slam(Surrogate):
+class Slam(CompiledSurrogate):
     """φ_v(s, R) = Σ_i v_i max(0, max_{j: R_j<R_i} (Δ + s_j − s_i)) (online perceptrons, Eq. 9), O(m log m).
 
     The weights v add up to 1 and make φ_v an upper bound of the measure's loss on every list with a relevant document:
@@ -43,6 +46,7 @@ class Slam(Surrogate):
     margin: float = 1.0
     within: Literal["index", "score"] = "index"
     smooth: ClassVar[bool] = False
+    weighs_documents: ClassVar[bool] = True
     lipschitz: ClassVar[float] = sqrt(2)
     """In the 2-norm of the scores: Σ_i v_i ‖e_k − e_i‖₂ ≤ √2 (the paper's bound by the 1-norm is 2)."""
 
@@ -73,33 +77,36 @@ class Slam(Surrogate):
         """The measure behind the weights."""
         return slam_measure(self.measure)
 
-    def weights(self, y: ArrayLike, ptr: ArrayLike) -> Floats:
-        """Return v_i of every document, equal grades in input order."""
+    def weights(self, y: ArrayLike, ptr: ArrayLike, scores: Floats | None = None) -> Floats:
+        """Return v_i of every document, equal grades in input order, or by `scores` where they are given."""
         from . import _margin_kernels as kernels
 
         labels = validation.as_labels(y)
         validation.check_grades(labels)
         bounds = validation.as_ptr(ptr, len(labels))
         v = np.empty(len(labels))
-        kernels.list_weights(*weighing(self.target, labels, bounds), bounds, v)
+        function = replace(self, within="index" if scores is None else "score").list_function
+        refused = kernels.weights_of_lists(
+            labels if scores is None else scores, labels, bounds, function.codes, function.numbers, v
+        )
+        if refused >= 0:
+            raise too_large_gain(labels[bounds[refused] : bounds[refused + 1]], int(bounds[refused]))
         return v
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return φ_v of each list and Σ_i v_i (e_k(i) − e_i) over the active hinges (Eq. 13)."""
+    def _make(self) -> ListFunction:
+        """φ_v of each list and Σ_i v_i (e_k(i) − e_i) over the active hinges (Eq. 13)."""
         from . import _margin_kernels as kernels
 
-        grades, gain, discount, cut = weighing(self.target, y, ptr)
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        if self.within == "index":
-            kernels.slam_lists(scores, grades, gain, discount, cut, self.margin, ptr, losses, grad)
-            return losses, grad
-        order = np.lexsort((-scores, np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))))
-        sorted_grad = np.empty_like(grad)
-        kernels.slam_lists(
-            scores[order], grades[order], gain[order], discount, cut, self.margin, ptr, losses, sorted_grad
-        )
-        grad[order] = sorted_grad
-        return losses, grad
+        target = self.target
+        if isinstance(target, AP):  # binary grades, gains 1, no discount: the order in a grade does not matter
+            return ListFunction.of(kernels.slam, (1, 0, 0, 0, kernels.NONE), (self.margin, target.above))
+        places = TABLE if target.k is None else min(target.k, TABLE)
+        codes = (0, int(target.gain), target.k or 0, self.within == "score", int(target.discount))
+        return ListFunction.of(kernels.slam, codes, (self.margin, 0.0, *discounts(places, target.discount)))
+
+    def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
+        """Return why a list is not taken: gains that are too large."""
+        return too_large_gain(y, row)
 
 
 def slam_measure(name: Measure | str) -> AP | NDCG:
@@ -114,15 +121,3 @@ def slam_measure(name: Measure | str) -> AP | NDCG:
     if isinstance(parsed, NDCG) or (isinstance(parsed, AP) and parsed.k is None):
         return parsed
     raise InputError(f"SLAM has weights for ndcg, ndcg@k and map, not for {parsed}")
-
-
-def weighing(target: AP | NDCG, y: Floats, ptr: Ints) -> tuple[Floats, Floats, Floats, int]:
-    """Return grades, gains, discounts by place and cut-off: v_i = gain · discount / their sum.
-
-    AP is the case of binary grades, gains 1 and no discount.
-    """
-    longest = int(np.diff(ptr).max(initial=1))
-    if isinstance(target, AP):
-        relevant = (y > target.above).astype(np.float64)
-        return relevant, relevant, np.ones(longest), longest
-    return y, gains(y, target.gain), discounts(longest, target.discount), longest if target.k is None else target.k

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..core.jit import kernel
+from .jit import kernel
 
 SMALL = 12
 """Up to this many, the largest are kept in a sorted strip; beyond it, they are selected around pivots."""

@@ -1,0 +1,63 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""ListNet over the first place: the cross entropy of two softmaxes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core._call_kernels import as_arrays, list_function
+from ..core._order_kernels import longest_list
+from ..core.jit import inner_sum_kernel
+from ._listwise_kernels import chain, fill_target, transformed
+
+
+@inner_sum_kernel
+def mass_and_cross(v, u, target):
+    """Σ v, Σ target and Σ target u."""
+    total = mass = cross = 0.0
+    for i in range(len(v)):
+        total += v[i]
+        mass += target[i]
+        cross += target[i] * u[i]
+    return total, mass, cross
+
+
+@list_function
+def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """ℓ = −Σ_i P_y(i) log P_s(i), ∂ℓ/∂u = P_s − P_y, curvature P_s (1 − P_s); weights multiply the targets."""
+    scores, labels, doc_weight, _, bounds, choice, reals, value, slopes, bends = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    truth, code, a, b, table = choice[1], choice[2], reals[0], reals[1], reals[2:]
+    longest = max(longest_list(bounds), 32) + 1
+    work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
+    for q in range(lists):
+        first, last = bounds[q], bounds[q + 1]
+        n = last - first
+        value[q] = 0.0
+        if n == 0:
+            continue
+        u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+        shift = transformed(code, a, b, scores[first:last], u, v, slope)
+        if math.isnan(shift) or fill_target(truth, code, a, b, table, labels[first:last], ints, work[4:], target):
+            return q
+        if weighted > 0:
+            for i in range(n):
+                target[i] *= doc_weight[first + i]
+        total, mass, cross = mass_and_cross(v, u, target)
+        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        if mass == 0.0:  # no document weighs anything
+            here[:] = 0.0
+            curved_here[:] = 0.0
+            continue
+        over, under = 1.0 / total, 1.0 / mass
+        for i in range(n):
+            here[i] = v[i] * over - target[i] * under
+        for i in range(len(curved_here)):
+            p = v[i] * over
+            curved_here[i] = p * (1.0 - p)
+        value[q] = shift + math.log(total) - cross / mass
+        chain(code, a, slope, here, curved_here)
+    return -1
