@@ -126,3 +126,19 @@ def test_parts_lie_where_their_rows_begin():
     kept = data.keep(lambda block: block.lengths, values=200)
     assert kept.map_reduce(len) == data.n_queries
     assert kept.map_reduce(lambda lengths: int(lengths.max()), max) == 12
+
+
+def test_weights_of_documents_reach_the_loss():
+    data = graded([5, 9, 30])
+    heavy = replace(data, doc_weight=np.random.default_rng(2).uniform(0.5, 2, data.n_docs))
+    w = np.random.default_rng(0).standard_normal(7)
+    weight = data.informative.astype(float)
+    for loss in (ListNet(), tr.surrogates.PairwiseHinge()):
+        value, grad = Objective(heavy, loss).value_and_grad(w)
+        losses, slopes = loss.per_query(data.X @ w, data.y, data.ptr, heavy.doc_weight)
+        assert value == pytest.approx(losses @ weight / weight.sum(), rel=1e-12)
+        np.testing.assert_allclose(
+            grad, data.X.T @ (slopes * np.repeat(weight, data.lengths)) / weight.sum(), atol=1e-9
+        )
+    with pytest.raises(tr.InputError, match="ListMLE has no weights of documents"):
+        Objective(heavy, ListMLE()).value_and_grad(w)

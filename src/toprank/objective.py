@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -15,7 +15,16 @@ from .data import blocks, linear
 from .data.blocks import Kept
 from .data.dataset import QueryDataset
 from .errors import InputError
-from .surrogates.base import NO_PLACES, NONE, CompiledSurrogate, Curvature, Surrogate, TwiceDifferentiable, weighted
+from .surrogates.base import (
+    NO_PLACES,
+    NONE,
+    CompiledSurrogate,
+    Curvature,
+    Surrogate,
+    TwiceDifferentiable,
+    no_doc_weight,
+    weighted,
+)
 
 _Part: TypeAlias = tuple[QueryDataset, Ints]
 """A block with the weights of its queries, and the places of documents by which a loss orders those of one grade."""
@@ -61,7 +70,9 @@ class Objective:
     def _parts(self) -> Kept[_Part]:
         """The blocks with the weights of their queries, where they lie."""
         compiled = isinstance(self.surrogate, CompiledSurrogate)
-        data = replace(self.data, query_weight=self.weight)
+        if self.data.doc_weight is not None and not self.surrogate.weighs_documents:
+            raise no_doc_weight(self.surrogate)
+        data = self.data._but(query_weight=self.weight)
         prepare = partial(_prepare, self.surrogate)
         return data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES if compiled else blocks.BLOCK_VALUES)
 
@@ -102,7 +113,7 @@ def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
     weight = None if np.all(block.query_weight == 1) else block.query_weight
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
     place = NO_PLACES if seed is None else linear.random_places(block.X, block.ptr, seed)
-    return replace(block, query_weight=weight), place
+    return block._but(query_weight=weight), place
 
 
 def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float, Floats]:
@@ -112,8 +123,9 @@ def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float,
 
         function, grad = surrogate.list_function, np.zeros(len(w))
         weight = NONE if block.query_weight is None else block.query_weight
+        own = NONE if block.doc_weight is None else block.doc_weight
         loss, refused = loss_and_adjoint(
-            *linear.parts(block.X), w, block.y, block.ptr, weight, NONE, place, function.address, function.codes,
+            *linear.parts(block.X), w, block.y, block.ptr, weight, own, place, function.address, function.codes,
             function.numbers, grad,
         )  # fmt: skip
         if refused >= 0:
@@ -132,7 +144,7 @@ def _join(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[floa
 def _curvature(surrogate: TwiceDifferentiable, w: Floats, part: _Part) -> tuple[QueryDataset, Curvature]:
     block, _ = part
     s = linear.scores(block.X, w)
-    return block, surrogate.curvature(s, block.y, block.ptr, block.query_weight)
+    return block, surrogate.curvature(s, block.y, block.ptr, block.query_weight, block.doc_weight)
 
 
 def _apply(v: Floats, part: tuple[QueryDataset, Curvature]) -> Floats:

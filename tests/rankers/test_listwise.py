@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toprank as tr
-from toprank import objective
+from toprank.data import blocks
 from toprank.objective import Objective
 from toprank.surrogates import Exponential, Linear, Sigmoid
 
@@ -45,7 +45,7 @@ def test_all_nine_learn_with_both_solvers(data, noise_level, kind, transform, so
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(objective, "CALLED_VALUES", 1 << 17)
+    monkeypatch.setattr(blocks, "RUN_VALUES", 1 << 17)
     data = tr.datasets.make_graded(n_queries=300, n_docs=(60, 90), n_features=30, random_state=0)
     tr.save_queries(data, tmp_path / "data")
     mapped = tr.open_queries(tmp_path / "data")
@@ -53,7 +53,7 @@ def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path, monkeypatch)
     serial = kind(**make).fit_queries(data).coef_
     with ThreadPoolExecutor(2) as executor:
         threads = kind(**make).fit_queries(data, executor=executor).coef_
-    assert len(Objective(data, kind()._loss())._blocks) > 2
+    assert len(Objective(data, kind()._loss())._parts.runs) > 2
     assert serial.tobytes() == threads.tobytes()
     assert serial.tobytes() == kind(**make).fit_queries(mapped).coef_.tobytes()
 
