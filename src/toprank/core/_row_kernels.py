@@ -4,9 +4,10 @@
 X is handed over as CSR has it: values, indices, indptr. Of a dense X, `values` are all its numbers row by row, and the
 other two are empty. Rows that store all their values lie as in a dense X wherever they come from, and are read as such.
 
-All sums have a fixed order, so that every type of processor gives the same bits. Our own products, not BLAS: its
-threads change the last bits. On 707,505 × 136 they run at the speed of one-thread BLAS. Memory, not arithmetic, takes
-the time of a first reading, so what comes next is fetched early. Unsigned indices spare the check for negative ones.
+All sums have a fixed order, so that every type of processor gives the same bits, and dense rows those of sparse ones.
+Our own products, not BLAS: its threads change the last bits. On 707,505 × 136 they run at the speed of one-thread BLAS.
+Memory, not arithmetic, takes the time of a first reading, so what comes next is fetched early. Unsigned indices spare
+the check for negative ones.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 
 import numpy as np
 
-from ._lane_kernels import four_dots
+from ._lane_kernels import four_dots, sparse_dot
 from ._prefetch_kernels import LINE, prefetch
 from .jit import inlined_kernel, inner_kernel
 
@@ -75,24 +76,6 @@ def start_of(indptr, row, d):
 
 
 @inner_kernel
-def csr_dot(values, indices, start, stop, w):
-    """Σ values · w[indices] over a row, in four strands."""
-    zero = w[0] * np.float32(0)  # in the type of w
-    a = b = c = e = zero
-    p, whole = np.uint64(start), np.uint64(stop - (stop - start) % 4)
-    while p < whole:
-        a += values[p] * w[np.uint32(indices[p])]
-        b += values[p + np.uint64(1)] * w[np.uint32(indices[p + np.uint64(1)])]
-        c += values[p + np.uint64(2)] * w[np.uint32(indices[p + np.uint64(2)])]
-        e += values[p + np.uint64(3)] * w[np.uint32(indices[p + np.uint64(3)])]
-        p += np.uint64(4)
-    while p < np.uint64(stop):
-        a += values[p] * w[np.uint32(indices[p])]
-        p += np.uint64(1)
-    return (a + b) + (c + e)
-
-
-@inner_kernel
 def csr_scores(values, indices, indptr, a, b, w, out, following):
     """out = X[a:b] w for CSR X; what is read next begins at `following`."""
     begin, beyond = np.int64(indptr[a]), np.int64(indptr[b])
@@ -106,7 +89,7 @@ def csr_scores(values, indices, indptr, a, b, w, out, following):
             prefetch(values, np.int64((place + k * line) * values.itemsize))
             prefetch(indices, np.int64((place + k * line) * indices.itemsize))
         ahead += lines * line
-        out[i - a] = csr_dot(values, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), w)
+        out[i - a] = sparse_dot(values, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), w)
 
 
 @inner_kernel
@@ -125,7 +108,7 @@ def full_adjoint(values, begin, m, g, out, at, rate):
         i0 = np.uint64(begin + i * d)
         i1, i2, i3 = i0 + np.uint64(d), i0 + np.uint64(2 * d), i0 + np.uint64(3 * d)
         for j in range(np.uint64(d)):
-            out[j] += (a * values[i0 + j] + b * values[i1 + j]) + (c * values[i2 + j] + e * values[i3 + j])
+            out[j] = (((out[j] + a * values[i0 + j]) + b * values[i1 + j]) + c * values[i2 + j]) + e * values[i3 + j]
     for i in range(whole, m):
         a, i0 = g[i], np.uint64(begin + i * d)
         for j in range(np.uint64(d)):
@@ -148,12 +131,12 @@ def square_norm(x):
     a = b = c = e = 0.0
     whole = len(x) - len(x) % 4
     for j in range(0, whole, 4):
-        a += float(x[j]) * float(x[j])
-        b += float(x[j + 1]) * float(x[j + 1])
-        c += float(x[j + 2]) * float(x[j + 2])
-        e += float(x[j + 3]) * float(x[j + 3])
+        a += np.float64(x[j]) * np.float64(x[j])
+        b += np.float64(x[j + 1]) * np.float64(x[j + 1])
+        c += np.float64(x[j + 2]) * np.float64(x[j + 2])
+        e += np.float64(x[j + 3]) * np.float64(x[j + 3])
     for j in range(whole, len(x)):
-        a += float(x[j]) * float(x[j])
+        a += np.float64(x[j]) * np.float64(x[j])
     return (a + b) + (c + e)
 
 

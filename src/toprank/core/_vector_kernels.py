@@ -1,6 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""e^x and log x over whole arrays: plain loops without branches, so that the compiler does several numbers at a time.
+"""e^x and log x over whole arrays, and sums: the same bits on every type of processor.
 
+Plain loops without branches, so that the compiler does several numbers at a time.
 The functions of `math` are called one number at a time, which takes longer than all else in a loss. These are within
 2 units in the last place of the true value. They work in place: of two arrays the compiler would have to fear that
 they overlap.
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import fused_kernel
+from ._lane_kernels import four_dots
+from .jit import inner_kernel
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 0.693147180369123816490
@@ -25,7 +27,7 @@ MANTISSA, HALF = (1 << 52) - 1, 0x3FE6A09E667F3BCD
 """The bits behind the point, and the bits of √½."""
 
 
-@fused_kernel
+@inner_kernel
 def exponentials(x):
     """x ← e^x; 0 below −708, and x above 709 counts as 709."""
     for i in range(len(x)):
@@ -47,7 +49,7 @@ def exponentials(x):
         x[i] = 0.0 if v < LOWEST else p * power
 
 
-@fused_kernel
+@inner_kernel
 def logarithms(x):
     """x ← log x for normal positive x."""
     for i in range(len(x)):
@@ -71,3 +73,24 @@ def logarithms(x):
         # 2 s = f − s f, so that the largest part is exact
         count = float(n)
         x[i] = count * LN2_HIGH + (f - (s * (f - 2.0 * q * p) - count * LN2_LOW))
+
+
+@inner_kernel
+def total(x, n):
+    """Σ x[:n], in four strands."""
+    a = b = c = d = 0.0
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        a += x[i]
+        b += x[i + 1]
+        c += x[i + 2]
+        d += x[i + 3]
+    for i in range(whole, n):
+        a += x[i]
+    return (a + b) + (c + d)
+
+
+@inner_kernel
+def dot(x, y):
+    """Σ x_i y_i, in lanes."""
+    return four_dots(x, 0, 0, 0, 0, y, len(x))[0]

@@ -28,9 +28,6 @@ results stay the same from run to run and for any number of threads. Infinities 
 kernel = _njit()
 sum_kernel = _njit(fastmath=REORDERED)
 
-# Only lets a·b + c be rounded once: for sums whose order is what makes them exact.
-fused_kernel = _njit(fastmath={"contract"})
-
 # For kernels that run once per query inside another kernel and allocate nothing. Counting references to the arrays they
 # are handed takes longer than ranking ten documents, so here nothing is counted: the caller keeps the arrays alive.
 inner_kernel = _njit(counted=False)

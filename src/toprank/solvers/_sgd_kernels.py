@@ -10,8 +10,9 @@ import numpy as np
 from ..core._order_kernels import longest_list
 from ..core._prefetch_kernels import LINE, prefetch
 from ..core._selection_kernels import fill
+from ..core._vector_kernels import dot
 from ..core.jit import kernel, sum_kernel
-from ..surrogates._at_k_kernels import avg, dot, list_k, maximum, perceptron, ramp, struct, workspace
+from ..surrogates._at_k_kernels import avg, list_k, maximum, perceptron, ramp, struct, workspace
 from ..surrogates.precision_at_k import Rule
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
 from ..core._selection_kernels import COUNTED, fill, kth_largest, sorted_top
-from ..core.jit import kernel, sum_kernel
+from ..core._vector_kernels import dot, total
+from ..core.jit import kernel
 
 
 @kernel
@@ -39,24 +40,6 @@ def by_class(s, y, pos, neg, a, b):
         n_pos += y[i] > 0.0
         n_neg += y[i] <= 0.0
     return n_pos
-
-
-@sum_kernel
-def total(a, n):
-    """Σ a[:n]."""
-    result = 0.0
-    for i in range(n):
-        result += a[i]
-    return result
-
-
-@sum_kernel
-def dot(a, b):
-    """Σ a_i b_i."""
-    result = 0.0
-    for i in range(len(a)):
-        result += a[i] * b[i]
-    return result
 
 
 @kernel

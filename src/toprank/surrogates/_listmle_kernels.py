@@ -12,7 +12,8 @@ import numpy as np
 
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
-from ..core.jit import inner_kernel, inner_sum_kernel
+from ..core._vector_kernels import total
+from ..core.jit import inner_kernel
 from ._listwise_kernels import SAFE, chain, grade_order, smallest, transformed
 
 
@@ -81,15 +82,6 @@ def turn(n, level, order, part, parts, turned):
         for p in range(last - shift, last):
             turned[p] = order[p + shift - (last - first)]
         first = last
-
-
-@inner_sum_kernel
-def total_of(x):
-    """Σ x."""
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i]
-    return total
 
 
 @inner_kernel
@@ -175,14 +167,14 @@ def listmle(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         here[:] = 0.0
         curved_here[:] = 0.0
         near = shift - smallest(u) < SAFE
-        total = parts * ((n * shift if near else 0.0) - total_of(u))
+        loss = parts * ((n * shift if near else 0.0) - total(u, n))
         for part in range(parts):
             turn(n, level, order, part, parts, turned)
             if near:
-                total += likelihood_near(v, turned, work[3], here, curved_here)
+                loss += likelihood_near(v, turned, work[3], here, curved_here)
             else:
-                total += likelihood_far(u, turned, work[3], here, curved_here)
-        value[q] = total / parts
+                loss += likelihood_far(u, turned, work[3], here, curved_here)
+        value[q] = loss / parts
         for i in range(n):
             here[i] = here[i] / parts - 1.0
         for i in range(len(curved_here)):

@@ -9,19 +9,8 @@ import numpy as np
 
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
-from ..core.jit import inner_sum_kernel
+from ..core._vector_kernels import dot, total
 from ._listwise_kernels import chain, fill_target, transformed
-
-
-@inner_sum_kernel
-def mass_and_cross(v, u, target):
-    """Σ v, Σ target and Σ target u."""
-    total = mass = cross = 0.0
-    for i in range(len(v)):
-        total += v[i]
-        mass += target[i]
-        cross += target[i] * u[i]
-    return total, mass, cross
 
 
 @list_function
@@ -46,18 +35,18 @@ def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         if weighted > 0:
             for i in range(n):
                 target[i] *= doc_weight[first + i]
-        total, mass, cross = mass_and_cross(v, u, target)
+        sum_v, mass, cross = total(v, n), total(target, n), dot(target, u)
         here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
         if mass == 0.0:  # no document weighs anything
             here[:] = 0.0
             curved_here[:] = 0.0
             continue
-        over, under = 1.0 / total, 1.0 / mass
+        over, under = 1.0 / sum_v, 1.0 / mass
         for i in range(n):
             here[i] = v[i] * over - target[i] * under
         for i in range(len(curved_here)):
             p = v[i] * over
             curved_here[i] = p * (1.0 - p)
-        value[q] = shift + math.log(total) - cross / mass
+        value[q] = shift + math.log(sum_v) - cross / mass
         chain(code, a, slope, here, curved_here)
     return -1

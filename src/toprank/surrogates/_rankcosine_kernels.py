@@ -9,22 +9,11 @@ import numpy as np
 
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import largest, longest_list
-from ..core.jit import inner_sum_kernel
+from ..core._vector_kernels import dot
 from ._listwise_kernels import chain, fill_target, transformed
 
 HUGE = 1e100
 """Numbers beyond this, or below its inverse, are scaled before they are squared."""
-
-
-@inner_sum_kernel
-def squares_and_product(v, target):
-    """Σ v², Σ target² and Σ v target."""
-    ours = theirs = inner = 0.0
-    for i in range(len(v)):
-        ours += v[i] * v[i]
-        theirs += target[i] * target[i]
-        inner += v[i] * target[i]
-    return ours, theirs, inner
 
 
 @list_function
@@ -50,7 +39,7 @@ def rank_cosine(s, y, weight, weighted, place, placed, ptr, lists, codes, number
         if not 1 / HUGE < top < HUGE:  # the length of φ(s) does not matter
             for i in range(n):
                 v[i] /= top
-        ours, theirs, inner = squares_and_product(v, target)
+        ours, theirs, inner = dot(v, v), dot(target, target), dot(v, target)
         cosine = inner / math.sqrt(ours * theirs)
         own, other = 0.5 * cosine / ours, 0.5 / math.sqrt(ours * theirs)
         here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]

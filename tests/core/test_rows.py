@@ -1,0 +1,78 @@
+"""X w and Xᵀ g: the same bits for dense and sparse rows, beside any other rows, and on every type of processor."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from toprank.data import linear
+
+
+def matrix(rows, columns, dtype, share=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns)).astype(dtype)
+    X[rng.random(X.shape) > share] = 0
+    return X, rng.normal(size=columns), rng.normal(size=rows)
+
+
+def in_lanes(x, w, lanes=8):
+    """The sum as it is written down: lanes side by side, then in pairs, then the rest."""
+    whole = len(x) - len(x) % lanes
+    parts = [0.0] * lanes
+    for j in range(whole):
+        parts[j % lanes] += float(x[j]) * float(w[j])
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [parts[i] + parts[i + half] for i in range(half)]
+    for j in range(whole, len(x)):
+        parts[0] += float(x[j]) * float(w[j])
+    return parts[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 7, 8, 21, 136])
+def test_sums_have_the_order_that_is_written_down(columns, dtype):
+    X, w, g = matrix(23, columns, dtype)
+    scores, adjoint = linear.scores(X, w), linear.adjoint(X, g)
+    assert scores.tolist() == [in_lanes(x, w) for x in X]
+    total = np.zeros(columns)
+    for x, c in zip(X, g, strict=True):
+        total = total + c * x.astype(float)
+    assert adjoint.tolist() == total.tolist()
+    sparse = csr_array(X)
+    assert linear.scores(sparse, w).tobytes() == (scores + 0.0).tobytes()
+    assert linear.adjoint(sparse, g).tolist() == adjoint.tolist()
+    for rows in (slice(1, 2), slice(3, 9), slice(5, 23)):
+        assert linear.scores(X[rows].copy(), w).tolist() == scores[rows].tolist()
+    np.testing.assert_allclose(linear.square_norms(X), (X.astype(float) ** 2).sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(linear.square_norms(sparse), (X.astype(float) ** 2).sum(axis=1), rtol=1e-13)
+
+
+PROGRAM = """
+import hashlib, numpy as np, toprank as tr
+from toprank.objective import Objective
+data = tr.datasets.make_graded(n_queries=20, n_features=19, random_state=0)
+w = np.random.default_rng(1).normal(size=19)
+out = b""
+for loss in LOSSES:
+    value, grad = Objective(data, loss, 1e-3).value_and_grad(w)
+    out += np.float64(value).tobytes() + grad.tobytes()
+print(hashlib.sha256(out).hexdigest())
+"""
+
+
+def run_on(cpu, cache, losses):
+    program = PROGRAM.replace("LOSSES", losses)
+    env = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_two_types_of_processor_give_the_same_bits(tmp_path):
+    """Compiled anew for a processor without wide registers and without fused products."""
+    losses = "(tr.surrogates.ListNet(), tr.surrogates.Slam('ndcg'), tr.surrogates.PairwiseHinge())"
+    plain, wide = (run_on(cpu, tmp_path / cpu, losses) for cpu in ("x86-64", "haswell"))
+    assert plain == wide
