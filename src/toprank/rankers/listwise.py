@@ -7,8 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import field
 from typing import Any, Literal, cast
 
-import numpy as np
-
 from .._typing import Floats
 from ..certificates import generalization
 from ..certificates.base import Certificate
