@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from concurrent.futures import Executor
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal, cast
 
 from .._typing import Floats
