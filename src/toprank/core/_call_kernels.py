@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Losses of lists as C functions: whoever reads X can call one by its address while the rows are still in the cache.
+"""Losses and measures of lists as C functions: whoever reads X can call one while the rows are still in the cache.
 
 A compiled function that is an argument of another is never found in the cache on disk; an address is a number. The
 function gets a run of lists of its own, and fills their losses, the gradient in the scores and, unless its length is
@@ -11,7 +11,7 @@ given. The first of the codes says how many numbers there are.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numba
 from numba import carray, types
@@ -24,29 +24,58 @@ CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
 
 _reals, _whole = types.CPointer(types.float64), types.CPointer(types.int64)
-SIGNATURE = types.int64(
+LOSS = types.int64(
     _reals, _reals, _reals, types.int64, _whole, types.int64, _whole, types.int64, _whole, _reals, _reals, _reals,
     _reals, types.int64,
 )  # fmt: skip
 """Scores, y, weights, their number, places, their number, ptr, lists, codes, numbers, losses, gradient, curvature, its
 length."""
+MEASURE = types.int64(_reals, _reals, _whole, types.int64, _whole, _reals, _reals, _reals, _reals, types.int64)
+"""Scores, y, ptr, lists, codes, numbers, values, places of documents (where wanted), room to work in, its length."""
 
 
-class list_function:  # noqa: N801 (a decorator)
-    """A C function that is compiled when its address is first asked for: a module may hold several."""
+class CFunction:
+    """A C function that is compiled, or found in the cache, when its address is first asked for."""
 
-    def __init__(self, function):
-        self.function = function
+    def __init__(self, signature, function):
+        self.signature, self.function = signature, function
 
     @cached_property
     def compiled(self):
         """The compiled function, which must stay alive as long as its address is used."""
-        return numba.cfunc(SIGNATURE, nopython=True, cache=True, error_model="numpy")(self.function)
+        return numba.cfunc(self.signature, nopython=True, cache=True, error_model="numpy")(self.function)
 
     @property
     def address(self):
         """Where the function is, in this process."""
-        return self.compiled.address
+        return int(self.compiled.address)
+
+
+list_function, measure_function = partial(CFunction, LOSS), partial(CFunction, MEASURE)
+
+
+def calls(signature):
+    """Return an intrinsic that calls the C function of that signature at an address, with a tuple of whole numbers."""
+
+    @intrinsic
+    def call_at(typing_context, address, arguments):
+        def generate(context, builder, _signature, values):
+            ir = cgutils.ir
+            given = cgutils.unpack_tuple(builder, values[1])
+            of = [context.get_value_type(kind) for kind in signature.args]
+            kind = ir.FunctionType(context.get_value_type(signature.return_type), of)
+            passed = [
+                builder.inttoptr(value, wanted) if isinstance(wanted, ir.PointerType) else value
+                for value, wanted in zip(given, of, strict=True)
+            ]
+            return builder.call(builder.inttoptr(values[0], kind.as_pointer()), passed)
+
+        return signature.return_type(types.int64, types.UniTuple(types.int64, len(signature.args))), generate
+
+    return call_at
+
+
+_call_loss, _call_measure = calls(LOSS), calls(MEASURE)
 
 
 @kernel
@@ -60,28 +89,10 @@ def as_arrays(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers,
     )  # fmt: skip
 
 
-@intrinsic
-def _call(typing_context, address, arguments):
-    """Call the C function at that address with a tuple of whole numbers and addresses."""
-
-    def generate(context, builder, signature, values):
-        ir = cgutils.ir
-        given = cgutils.unpack_tuple(builder, values[1])
-        of = [context.get_value_type(kind) for kind in SIGNATURE.args]
-        kind = ir.FunctionType(context.get_value_type(SIGNATURE.return_type), of)
-        passed = [
-            builder.inttoptr(value, wanted) if isinstance(wanted, ir.PointerType) else value
-            for value, wanted in zip(given, of, strict=True)
-        ]
-        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), passed)
-
-    return types.int64(types.int64, types.UniTuple(types.int64, len(SIGNATURE.args))), generate
-
-
 @kernel
 def call(address, s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """Let the function at that address fill losses, gradient and curvature; return −1 or the list it cannot take."""
-    return _call(
+    return _call_loss(
         types.int64(address),
         (
             types.int64(s.ctypes.data),
@@ -98,5 +109,25 @@ def call(address, s, y, weight, place, ptr, codes, numbers, losses, grad, curve)
             types.int64(grad.ctypes.data),
             types.int64(curve.ctypes.data),
             types.int64(len(curve)),
+        ),
+    )
+
+
+@kernel
+def judge(address, s, y, ptr, codes, numbers, values, room):
+    """Let the measure at that address fill one value per list."""
+    return _call_measure(
+        types.int64(address),
+        (
+            types.int64(s.ctypes.data),
+            types.int64(y.ctypes.data),
+            types.int64(ptr.ctypes.data),
+            types.int64(len(ptr) - 1),
+            types.int64(codes.ctypes.data),
+            types.int64(numbers.ctypes.data),
+            types.int64(values.ctypes.data),
+            types.int64(room.ctypes.data),
+            types.int64(room.ctypes.data),
+            types.int64(len(room)),
         ),
     )
