@@ -2,8 +2,12 @@
 
 import math
 
+import toprank as tr
 from tests.oracles import export as linear_oracle
 from tests.oracles import export_trees as tree_oracle
+
+RESTATED = tuple(to for to in tr.export.TARGETS if to not in ("onnx", "sql", "lucene-expression"))
+"""Targets whose arithmetic is restated; the others are run, in tests of their own."""
 
 
 def oracle_scores(oracle, to, path, names, rows):

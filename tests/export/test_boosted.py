@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toprank as tr
-from tests.export.engines import as_rows, oracle_scores
+from tests.export.engines import RESTATED, as_rows, oracle_scores
 from tests.oracles import export as linear_oracle
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
@@ -28,7 +28,7 @@ def targets():
         pytest.param(to, marks=pytest.mark.skipif(not _has_onnx(), reason="the extra onnx is not installed"))
         if to == "onnx"
         else to
-        for to in tr.export.TARGETS
+        for to in (*RESTATED, "onnx")
     ]
 
 
@@ -106,7 +106,7 @@ def test_a_fitted_ranker_ranks_alike(tmp_path, to, dtype, missing):
     assert any(export.missing in note for note in export.notes)
 
 
-@pytest.mark.parametrize("to", [to for to in tr.export.TARGETS if to != "onnx"])
+@pytest.mark.parametrize("to", RESTATED)
 def test_a_wrong_threshold_or_leaf_is_found(tmp_path, to):
     data = tr.datasets.make_graded(n_queries=30, n_features=4, random_state=0)
     ranker = tr.RankBoost(rounds=8).fit_queries(data)

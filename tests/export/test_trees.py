@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import toprank as tr
-from tests.export.engines import as_rows, oracle_scores
+from tests.export.engines import RESTATED, as_rows, oracle_scores
 from tests.export.test_boosted import targets
 from tests.interop.test_tree_files import boosted, raw, table
 from tests.oracles import export_trees as oracle
@@ -107,7 +107,7 @@ def test_the_scores_are_those_of_the_package(tmp_path):
         assert replica.score_rows(seen) == pytest.approx(raw(package, booster, X), abs=1e-6)
 
 
-@pytest.mark.parametrize("to", [to for to in tr.export.TARGETS if to != "onnx"])
+@pytest.mark.parametrize("to", RESTATED)
 def test_a_wrong_threshold_leaf_or_side_is_found(tmp_path, to):
     X, y, lengths = table(0.2)
     qid = np.repeat(np.arange(len(lengths)), lengths)

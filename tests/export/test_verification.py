@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import toprank as tr
+from tests.export.engines import RESTATED
 from tests.oracles import export as oracle
 from toprank.errors import InputError
 from toprank.export import Linear
@@ -49,7 +50,7 @@ def test_misplaced_documents_are_those_of_the_definition(pair, width):
     assert _misplaced(truth[order], bound[order]) == expected
 
 
-@pytest.mark.parametrize("to", [to for to in tr.export.TARGETS if to != "onnx"])
+@pytest.mark.parametrize("to", RESTATED)
 def test_a_faithful_export_agrees(tmp_path, data, to):
     model = linear()
     tr.export.write(model, tmp_path / "file", to)
