@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from .._progress import track
-from .._typing import ArrayLike, Floats
+from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.labels import TwoClasses
@@ -75,13 +77,11 @@ class _MiniBatchRanker(TwoClassRanker):
         return self._steps()
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        steps, rng = self._check(), np.random.default_rng(self.random_state)
-        batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
-        batches, shuffle = _mixed_enough(batches, self.shuffle, rng)
+        steps = self._check()
         state, total = State.zero(data.n_features), Totals()
         watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
-        passes = batches.epochs(self.epochs, shuffle, rng)
+        passes = self._passes(data)
         for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
             state, totals = sweep(part, order, steps, state)
             total += totals
@@ -97,6 +97,13 @@ class _MiniBatchRanker(TwoClassRanker):
         curves = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
         self.trace_ = {**curves, **watch.trace()}
         self.n_iter_ = self.epochs
+
+    def _passes(self, data: QueryDataset) -> Iterator[tuple[Batches, Ints]]:
+        """Yield, for each epoch of a fit, the batches and the order in which they come."""
+        rng = np.random.default_rng(self.random_state)
+        batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
+        batches, shuffle = _mixed_enough(batches, self.shuffle, rng)
+        yield from batches.epochs(self.epochs, shuffle, rng)
 
     def partial_fit(
         self,
@@ -153,11 +160,17 @@ class _MiniBatchRanker(TwoClassRanker):
         return LinearModel(state.average if self.average else state.w.copy())
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
-        from ..certificates.at_k import certify_mini_batches
+        from ..certificates.at_k import Replay, certify_mini_batches
 
-        coded = self.coding.recode(data)
+        coded, steps = self.coding.recode(data), self._steps()
         batches = Batches.of(coded, self.batch_size if coded.n_queries == 1 else None)
-        return certify_mini_batches(self._steps(), batches, self.coef_, comparator, seed=self.random_state)
+        replay = Replay(steps, [(batches, np.arange(batches.count))], self.weights_)
+        if batches.count != self.n_batches_ or not replay.same.verified:  # not one stream of `partial_fit`: a fit
+            # What it warned of was said when it was fitted, and rows that cannot be learned from are another run.
+            with warnings.catch_warnings(), suppress(InputError):
+                warnings.simplefilter("ignore")
+                replay = Replay(steps, list(self._passes(coded)), self.weights_)
+        return certify_mini_batches(replay, self.coef_, comparator, delta)
 
 
 def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
