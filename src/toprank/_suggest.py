@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return " (did you mean …?)" where a known name is close, else nothing.
 
     >>> did_you_mean("ListNte", ["ListNet", "AdaRank"])
@@ -15,5 +15,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     ''
     """
     names = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    close = get_close_matches(name.lower(), names, n=1, cutoff=cutoff)
     return f" (did you mean {names[close[0]]!r}?)" if close else ""

@@ -13,6 +13,7 @@ from .data.trec import Qrels, Run, codes, repeated
 from .errors import InputError
 from .evaluation import Report, evaluate_grouped
 from .measures import AP, AUC, DCG, MRR, NDCG, MeanNDCG, Measure, Norm, Recall, Short, Ties
+from .measures.base import BLANK
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,11 @@ class Judged:
         """
         part = _to_find(measure, self.retrieved.y, self.retrieved.ptr)
         whole = _to_find(measure, self.y, self.ptr)
-        if part is None or whole is None:
+        if part is None or whole is None or not isinstance(measure, (NDCG, AP, Recall, MRR)):
             return values
         share = part / np.where(whole > 0, whole, 1)
         rescaled = np.where(part > 0, values * share, 0.0)
-        return np.where(whole > 0, rescaled, measure.row().blank)
+        return np.where(whole > 0, rescaled, BLANK[measure.blank])
 
 
 def evaluate_run(

@@ -32,7 +32,7 @@ from toprank.measures import (
 )
 from toprank.measures.catalog import kinds
 from toprank.measures.order import id_places, ranks
-from toprank.measures.plan import Plan, discount_table
+from toprank.measures.plan import Plan
 from toprank.measures.presets import fixes_cutoff, rule
 
 EVERY = [
@@ -151,33 +151,19 @@ def test_read_only_and_strange_arrays_are_fine() -> None:
     )
 
 
-def test_learners_get_the_same_values_one_query_at_a_time() -> None:
-    from toprank.measures import _kernels
-
-    one = measure("ndcg@5")
-    (group,) = Plan.of((one, AP())).groups
-    table, needed = discount_table(20), _kernels.needs(group.codes)
-    scratch = _kernels.workspace(20)
-    expected = np.array([one.per_query(TIED.scores, TIED.y, TIED.ptr), AP().per_query(TIED.scores, TIED.y, TIED.ptr)])
-    got = np.empty(2)
+@pytest.mark.parametrize("text", ["ndcg@5", "map", "mrr:letor3", "err", "auc", "p@3:trec_eval"])
+def test_compiled_loops_get_the_same_values_one_list_at_a_time(text: str) -> None:
+    """By the address of a C function, with room to work in or without."""
+    one = measure(text)
+    lists = for_measure(one, fresh(8, tied=True))
+    function, expected = one.list_function, one.per_query(lists.scores, lists.y, lists.ptr)
+    got, none = np.empty(1), np.empty(0)
     for q in range(40):
-        a, b = TIED.ptr[q], TIED.ptr[q + 1]
-        _kernels.query_values(
-            TIED.scores,
-            TIED.y,
-            a,
-            b,
-            TIED.scores,
-            group.ties,
-            needed,
-            group.codes,
-            group.reals,
-            table,
-            4,
-            *scratch,
-            got,
-        )
-        assert got.tolist() == expected[:, q].tolist()
+        rows = slice(lists.ptr[q], lists.ptr[q + 1])
+        bounds = np.array([0, lists.sizes[q]])
+        for room in (none, np.empty(2000)):
+            function.fill(lists.scores[rows], lists.y[rows], bounds, got, room)
+            assert got[0] == expected[q]
 
 
 def test_ranks_are_places_in_a_stable_descending_sort() -> None:

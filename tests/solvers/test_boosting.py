@@ -13,8 +13,9 @@ import toprank as tr
 from tests.oracles import boosting as oracle
 from tests.oracles import direct
 from toprank.data import blocks
+from toprank.measures import AP
 from toprank.measures.order import Ties
-from toprank.measures.presets import Kind, Norm
+from toprank.measures.presets import Blank, Norm
 from toprank.rankers.models import StumpModel
 from toprank.solvers.adarank import AdaRankRounds, _Ensemble, measure_table, replay
 from toprank.solvers.boosting import RankBoostRounds, SortedColumns
@@ -139,14 +140,14 @@ def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
 
 def expected_of(measure, scores, data):
     """The measure of each query with ties as expected, by the measure itself or, for AP, place by place."""
-    row = measure.row()
-    if row.kind != Kind.AP:
+    row = measure
+    if not isinstance(measure, AP):
         return np.nan_to_num(in_training(measure).per_query(scores, data.y, data.ptr))
     found = []
     for a, b in pairwise(data.ptr):
         relevant, cut = data.y[a:b] > row.above, row.k or b - a
         most = max(min(relevant.sum(), cut) if row.norm == Norm.CUT else relevant.sum(), 1)
-        blank = not relevant.any() and row.blank == 1
+        blank = not relevant.any() and row.blank == Blank.ONE
         found.append(1.0 if blank else oracle.expected_precision(scores[a:b], relevant, cut) / most)
     return np.array(found)
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import IntEnum
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
 from math import nan
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
 import numpy as np
 
 from .._suggest import did_you_mean
-from .._typing import ArrayLike, Floats
+from .._typing import ArrayLike, Floats, Ints
 from ..data import validation
 from ..errors import InputError
+from .function import MeasureFunction
 from .order import Ties
-from .plan import Plan, Row
 from .presets import CONVENTIONS, Blank, fixes_cutoff, rule
+
+if TYPE_CHECKING:
+    from .plan import Recipe
 
 BLANK = {Blank.ZERO: 0.0, Blank.ONE: 1.0, Blank.SKIP: nan}
 """The value of a query with nothing to find."""
@@ -38,6 +44,19 @@ class Measure(ABC):
     >>> from toprank.measures import NDCG, Gain
     >>> print(NDCG() @ 10, NDCG(k=5, convention="letor4"), NDCG(gain=Gain.LINEAR))
     ndcg@10 ndcg@5:letor4 ndcg:gain=linear
+
+    A class with `short_name` and `per_query` is a measure like any other: its name parses as soon as it is defined.
+
+    >>> import numpy as np
+    >>> class Top(Measure):
+    ...     short_name = "top"
+    ...     cuts = False
+    ...
+    ...     def per_query(self, scores, y, ptr):
+    ...         return np.array([y[a:b][scores[a:b].argmax()] for a, b in zip(ptr[:-1], ptr[1:])])
+    >>> measure("top").mean([1.0, 2.0], [0, 3], [0, 2])
+    3.0
+    >>> Top.forget()
     """
 
     k: int | None = None
@@ -47,12 +66,50 @@ class Measure(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     cuts: ClassVar[bool] = True
     """Whether a cut-off makes sense."""
-    tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST, Ties.AVERAGE)
+    by_share: ClassVar[type[Measure] | None] = None
+    """The measure that a cut-off by a share ("p@25%") makes of this one."""
+    tie_rules: ClassVar[tuple[Ties, ...]] = ()
+    """The rules for documents that score the same, among which `ties` chooses; none where it has no such field."""
+    for_runs: ClassVar[bool] = True
+    """Whether it is defined where judged documents may be missing from the list."""
+    reads_unjudged: ClassVar[bool] = False
+    """Whether it tells documents that were not judged (a grade below 0) from irrelevant ones."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all values lie in [0, 1]; a `ClassVar` where no rule decides it."""
+        return False
+
+    @property
+    def best_is_one(self) -> bool:
+        """Whether the best order of a list has the value 1, wherever there is anything to find."""
+        return False
+
+    @property
+    def tells_apart(self) -> Literal["places", "relevant", "top", "first"]:
+        """Which orders are worth the same: none but those that swap equal grades; those with the same documents
+        relevant at each place; those with as many relevant in the top k; those with the same first relevant place."""
+        return "places"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        own = cls.__dict__.get("per_query")
+        if own is not None and "doc_ids" not in signature(own).parameters:
+            cls.per_query = _guarded(own)  # type: ignore[method-assign]
+        if "short_name" not in cls.__dict__:
+            return
+        for name in (cls.short_name, *cls.aliases):
+            known = _NAMED.get(name)
+            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise InputError(f"there is a measure named {name!r} already: give {cls.__name__} another short_name")
         for name in (cls.short_name, *cls.aliases):
             _NAMED[name] = cls
+
+    @classmethod
+    def forget(cls) -> None:
+        """Let the names of a measure of your own go."""
+        for name in (cls.short_name, *cls.aliases):
+            _NAMED.pop(name, None)
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -65,16 +122,36 @@ class Measure(ABC):
             raise InputError(f"{self.short_name} under {self.convention} reads the whole list: drop @{self.k}")
         for name, kind in _rules(type(self)).items():
             given = getattr(self, name)
-            value = rule(self.convention, self.short_name, name) if given is BY_CONVENTION else given
-            object.__setattr__(self, name, _checked(kind, name, value))
-        ties = getattr(self, "ties", Ties.INPUT)
-        if ties not in self.tie_rules:
+            object.__setattr__(self, name, _checked(kind, name, self._rule(name) if given is BY_CONVENTION else given))
+        ties = getattr(self, "ties", None)
+        if ties is not None and ties not in self.tie_rules:
             allowed = ", ".join(t.name for t in self.tie_rules)
             raise InputError(f"{self.short_name} cannot rank ties by {ties.name}: use one of {allowed}")
 
+    def _rule(self, name: str) -> Any:
+        """Return what a rule is unless it is given: the field's own default, or what the convention says."""
+        own = next(f.default for f in fields(self) if f.name == name)
+        if own is MISSING:
+            raise InputError(f"{self.short_name} needs {name}=")
+        return rule(self.convention, self.short_name, name) if own is BY_CONVENTION else own
+
     @abstractmethod
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
+    def per_query(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, *, doc_ids: ArrayLike | None = None) -> Floats:
+        """Return the value of each query: query q owns documents ptr[q] to ptr[q+1].
+
+        `doc_ids` settle ties under `Ties.ID` and are not read otherwise. A measure of your own may leave them out; it
+        gets arrays that have been checked, and what it returns is checked.
+        """
+
+    @property
+    def list_function(self) -> MeasureFunction:
+        """The measure as a C function of lists, for compiled loops: one value per list.
+
+        A measure in plain Python is called back.
+        """
+        from .plan import Plan
+
+        return Plan.of((self,)).list_function
 
     def __matmul__(self, k: int) -> Self:
         """Cut the list off: `NDCG() @ 10`."""
@@ -88,17 +165,9 @@ class Measure(ABC):
     def __str__(self) -> str:
         parts = [self.name] if self.convention == "standard" else [self.name, self.convention]
         for name, value in rules_text(self).items():
-            if getattr(self, name) != rule(self.convention, self.short_name, name):
+            if getattr(self, name) != self._rule(name):
                 parts.append(f"{name}={value}")
         return ":".join(parts)
-
-    def per_query(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, *, doc_ids: ArrayLike | None = None) -> Floats:
-        """Return the value of each query: query q owns documents ptr[q] to ptr[q+1].
-
-        `doc_ids` settle ties under `Ties.ID` and are not read otherwise.
-        """
-        values: Floats = Plan.of((self,)).run(scores, y, ptr, doc_ids)[0]
-        return values
 
     def mean(
         self,
@@ -111,6 +180,45 @@ class Measure(ABC):
     ) -> float:
         """Return the mean over queries, weighted by `weight` where given."""
         return mean_value(self.per_query(scores, y, ptr, doc_ids=doc_ids), weight)
+
+
+class Compiled(Measure):
+    """A measure that reads grades by rank, as a C function: what the library's own are."""
+
+    tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST, Ties.AVERAGE)
+    ties: Ties
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+
+    def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
+        """Refuse grades that the measure cannot take, knowing the lowest and the highest."""
+
+    def per_query(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, *, doc_ids: ArrayLike | None = None) -> Floats:
+        """Return the value of each query."""
+        from .plan import Plan
+
+        values: Floats = Plan.of((self,)).run(scores, y, ptr, doc_ids)[0]
+        return values
+
+
+def _guarded(own: Callable[..., Any]) -> Callable[..., Floats]:
+    """Let a `per_query` of three arrays be called like any other, with whatever holds numbers."""
+
+    @wraps(own)
+    def per_query(
+        self: Measure, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, *, doc_ids: ArrayLike | None = None
+    ) -> Floats:
+        s = validation.as_scores(scores)
+        bounds = validation.as_ptr(ptr, len(s))
+        values = np.asarray(own(self, s, validation.as_labels(y, len(s)), bounds), dtype=np.float64)
+        if values.shape != (len(bounds) - 1,):
+            got = f"shape {values.shape} for {len(bounds) - 1} queries"
+            raise InputError(f"{self.short_name}: per_query returned {got}, and must return one value for each")
+        return values
+
+    return per_query
 
 
 def mean_value(values: Floats, weight: ArrayLike | None = None) -> float:
@@ -141,21 +249,23 @@ def measure(text: str | Measure, *, convention: str = "standard") -> Measure:
 short=<Short.PAD: 0>, blank=<Blank.ZERO: 0>)
     >>> str(measure("MAP", convention="mslr")), str(measure("rbp:p=0.5")), str(measure("p@5:xgboost"))
     ('map:mslr', 'rbp:p=0.5', 'p@5:xgboost')
+    >>> [str(measure(text)) for text in ("nDCG@10", "ndcg_cut_10", "P_10", "recip_rank", "R@100", "Rprec", "prec@0.25")]
+    ['ndcg@10', 'ndcg@10', 'p@10', 'mrr', 'recall@100', 'rprec', 'p@25%']
     >>> measure("ndgc@10")
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: unknown measure 'ndgc' (did you mean 'ndcg'?): there are ap, auc, dcg, err, map, ...
+    toprank.errors.InputError: unknown measure 'ndgc' (did you mean 'ndcg'?): there are auc, bpref, dcg, err, ...
     """
     if isinstance(text, Measure):
         return text
     head, *rules = (part.strip() for part in str(text).strip().split(":"))
-    name, at, cut = head.partition("@")
-    kind = _NAMED.get(name.strip().lower())
-    if kind is None:
-        known = sorted(_NAMED)
-        raise InputError(f"unknown measure {name!r}{did_you_mean(name, known)}: there are {', '.join(known)}")
+    kind, cut = _named(head)
     given: dict[str, Any] = {"convention": convention}
-    if at:
+    if cut is not None and kind.by_share is not None and ("%" in cut or "." in cut):
+        kind = kind.by_share
+        share = _number(float, cut.removesuffix("%"), f"the cut-off of {head!r}")
+        given["share"] = share / 100 if cut.endswith("%") else share
+    elif cut is not None:
         given["k"] = _number(int, cut, f"the cut-off of {head!r}")
     for part in rules:
         key, equals, value = part.partition("=")
@@ -166,6 +276,22 @@ short=<Short.PAD: 0>, blank=<Blank.ZERO: 0>)
         else:
             raise InputError(f"{kind.short_name} has no rule {key!r}: it has {', '.join(_rules(kind))}")
     return kind(**given)
+
+
+def _named(head: str) -> tuple[type[Measure], str | None]:
+    """Return the class and the cut-off of a name, as people type it: "ndcg@10", "nDCG@10", "ndcg_cut_10", "P.10"."""
+    name, at, cut = (part.strip() for part in head.partition("@"))
+    kind = _NAMED.get(name.lower())
+    if kind is None and not at:
+        as_trec = re.fullmatch(r"(.+?)[_.](\d+)", name)
+        if as_trec is not None:
+            name, cut = as_trec.groups()
+            at, kind = "@", _NAMED.get(name.lower())
+    if kind is None:
+        known = sorted({kind.short_name for kind in _NAMED.values()})
+        close = did_you_mean(name, _NAMED, cutoff=0.75)
+        raise InputError(f"unknown measure {name!r}{close}: there are {', '.join(known)}")
+    return kind, cut if at else None
 
 
 @cache
@@ -180,13 +306,17 @@ def _checked(kind: type[Any], name: str, value: Any) -> Any:
     if kind is float:
         validation.check_finite(**{name: value})
         return float(value)
+    if not (kind is bool or (isinstance(kind, type) and issubclass(kind, IntEnum))):
+        return value
     validation.check_choice((False, True) if kind is bool else tuple(kind.__members__.values()), **{name: value})
     return kind(value)
 
 
 def _read(kind: type[Any], name: str, text: str) -> Any:
-    if kind is float:
-        return _number(float, text, name)
+    if kind in (int, float):
+        return _number(kind, text, name)
+    if kind is str:
+        return text
     choices = {"false": False, "true": True} if kind is bool else {member.name.lower(): member for member in kind}
     validation.check_choice(tuple(choices), **{name: text.lower()})
     return choices[text.lower()]
@@ -204,4 +334,6 @@ def _text(value: Any) -> str:
         return value.name.lower()
     if isinstance(value, bool):
         return str(value).lower()
+    if not isinstance(value, float):
+        return str(value)
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)

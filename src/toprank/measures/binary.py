@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from .._typing import Floats, Ints
 from ..data import validation
-from .base import BLANK, BY_CONVENTION, Measure
+from .base import BLANK, BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Row
-from .presets import Blank, Kind, Norm, Short
+from .plan import Recipe
+from .presets import Blank, Norm, Short
 
 
 @dataclass(frozen=True, kw_only=True)
-class P(Measure):
+class P(Compiled):
     """P@k = (1/k) #{r ≤ k: relevant}; `short` says whether a list of n < k documents is divided by k or by n.
 
     >>> P(k=5).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
@@ -26,14 +27,16 @@ class P(Measure):
 
     short_name: ClassVar[str] = "p"
     aliases: ClassVar[tuple[str, ...]] = ("precision", "prec", "pre")
+    bounded: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["top"]] = "top"
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.PRECISION, self.k, ties=self.ties, short=self.short, above=self.above)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("precision", (int(self.short),), (0.0, self.above), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recall(Measure):
+class Recall(Compiled):
     """Recall@k = #{r ≤ k: relevant} / #{relevant}; `blank` where nothing is relevant.
 
     >>> Recall(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
@@ -45,14 +48,17 @@ class Recall(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "recall"
+    aliases: ClassVar[tuple[str, ...]] = ("r",)
+    bounded: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["top"]] = "top"
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.RECALL, self.k, ties=self.ties, blank=BLANK[self.blank], above=self.above)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("recall", (), (BLANK[self.blank], self.above), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WTA(Measure):
+class WTA(Compiled):
     """WTA = 1 if the document at rank 1 is relevant, else 0 (winner takes all).
 
     >>> WTA().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
@@ -64,14 +70,16 @@ class WTA(Measure):
 
     short_name: ClassVar[str] = "wta"
     cuts: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["first"]] = "first"
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.PRECISION, 1, ties=self.ties, above=self.above)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("precision", (int(Short.PAD),), (0.0, self.above), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AP(Measure):
+class AP(Compiled):
     """AP@k = (1/R) Σ_{r ≤ k, relevant} P@r, R = #{relevant} or, with `Norm.CUT`, min(#{relevant}, k).
 
     The mean over queries is MAP, and both names are read. `blank` where nothing is relevant.
@@ -86,17 +94,19 @@ class AP(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "map"
-    aliases: ClassVar[tuple[str, ...]] = ("ap",)
-    tie_rules: ClassVar[tuple[Ties, ...]] = (*Measure.tie_rules, Ties.SHARED)
+    aliases: ClassVar[tuple[str, ...]] = ("ap", "map_cut")
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
+    tie_rules: ClassVar[tuple[Ties, ...]] = (*Compiled.tie_rules, Ties.SHARED)
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        blank = BLANK[self.blank]
-        return Row(Kind.AP, self.k, ties=self.ties, norm=self.norm, blank=blank, above=self.above)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("average_precision", (int(self.norm),), (BLANK[self.blank], self.above), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MRR(Measure):
+class MRR(Compiled):
     """RR@k = 1 / (rank of the first relevant document), 0 where that lies below k; `blank` where nothing is relevant.
 
     >>> MRR().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
@@ -108,15 +118,18 @@ class MRR(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "mrr"
-    aliases: ClassVar[tuple[str, ...]] = ("rr",)
+    aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank")
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["first"]] = "first"
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.RR, self.k, ties=self.ties, blank=BLANK[self.blank], above=self.above)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("reciprocal_rank", (), (BLANK[self.blank], self.above), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RBP(Measure):
+class RBP(Compiled):
     """RBP@k = (1 − p) Σ_{r ≤ k, relevant} p^{r−1}; with `graded` each term is weighed by its grade, as ranx does.
 
     >>> RBP(p=0.5).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
@@ -134,13 +147,28 @@ class RBP(Measure):
         super().__post_init__()
         validation.check_fraction(p=self.p)
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.RBP, self.k, ties=self.ties, norm=int(self.graded), above=self.above, parameter=self.p)
+    @property
+    def bounded(self) -> bool:
+        """Whether all values lie in [0, 1]: where grades do not weigh."""
+        return not self.graded
+
+    @property
+    def tells_apart(self) -> Literal["places", "relevant"]:
+        """Which orders are worth the same."""
+        return "places" if self.graded else "relevant"
+
+    def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
+        """Refuse grades below 0 where they weigh."""
+        if self.graded and lowest < 0:
+            validation.check_grades(y)
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("rank_biased", (int(self.graded),), (0.0, self.above, self.p), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AUC(Measure):
+class AUC(Compiled):
     """AUC = share of the pairs of different grade that are ranked the right way round; a tied pair counts half.
 
     For two grades it is the area under the ROC curve of the list. `blank` where all grades are equal.
@@ -155,7 +183,10 @@ class AUC(Measure):
     short_name: ClassVar[str] = "auc"
     aliases: ClassVar[tuple[str, ...]] = ("pair_accuracy",)
     cuts: ClassVar[bool] = False
+    for_runs: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.AUC, ties=self.ties, blank=BLANK[self.blank])
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("pair_accuracy", (), (BLANK[self.blank], 0.0), None)

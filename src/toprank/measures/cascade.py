@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .._typing import Floats, Ints
 from ..data import validation
-from .base import BY_CONVENTION, Measure
+from .base import BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Row
-from .presets import Gain, Kind
+from .plan import Recipe
+from .presets import Gain
 
 
 @dataclass(frozen=True, kw_only=True)
-class ERR(Measure):
+class ERR(Compiled):
     """ERR@k = Σ_{r ≤ k} (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max_grade (linear gain: l / max_grade).
 
     `max_grade` is the top of the judgement scale (not of the data), so that values from different sets compare.
@@ -27,11 +28,20 @@ class ERR(Measure):
     ties: Ties = BY_CONVENTION
 
     short_name: ClassVar[str] = "err"
+    bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         validation.check_positive(max_grade=self.max_grade)
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.ERR, self.k, self.gain, ties=self.ties, parameter=self.max_grade)
+    def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
+        """Refuse grades outside the scale."""
+        if lowest < 0:
+            validation.check_grades(y)
+        if highest > self.max_grade:
+            remedy = f"{self.name} takes grades up to max_grade={self.max_grade:g}, set it higher"
+            validation.check_largest_grade(y, self.max_grade, remedy)
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("expected_reciprocal_rank", (int(self.gain),), (0.0, 0.0, self.max_grade), self.k)

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 from typing import ClassVar
 
-from .._typing import Floats
-from .base import BLANK, BY_CONVENTION, Measure
+import numpy as np
+
+from .._typing import Floats, Ints
+from ..data import validation
+from .base import BLANK, BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Row, discount_table
-from .presets import Blank, Discount, Gain, Kind, Short
+from .plan import Recipe, discount_table
+from .presets import Blank, Discount, Gain, Short
+
+TABLE = 4096
+"""Ranks whose discount comes from a table."""
+
+
+class Gaining(Compiled):
+    """A measure that adds up gains of grades, discounted by rank."""
+
+    gain: Gain
+    discount: Discount
+    short: Short
+
+    def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
+        """Refuse grades below 0, and those whose gains do not add up to a number."""
+        if lowest < 0:
+            validation.check_grades(y)
+        if highest > 62 and self.gain == Gain.EXP2:
+            most = 1023 - log2(int(np.diff(ptr).max(initial=1)))
+            remedy = f"2^l − 1 is too large to add up, use {self.name}:gain=linear or smaller grades"
+            validation.check_largest_grade(y, most, remedy)
+
+    def _recipe(self, function: str, blank: float, *more: int) -> Recipe:
+        ranks = min(self.k or TABLE, TABLE)
+        table = discount_table(ranks)[self.discount, :ranks]
+        codes = (int(self.short), int(self.gain), int(self.discount), ranks, *more)
+        return Recipe(function, codes, (blank, 0.0, *table.tolist()), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCG(Measure):
+class DCG(Gaining):
     """DCG@k = Σ_{r ≤ k} G(l_r) D(r), l_r the grade at rank r.
 
     >>> DCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
@@ -27,13 +57,13 @@ class DCG(Measure):
 
     short_name: ClassVar[str] = "dcg"
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.DCG, self.k, self.gain, self.discount, self.ties, self.short)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return self._recipe("dcg", 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NDCG(Measure):
+class NDCG(Gaining):
     """NDCG@k = DCG@k / max over orders of DCG@k; `blank` where every gain is 0.
 
     >>> NDCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
@@ -47,14 +77,21 @@ class NDCG(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "ndcg"
+    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
+    bounded: ClassVar[bool] = True
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.NDCG, self.k, self.gain, self.discount, self.ties, self.short, blank=BLANK[self.blank])
+    @property
+    def best_is_one(self) -> bool:
+        """Whether a short list can reach 1 too."""
+        return self.short != Short.ZERO
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return self._recipe("ndcg", BLANK[self.blank], 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanNDCG(Measure):
+class MeanNDCG(Gaining):
     """MeanNDCG = (1/n) Σ_{j ≤ n} NDCG@j, the figure LETOR prints; with a cut-off the mean runs over j ≤ k.
 
     >>> MeanNDCG(convention="letor4").per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
@@ -68,10 +105,17 @@ class MeanNDCG(Measure):
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "meanndcg"
+    bounded: ClassVar[bool] = True
+    for_runs: ClassVar[bool] = False
 
-    def row(self) -> Row:
-        """Return the codes by which the compiled pass computes this measure."""
-        return Row(Kind.MEAN_NDCG, self.k, self.gain, self.discount, self.ties, self.short, blank=BLANK[self.blank])
+    @property
+    def best_is_one(self) -> bool:
+        """Whether a short list can reach 1 too."""
+        return self.short != Short.ZERO
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return self._recipe("ndcg", BLANK[self.blank], 1)
 
 
 def gains(y: Floats, gain: Gain) -> Floats:

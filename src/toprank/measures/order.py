@@ -1,8 +1,8 @@
 """Who comes first: descending scores, and one of six rules for documents that score the same.
 
 Every order in toprank is a stable descending sort; where documents must be shown, ties keep input order. The sort
-itself is `_kernels.order_top`: counting for short lists, merging for long ones, a bound on the k-th score where only
-the top is wanted. It never costs more than O(n log n).
+itself is `_order_kernels.order_list`: counting for short lists, merging for long ones, a bound on the k-th score where
+only the top is wanted. It never costs more than O(n log n).
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ def ranks(scores: ArrayLike, ptr: ArrayLike) -> Ints:
     >>> ranks([0.1, 0.5, 0.5, 7.0], [0, 3, 4]).tolist()
     [3, 1, 2, 1]
     """
-    from . import _kernels
+    from .plan import places
 
     s = validation.as_scores(scores)
-    places = np.empty(len(s), dtype=np.int64)
-    _kernels.rank_queries(s, s, validation.as_ptr(ptr, len(s)), int(Ties.INPUT), places)
-    return places
+    return places(s, s, validation.as_ptr(ptr, len(s)), Ties.INPUT).astype(np.int64)
 
 
 def id_places(doc_ids: ArrayLike | None, n_docs: int) -> Floats:

@@ -3,61 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import log2
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
+from .base import Compiled, Measure
+from .function import NO_ROOM, MeasureFunction, called_back
 from .order import Ties, id_places
-from .presets import Discount, Gain, Kind
+from .presets import Discount
 
-if TYPE_CHECKING:
-    from .base import Measure
-
-_GRADED = (Kind.DCG, Kind.NDCG, Kind.MEAN_NDCG, Kind.ERR)
+EVERY = 1 << 40
+"""More ranks than any list has."""
 
 
-class Row(NamedTuple):
-    """A measure as the compiled pass reads it: seven codes and three reals."""
+class Recipe(NamedTuple):
+    """A measure as compiled code knows it: a function of `_value_kernels` and what it reads."""
 
-    kind: Kind
-    k: int | None = None
-    gain: int = 0
-    discount: int = 0
-    ties: int = 0
-    short: int = 0
-    norm: int = 0
-    """`Norm` for average precision; for rank-biased precision 1 where grades weigh."""
-    blank: float = 0.0
-    above: float = 0.0
-    parameter: float = 0.0
-    """Persistence of rank-biased precision; top of the scale for the expected reciprocal rank."""
-
-    @property
-    def order(self) -> Ties:
-        """The sort behind the tie rule: averages are read off groups in the order of their grades, so that the order
-        of the rows changes no bit."""
-        return Ties.BEST if self.ties in (Ties.AVERAGE, Ties.SHARED) else Ties(self.ties)
-
-
-class Group(NamedTuple):
-    """Measures that share one order: their positions in the plan, and their codes as the kernels take them."""
-
-    where: list[int]
-    ties: int
-    codes: Ints
-    reals: Floats
+    function: str
+    codes: tuple[int, ...]
+    """What follows k and the tie rule."""
+    numbers: tuple[float, ...]
+    """The value of a blank query, the grade that relevant documents lie above, and what follows."""
+    depth: int | None
+    """How many ranks it reads; None for all."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Measures to compute together, sorted into groups that share an order.
-
-    A learner that measures one query at a time takes `codes` and `reals` from the one group of `Plan.of((measure,))`,
-    the discounts from `discount_table`, and calls `_kernels.query_values` with `_kernels.workspace`.
+    """Measures to compute together; those with one order of ties share it.
 
     >>> from toprank.measures import AP, NDCG
     >>> Plan.of((NDCG() @ 10, AP())).run([0.3, 0.2, 0.1], [0, 1, 0], [0, 3]).round(4).tolist()
@@ -65,23 +41,23 @@ class Plan:
     """
 
     measures: tuple[Measure, ...]
-    rows: tuple[Row, ...]
-    groups: tuple[Group, ...]
 
     @staticmethod
     @lru_cache(maxsize=128)
     def of(measures: tuple[Measure, ...]) -> Plan:
         """Return the plan of these measures; plans are kept."""
-        rows = tuple(measure.row() for measure in measures)
-        groups = []
-        for order in sorted({row.order for row in rows}):
-            where = [i for i, row in enumerate(rows) if row.order == order]
-            codes = [(r.kind, r.k or 0, r.gain, r.discount, r.ties, r.short, r.norm) for r in (rows[i] for i in where)]
-            reals = [(rows[i].blank, rows[i].above, rows[i].parameter) for i in where]
-            groups.append(Group(where, int(order), np.array(codes, dtype=np.int64), np.array(reals)))
-        return Plan(measures, rows, tuple(groups))
+        return Plan(measures)
 
-    def run(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None) -> Floats:
+    def __reduce__(self) -> Any:
+        return Plan.of, (self.measures,)  # addresses belong to a process
+
+    def run(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        ptr: ArrayLike,
+        doc_ids: ArrayLike | None = None,
+    ) -> Floats:
         """Return the values, measure × query."""
         return self._run(*_checked(scores, y, ptr, doc_ids), want_mixed=False)[0]
 
@@ -100,7 +76,7 @@ class Plan:
             return values, matter, in_row_order
         rows, part = _rows_of(bounds, mixed)
         s, labels = s[rows], labels[rows]
-        single = np.array([row.ties == Ties.ID for row in self.rows])  # scores are compared in single precision
+        single = np.array([_rule_of(measure) == Ties.ID for measure in self.measures])  # sees scores as float32
         for seen, which in ((s, ~single), (s.astype(np.float32).astype(np.float64), single)):
             if which.any():
                 best, worst, given = (
@@ -112,40 +88,129 @@ class Plan:
 
     def _settled(self, s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
         """Return the values of the one order that a tie rule makes."""
-        from . import _kernels
-
-        places = np.empty(len(s), dtype=np.int64)
-        _kernels.rank_queries(s, y, ptr, int(ties), places)
-        return self._run(-places.astype(np.float64), y, ptr, None, want_mixed=False)[0]
+        return self._run(-places(s, y, ptr, ties), y, ptr, None, want_mixed=False)[0]
 
     def _run(self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, want_mixed: bool) -> tuple[Floats, AnyArray]:
-        top_grade = self._check(y, ptr)
-        values = np.empty((len(self.rows), len(ptr) - 1))
+        values = np.empty((len(self.measures), len(ptr) - 1))
         mixed = np.zeros(len(ptr) - 1, dtype=np.bool_)
-        for group in self.groups:
-            if group.ties == Ties.ID:
-                values[group.where], found = _by_id(group, s, y, ptr, ids, top_grade)
-            else:
-                values[group.where], found = _compiled(group, s, y, ptr, s, top_grade, want_mixed)
-            mixed |= found
+        lowest, highest = (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0)
+        for order, group in self._groups.items():
+            for i in group.where:
+                group.check(i, y, ptr, lowest, highest)
+            found = group.values(s, y, ptr, want_mixed or (order == Ties.ID and ids is not None))
+            values[group.where] = found[: len(group.where)]
+            if len(found) > len(group.where):
+                mixed |= (differ := found[-1] > 0)
+                if order == Ties.ID and ids is not None and differ.any():
+                    rows, part = _rows_of(ptr, differ)
+                    settled = _by_id(s[rows], part, ids[rows])
+                    values[np.ix_(group.where, differ)] = group.values(settled, y[rows], part, False)
+        for i, measure in enumerate(self.measures):
+            if not isinstance(measure, Compiled):
+                values[i] = measure.per_query(s, y, ptr)
+        if want_mixed and not self._groups:
+            mixed |= _Group((), (), Ties.INPUT).values(s, y, ptr, True)[-1] > 0
         return values, mixed
 
-    def _check(self, y: Floats, ptr: Ints) -> int:
-        """Refuse grades that a measure cannot take; return the top grade, −1 where grades are not small integers."""
-        from . import _kernels
+    @cached_property
+    def _groups(self) -> dict[Ties, _Group]:
+        """The compiled measures by the order they need."""
+        found: dict[Ties, list[int]] = {}
+        for i, measure in enumerate(self.measures):
+            if isinstance(measure, Compiled):
+                found.setdefault(_order_of(measure.ties), []).append(i)
+        return {
+            order: _Group(tuple(where), tuple(self.measures[i] for i in where), order)  # type: ignore[misc]
+            for order, where in sorted(found.items())
+        }
 
-        top_grade, negative = _kernels.scale_of(y)
-        for row, measure in zip(self.rows, self.measures, strict=True):
-            if negative and (row.kind in _GRADED or (row.kind == Kind.RBP and row.norm)):
-                validation.check_grades(y)
-            if row.kind == Kind.ERR:
-                remedy = f"{measure.name} takes grades up to max_grade={row.parameter:g}, set it higher"
-                validation.check_largest_grade(y, row.parameter, remedy)
-            elif top_grade < 0 and row.kind in _GRADED and row.gain == Gain.EXP2:
-                room = 1023 - log2(int(np.diff(ptr).max(initial=1)))
-                remedy = f"2^l − 1 is too large to add up, use {measure.name}:gain=linear or smaller grades"
-                validation.check_largest_grade(y, room, remedy)
-        return int(top_grade)
+    @cached_property
+    def list_function(self) -> MeasureFunction:
+        """The one measure of this plan as a C function."""
+        (measure,) = self.measures
+        if isinstance(measure, Compiled):
+            (group,) = self._groups.values()
+            return group.function(False)
+        return called_back(measure)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Measures that share one order."""
+
+    where_tuple: tuple[int, ...]
+    measures: tuple[Compiled, ...]
+    order: Ties
+
+    @property
+    def where(self) -> list[int]:
+        """Their positions in the plan."""
+        return list(self.where_tuple)
+
+    def check(self, i: int, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
+        """Let a measure refuse grades."""
+        self.measures[self.where_tuple.index(i)].check(y, ptr, lowest, highest)
+
+    def values(self, s: Floats, y: Floats, ptr: Ints, want_mixed: bool) -> Floats:
+        """Return measure × query, and with `want_mixed` a row that is 1 where documents of different grade tie."""
+        function, n = self.function(want_mixed), len(ptr) - 1
+        out = np.empty((len(self.measures) + want_mixed, n))
+        function.fill(s, y, ptr, out.reshape(-1))
+        return out
+
+    def function(self, want_mixed: bool) -> MeasureFunction:
+        """Return the C function that computes all of them."""
+        recipes = [_recipe(measure) for measure in self.measures]
+        if want_mixed:
+            recipes.append((("mixed_ties", (0,), (0.0,)), None))
+        return _function(tuple(recipe for recipe, _ in recipes), int(self.order), _deepest([d for _, d in recipes]))
+
+
+def _deepest(depths: list[int | None]) -> int:
+    return max((EVERY if depth is None else depth for depth in depths), default=EVERY)
+
+
+def _recipe(measure: Compiled) -> tuple[tuple[str, tuple[int, ...], tuple[float, ...]], int | None]:
+    """Return function, codes and numbers of a measure, and how many ranks it reads."""
+    recipe = measure.recipe()
+    rule = {Ties.AVERAGE: 1, Ties.SHARED: 2}.get(measure.ties, 0)
+    return (recipe.function, (recipe.depth or 0, rule, *recipe.codes), recipe.numbers), recipe.depth
+
+
+@lru_cache(maxsize=256)
+def _function(
+    recipes: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...], order: int, depth: int, places: bool = False
+) -> MeasureFunction:
+    from . import _judge_kernels as judge
+    from . import _order_kernels, _value_kernels
+
+    head = [_order_kernels.order_list.address, order, depth, int(places), len(recipes)]
+    entries: list[int] = []
+    codes: list[int] = []
+    numbers: list[float] = [0.0]
+    for function, own, reals in recipes:
+        start = judge.HEAD + judge.ENTRY * len(recipes) + len(codes)
+        entries += [getattr(_value_kernels, function).address, start, len(numbers)]
+        codes += own
+        numbers += reals
+    return MeasureFunction(judge.judge.address, np.array(head + entries + codes), np.array(numbers))
+
+
+def places(s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
+    """Return the rank of each document in its query, from 1, under a rule that makes one order."""
+    found = np.empty(len(s))
+    _function((), int(ties), EVERY, places=True).fill(s, y, ptr, NO_ROOM, found)
+    return found
+
+
+def _order_of(ties: Ties) -> Ties:
+    """Return the sort behind a tie rule: averages are read off groups in the order of their grades, so that the order
+    of the rows changes no bit."""
+    return Ties.BEST if ties in (Ties.AVERAGE, Ties.SHARED) else Ties(ties)
+
+
+def _rule_of(measure: Measure) -> Ties | None:
+    return measure.ties if isinstance(measure, Compiled) else None
 
 
 def discount_table(longest: int) -> Floats:
@@ -166,29 +231,13 @@ def _table(length: int) -> Floats:
     return table
 
 
-def _compiled(
-    group: Group, s: Floats, y: Floats, ptr: Ints, key: Floats, top_grade: int, want_mixed: bool
-) -> tuple[Floats, AnyArray]:
-    from . import _kernels
-
-    table = discount_table(int(np.diff(ptr).max(initial=1)))
-    values, mixed = np.empty((len(ptr) - 1, len(group.where))), np.empty(len(ptr) - 1, dtype=np.bool_)
-    _kernels.measure_queries(
-        s, y, ptr, key, group.ties, want_mixed, group.codes, group.reals, table, top_grade, values, mixed
-    )
-    return values.T, mixed
-
-
-def _by_id(
-    group: Group, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, top_grade: int
-) -> tuple[Floats, AnyArray]:
-    """Sort ids only where they decide: in the queries in which documents tie that differ in grade."""
-    values, mixed = _compiled(group, s, y, ptr, id_places(None, len(s)), top_grade, True)
-    if ids is not None and mixed.any():
-        rows, bounds = _rows_of(ptr, mixed)
-        places = id_places(ids[rows], len(rows))
-        values[:, mixed] = _compiled(group, s[rows], y[rows], bounds, places, top_grade, False)[0]
-    return values, mixed
+def _by_id(s: Floats, ptr: Ints, ids: AnyArray) -> Floats:
+    """Return scores that put documents in the order of trec_eval: single precision, then ids descending."""
+    query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    order = np.lexsort((id_places(ids, len(s)), -s.astype(np.float32), query))
+    scores = np.empty(len(s))
+    scores[order] = -np.arange(len(s)) + np.repeat(ptr[:-1], np.diff(ptr))
+    return scores
 
 
 def _rows_of(ptr: Ints, chosen: AnyArray) -> tuple[Ints, Ints]:

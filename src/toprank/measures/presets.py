@@ -22,21 +22,6 @@ from ..data.validation import check_choice
 from .order import Ties
 
 
-class Kind(IntEnum):
-    """What the compiled pass computes; `wta` is precision at 1."""
-
-    DCG = 0
-    NDCG = 1
-    MEAN_NDCG = 2
-    PRECISION = 3
-    RECALL = 4
-    AP = 5
-    RR = 6
-    RBP = 7
-    ERR = 8
-    AUC = 9
-
-
 class Gain(IntEnum):
     """What a grade is worth: EXP2 is 2^l − 1, LINEAR is l."""
 

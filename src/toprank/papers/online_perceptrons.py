@@ -251,7 +251,7 @@ def upper_and_lower(*, quick: bool = False) -> Exhibit:
 
             data = adversary.play(predict, ranker.partial_fit)
             rounds, found = len(adversary), adversary.verified_margin()
-            values = measure("map").per_query(np.concatenate(scored), data.y, data.ptr)
+            values = measure("map:ties=input").per_query(np.concatenate(scored), data.y, data.ptr)  # as it was shown
             lost[NAMES[kind]] = float((1 - values).sum())
             upper[NAMES[kind]] = 4 * (10 if kind is SlamPerceptron else 1) / found**2
         forced = lower_bound("map", 1.0, gamma, min(lost.values())).value

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..core.jit import inner_kernel
-from ..measures._kernels import count_ranks
+from ..measures._order_kernels import count_ranks
 from .steps import Target
 
 AP = int(Target.AP)

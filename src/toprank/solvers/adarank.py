@@ -15,9 +15,10 @@ from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import blocks, linear
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
+from ..measures import AP, NDCG
 from ..measures.base import Measure
 from ..measures.plan import discount_table
-from ..measures.presets import Gain, Kind, Norm, Short
+from ..measures.presets import Gain, Norm, Short
 from ..surrogates.direct import in_training
 from .boosting import Rounds, columns_of
 from .deadline import out_of_time
@@ -145,29 +146,29 @@ class _Lists:
         tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
         self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
         """The value of a query with nothing to find, in whatever order."""
-        row, lengths = self.measure.row(), data.lengths
-        self._counted = row.kind in (Kind.NDCG, Kind.AP)
-        if not self._counted:
+        target, lengths = self.measure, data.lengths
+        self._counted = isinstance(target, (AP, NDCG))
+        if not isinstance(target, (AP, NDCG)):
             return
         longest, query = int(lengths.max(initial=1)), np.repeat(np.arange(data.n_queries), lengths)
-        cut, places = int(row.k or longest), np.arange(1, longest + 1)
-        if row.kind == Kind.AP:
-            gains, discounts = (data.y > row.above).astype(np.float64), np.ones(longest)
+        cut, places = int(target.k or longest), np.arange(1, longest + 1)
+        if isinstance(target, AP):
+            gains, discounts = (data.y > target.above).astype(np.float64), np.ones(longest)
         else:
-            gains = data.y if row.gain == Gain.LINEAR else 2.0**data.y - 1.0
-            discounts = discount_table(longest)[row.discount][:longest].copy()
+            gains = data.y if target.gain == Gain.LINEAR else 2.0**data.y - 1.0
+            discounts = discount_table(longest)[target.discount][:longest].copy()
         discounts[cut:] = 0.0
         best = np.lexsort((-gains, query))
         reach = discounts[np.arange(data.n_docs) - data.ptr[query]]
-        if row.kind == Kind.AP and row.norm == Norm.ALL:
+        if isinstance(target, AP) and target.norm == Norm.ALL:
             reach = np.ones(data.n_docs)
         ideal = np.bincount(query, gains[best] * reach, minlength=data.n_queries)
-        if row.kind == Kind.NDCG and row.short == Short.ZERO:
+        if isinstance(target, NDCG) and target.short == Short.ZERO:
             ideal[lengths < cut] = 0.0
         self.order = np.lexsort((gains == 0, query))
         relevant = np.bincount(query, gains != 0, minlength=data.n_queries).astype(np.int64)
-        sums = np.concatenate(([0.0], np.cumsum(discounts / places if row.kind == Kind.AP else discounts)))
-        self._precision = row.kind == Kind.AP
+        sums = np.concatenate(([0.0], np.cumsum(discounts / places if isinstance(target, AP) else discounts)))
+        self._precision = isinstance(target, AP)
         self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
 
     def after(self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats) -> Floats:

@@ -104,7 +104,7 @@ class _Sets:
     def __init__(self, data: QueryDataset, measure: Measure, graded: bool) -> None:
         self.data, self.measure, self.graded = data, measure, graded
         self.blocks, binary = told_apart(measure, data.n_docs)
-        self.level = np.where(data.y > measure.row().above, 1.0, 0.0) if binary else data.y
+        self.level = np.where(data.y > getattr(measure, "above", 0.0), 1.0, 0.0) if binary else data.y
         self.phi: list[list[Floats]] = [[] for _ in range(data.n_queries)]
         self.value: list[list[float]] = [[] for _ in range(data.n_queries)]
         self.seen: list[set[bytes]] = [set() for _ in range(data.n_queries)]

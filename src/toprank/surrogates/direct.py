@@ -14,21 +14,18 @@ from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_finite
 from ..errors import InputError
+from ..measures import AP, NDCG
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import Ties
 from ..measures.plan import discount_table
-from ..measures.presets import Discount, Kind, Norm, Short
+from ..measures.presets import Discount, Short
 from .base import Surrogate
 
 MAX_PATTERNS = 2_000_000
 """The type-two maximum enumerates the orders of the grades: 116,280 for 7 relevant among 21, this many at most."""
 MAX_SUM = 8
 """The type-two sum enumerates rankings: lists of up to this many documents."""
-
-_BOUNDED = (Kind.NDCG, Kind.MEAN_NDCG, Kind.PRECISION, Kind.RECALL, Kind.AP, Kind.RR, Kind.RBP, Kind.ERR, Kind.AUC)
-
-_IDEAL_IS_ONE = (Kind.NDCG, Kind.MEAN_NDCG, Kind.AP, Kind.RR, Kind.AUC)
 
 
 def bounded(measure: str | Measure) -> Measure:
@@ -37,13 +34,11 @@ def bounded(measure: str | Measure) -> Measure:
     >>> bounded("dcg@5")
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: dcg@5 is not a measure in [0, 1]: use ndcg, map, mrr, p, recall, wta, rbp, err or auc
+    toprank.errors.InputError: dcg@5 is not a measure in [0, 1]: use ndcg, map or another that is bounded
     """
     value = parse_measure(measure)
-    if value.row().kind not in _BOUNDED:
-        raise InputError(
-            f"{value.name} is not a measure in [0, 1]: use ndcg, map, mrr, p, recall, wta, rbp, err or auc"
-        )
+    if not value.bounded:
+        raise InputError(f"{value.name} is not a measure in [0, 1]: use ndcg, map or another that is bounded")
     return value
 
 
@@ -143,7 +138,7 @@ class TypeTwo(Surrogate):
     def upper_bounds(self) -> Measure | None:
         """The measure, where a perfect ranking has the value 1."""
         value = bounded(self.measure)
-        return value if value.row().kind in _IDEAL_IS_ONE and value.row().short != Short.ZERO else None
+        return value if value.best_is_one else None
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the bound of each list, exactly, and a subgradient."""
@@ -306,25 +301,27 @@ class StructuralHinge(Surrogate):
     def upper_bounds(self) -> Measure | None:
         """MAP, where the threshold is its own."""
         value = structural(self.measure)
-        return value if value.row().kind == Kind.AP and self.threshold is None else None
+        return value if isinstance(value, AP) and self.threshold is None else None
 
     def relevant(self, y: Floats) -> AnyArray:
         """Say which documents count as relevant."""
         if self.threshold is not None:
             return np.asarray(y >= self.threshold)
-        return np.asarray(y > structural(self.measure).row().above)
+        value = structural(self.measure)
+        return np.asarray(y > (value.above if isinstance(value, AP) else 0.0))
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss at the most violated ranking, and −2/(PN) times the inversions of each document."""
         from . import _direct_kernels as kernels
 
-        row = structural(self.measure).row()
+        value = structural(self.measure)
         longest = int(np.diff(ptr).max(initial=1))
-        gain, k, discounts = kernels.Gain.PRECISION, longest, np.zeros(1)
-        if row.kind == Kind.NDCG:
-            gain, k = kernels.Gain.DISCOUNT, min(row.k or longest, longest + 1)
-            discounts = np.concatenate(([0.0], discount_table(longest + 1)[row.discount][: longest + 1]))
-        cut = row.kind == Kind.NDCG and k < longest
+        gain, k, discounts, shrinking, none_if_short = kernels.Gain.PRECISION, longest, np.zeros(1), True, False
+        if isinstance(value, NDCG):
+            gain, k = kernels.Gain.DISCOUNT, min(value.k or longest, longest + 1)
+            discounts = np.concatenate(([0.0], discount_table(longest + 1)[value.discount][: longest + 1]))
+            shrinking = value.discount == Discount.LOG2 and k >= longest
+            none_if_short = value.short == Short.ZERO and value.k is not None
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
         kernels.structural_hinge(
             scores,
@@ -333,15 +330,15 @@ class StructuralHinge(Surrogate):
             int(gain),
             k,
             discounts,
-            row.discount == Discount.LOG2 and not cut,
-            row.short == Short.ZERO and row.k is not None,
+            shrinking,
+            none_if_short,
             losses,
             grad,
         )
         return losses, grad
 
 
-def structural(measure: str | Measure) -> Measure:
+def structural(measure: str | Measure) -> AP | NDCG:
     """Read a measure whose most violated rankings we can find: MAP, or NDCG with or without a cut-off.
 
     >>> structural("p@10")
@@ -350,10 +347,9 @@ def structural(measure: str | Measure) -> Measure:
     toprank.errors.InputError: no exact search for the most violated ranking of p@10: use map, ndcg or ndcg@k
     """
     value = parse_measure(measure)
-    row = value.row()
-    if not (row.kind == Kind.NDCG or (row.kind == Kind.AP and row.k is None and row.norm in (Norm.ALL, Norm.CUT))):
-        raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
-    return value
+    if isinstance(value, NDCG) or (isinstance(value, AP) and value.k is None):
+        return value
+    raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
 
 
 def told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
@@ -364,13 +360,12 @@ def told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], boo
     """
     from ._direct_kernels import Blocks
 
-    row = measure.row()
-    k = row.k or n_docs
-    if row.kind == Kind.AP or (row.kind == Kind.RBP and not row.norm):
+    k = measure.k or n_docs
+    if measure.tells_apart == "relevant":
         return (Blocks.RELEVANT, 1, k), True
-    if row.kind in (Kind.PRECISION, Kind.RECALL, Kind.RR):
-        return (Blocks.TOP, 1, 1 if row.kind == Kind.RR else k), True
-    first = 2 if row.kind == Kind.NDCG and row.discount == Discount.LETOR else 1
+    if measure.tells_apart != "places":
+        return (Blocks.TOP, 1, 1 if measure.tells_apart == "first" else k), True
+    first = 2 if isinstance(measure, NDCG) and measure.discount == Discount.LETOR else 1
     return (Blocks.EACH, first, k), False
 
 
