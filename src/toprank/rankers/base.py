@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.sketch import Sketch
@@ -313,6 +313,13 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _certify(self, data: QueryDataset, comparator: Any, delta: float) -> list[Certificate]:
         return []
+
+    def _learned_here(self, data: QueryDataset) -> Assumption:
+        """Whether these are the queries that were learned from, as far as can be told."""
+        if self.learned_from_ is None:
+            return Assumption("these are the queries that it learned from: the model file does not say")
+        found, compared = self.learned_from_.found_in(data)
+        return Assumption("these are the queries that it learned from", 0 < compared == found)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted ranker as JSON; `toprank.load` reads it back."""

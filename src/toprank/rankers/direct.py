@@ -11,6 +11,8 @@ import numpy as np
 
 from .._progress import track
 from .._typing import Floats
+from ..certificates import learned
+from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_count, check_positive
 from ..measures import measure as parse_measure
@@ -70,6 +72,13 @@ class SVMMap(Ranker):
         self.model_ = LinearModel(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+        objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)
+        solved = learned.optimality(
+            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
+        )
+        return [*learned.ranking_bounds(self.measure, self.threshold, self.coef_, data), solved]
 
 
 @parameters
@@ -137,6 +146,9 @@ class PermuRank(Ranker):
         self.model_ = LinearModel(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached), **seen.trace()}
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+        return learned.ranking_bounds(self.measure, None, self.coef_, data)
 
 
 class _Rounds:

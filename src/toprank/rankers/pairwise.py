@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 import numpy as np
 
+from .._typing import Floats
+from ..certificates import learned
+from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..objective import Objective
@@ -64,3 +67,11 @@ class RankSVM(Ranker):
         self.model_ = LinearModel(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+        objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)))
+        objective = replace(objective, alpha=1 / (self.C_ * objective.total_weight))
+        solved = learned.optimality(
+            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
+        )
+        return [learned.pair_bound(self.loss, self.coef_, data), solved]

@@ -6,6 +6,9 @@ from concurrent.futures import Executor
 from dataclasses import field, replace
 from typing import Literal
 
+from .._typing import Floats
+from ..certificates import learned
+from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_positive
 from ..objective import Objective
@@ -62,3 +65,12 @@ class SVMPerf(TwoClassRanker):
         watch.look(self.model_, lambda: None)
         self.trace_ = {**self.solution_.trace, **watch.trace()}
         self.n_iter_ = self.solution_.n_iter
+
+    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+        coded = self.coding.recode(data)
+        surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
+        objective = Objective(coded, surrogate, alpha=1 / self.C)
+        solved = learned.optimality(
+            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
+        )
+        return [*learned.top_bounds(self.k, self.kappa, self.coef_, coded), solved]

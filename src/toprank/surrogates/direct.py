@@ -152,8 +152,10 @@ class TypeTwo(Surrogate):
         return losses, grad
 
 
-def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints) -> Floats:
+def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints, *, graded: bool = False) -> Floats:
     """max over perfect π*, other π of (E(π*) − E(π)) [F(π*) ≤ F(π)] per list (Eq. 6), exactly.
+
+    F runs over all pairs of documents, or over those of different grade (`graded`).
 
     >>> worst_case("map", np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0, 2])).tolist()
     [0.5]
@@ -161,7 +163,7 @@ def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints) -> 
     from . import _enumeration_kernels as kernels
 
     value = bounded(measure)
-    bounds = (_max_bound(value, int(kernels.Phi.STEP), scores[a:b], y[a:b], False)[0] for a, b in pairwise(ptr))
+    bounds = (_max_bound(value, int(kernels.Phi.STEP), scores[a:b], y[a:b], graded)[0] for a, b in pairwise(ptr))
     return np.fromiter(bounds, dtype=np.float64, count=len(ptr) - 1)
 
 

@@ -1,0 +1,147 @@
+"""What is proved of learned weights on any judged queries: surrogate ≥ loss, and how far from the optimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from .._typing import AnyArray, Floats
+from ..data import linear
+from ..data.dataset import QueryDataset
+from ..errors import InputError
+from ..measures import AP
+from ..measures.base import Measure
+from ..objective import Objective
+from ..solvers.base import gradient_gap
+from ..solvers.bundle import Bundle
+from ..surrogates.direct import StructuralHinge, in_training, structural, worst_case
+from ..surrogates.pairwise import Loss, PairwiseHinge, misordered_pairs, pair_counts
+from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, PrecRamp
+from .base import Assumption, Certificate
+
+_SHORT = 8
+"""Lists up to so many documents are small enough for the worst case over all their rankings."""
+
+
+def ranking_bounds(measure: str | Measure, threshold: float | None, w: Floats, data: QueryDataset) -> list[Certificate]:
+    """mean (1 − E) ≤ mean max_π (E(π*) − E(π)) − (F(π*) − F(π)) (Theorem 2 for the bound of Eq. 10).
+
+    E is read as the loss reads it, relevant or not. On short lists the worst case of Eq. 6 is compared too: it lies
+    between the two (Theorem 3).
+    """
+    try:
+        loss = StructuralHinge(measure, threshold)
+    except InputError as error:
+        return [_nothing("mean (1 − E) ≤ the type-two bound", "Theorem 2", f"{error}")]
+    relevant = loss.relevant(data.y)
+    counted = _both(relevant, data)
+    target = in_training(structural(measure))
+    what = f"mean 1 − {target.name} (relevant or not)"
+    if not counted.any():
+        return [_nothing(f"{what} ≤ Eq. 10", "Theorem 2", "some query has relevant and irrelevant documents")]
+    scores, y = linear.scores(data.X, w), relevant.astype(np.float64)
+    judge = replace(target, above=0.0) if isinstance(target, AP) else target
+    values = 1 - judge.per_query(scores, y, data.ptr)
+    losses, _ = loss.per_query(scores, data.y, data.ptr)
+    weight = _weights(data, counted)
+    observed, bound = _mean(values, weight), _mean(losses, weight)
+    found = [_at_w(f"{what} ≤ mean of max_π (E(π*) − E(π)) − (F(π*) − F(π))", bound, observed, "Theorem 2, Eq. 10", w)]
+    if int(data.lengths[counted].max()) <= _SHORT:
+        worst = _mean(worst_case(judge, scores, y, data.ptr, graded=True), weight)
+        found.append(_at_w(f"{what} ≤ its worst case over rankings that w likes as well", worst, observed, "Eq. 6", w))
+        found.append(_at_w("the worst case ≤ the bound of Eq. 10", bound, worst, "Theorem 3", w))
+    return found
+
+
+def pair_bound(loss: Loss, w: Floats, data: QueryDataset) -> Certificate:
+    """Mean share of misordered or tied pairs ≤ mean of (1 − (s_i − s_j))₊, or of its square, over pairs of a query."""
+    pairs = pair_counts(data.y, data.ptr)
+    counted = pairs > 0
+    if not counted.any():
+        return _nothing("misordered pairs ≤ their hinge", "hinge ≥ step", "some query has two grades")
+    scores, weight = linear.scores(data.X, w), _weights(data, counted)
+    wrong, tied = misordered_pairs(scores, data.y, data.ptr)
+    losses, _ = PairwiseHinge(loss, normalize=True).per_query(scores, data.y, data.ptr)
+    return _at_w(
+        f"mean share of a query's pairs that are misordered or tied ≤ mean {loss.replace('_', ' ')} of its pairs",
+        _mean(losses, weight),
+        _mean((wrong + tied) / np.maximum(pairs, 1), weight),
+        "hinge ≥ step",
+        w,
+    )
+
+
+def top_bounds(k: int | None, kappa: float | None, w: Floats, data: QueryDataset) -> list[Certificate]:
+    """Δ/k ≤ ramp/k ≤ avg/k ≤ max/k, each averaged over the lists with both classes (Section 3's hierarchy)."""
+    counted = _both(data.y > 0, data)
+    if not counted.any():
+        return [_nothing("Δ ≤ ramp ≤ avg ≤ max", "Section 3", "some list holds both classes")]
+    scores, weight, found = linear.scores(data.X, w), _weights(data, counted), []
+    kinds: tuple[type[PrecisionSurrogate], ...] = (MistakesAvg, PrecRamp, PrecAvg, PrecMax)
+    losses = [kind(k=k, kappa=kappa, normalize=True).per_query(scores, data.y, data.ptr)[0] for kind in kinds]
+    wrong, *bounds = [_mean(values, weight) for values in losses]
+    for name, bound in zip(("ramp", "avg", "max"), bounds, strict=True):
+        said = f"wrong rows among the top k, as a share ≤ {name} surrogate / k"
+        found.append(_at_w(said, bound, wrong, f"Δ ≤ {name}", w))
+    return found
+
+
+def optimality(objective: Objective, w: Floats, here: Assumption, *, tol: float, max_iter: int) -> Certificate:
+    """f(w) − min f ≤ gap: ‖∇f‖²/(2 alpha) for a smooth f, f(w) minus what cutting planes prove of min f otherwise.
+
+    The cutting planes are drawn anew on `objective`, so the certificate needs no memory of how w was found. `here` says
+    whether w was learned from these queries: of others it is no minimiser, and nothing is certified.
+    """
+    if here.verified is False:
+        return Certificate("f(w) − min f ≤ gap", math.inf, math.nan, "duality gap", (here,))
+    value, grad = objective.value_and_grad(w)
+    zero = objective.value_and_grad(np.zeros_like(w))[0]
+    if objective.surrogate.smooth:
+        gap, best, how = gradient_gap(float(np.linalg.norm(grad)), objective), value, "‖∇f(w)‖²/(2 alpha)"
+    else:
+        again = Bundle(tol=tol, max_iter=max_iter).minimize(objective)
+        gap, best, how = value - (again.value - again.gap), min(value, again.value), "f(w) − the cutting planes' bound"
+    return Certificate(
+        statement=f"f(w) − min f ≤ {how}, f(w) = {value:.6g}",
+        value=gap,
+        observed=value - best,
+        reference="duality gap",
+        assumptions=(here,),
+        vacuous_from=zero - value + gap,
+        meaning=f"no other weights bring what was minimised down by more than {gap:.3g} (it is {value:.4g})",
+        terms={"f(w)": value, "f(0)": zero, "alpha": objective.alpha, "‖∇f(w)‖": float(np.linalg.norm(grad))},
+        arithmetic=f"{gap:.6g}, and {zero - value + gap:.6g} for w = 0",
+    )
+
+
+def _at_w(statement: str, bound: float, observed: float, reference: str, w: Floats) -> Certificate:
+    return Certificate(
+        statement=statement,
+        value=bound,
+        observed=observed,
+        reference=reference,
+        vacuous_from=1.0,
+        meaning=f"on these queries: {observed:.4g}, and at most {bound:.4g} by what the learner minimises",
+        terms={"‖w‖": float(np.linalg.norm(w))},
+    )
+
+
+def _nothing(statement: str, reference: str, missing: str) -> Certificate:
+    return Certificate(statement, math.inf, math.nan, reference, (Assumption(missing, False),))
+
+
+def _both(positive: AnyArray, data: QueryDataset) -> AnyArray:
+    """Which lists hold both classes."""
+    found = np.diff(np.append(0, np.cumsum(positive))[data.ptr])
+    return (found > 0) & (found < data.lengths)
+
+
+def _weights(data: QueryDataset, counted: AnyArray) -> Floats:
+    weight = counted.astype(np.float64)
+    return weight if data.query_weight is None else weight * data.query_weight
+
+
+def _mean(values: Floats, weight: Floats) -> float:
+    return float(np.where(weight > 0, values, 0.0) @ weight / weight.sum())
