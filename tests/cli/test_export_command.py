@@ -22,7 +22,7 @@ def home(tmp_path_factory):
     tr.write_letor(data, folder / "test.txt")
     ranker = tr.ListNet()
     ranker.model_ = LinearModel(np.array([0.5, -1.0, 0.25]))
-    ranker.n_features_in_, ranker.n_queries_in_ = 3, 12
+    ranker.n_features_in_, ranker.n_queries_in_, ranker.learned_from_ = 3, 12, None
     ranker.save(folder / "model.json")
     return folder
 

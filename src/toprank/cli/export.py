@@ -34,7 +34,7 @@ missing_option = click.option(
     "target",
     required=True,
     metavar="TARGET",
-    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib, sql or json.",
+    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib, sql, lucene-expression or json.",
 )
 @click.option("-o", "--output", required=True, help="Where to write; - for standard output.")
 @features_option
@@ -57,7 +57,7 @@ missing_option = click.option(
 @click.option(
     "--dialect", help="SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
 )
-@click.option("--form", help="SQL: select, view or expression.  [default: select]")
+@click.option("--form", help="SQL: select, view or expression; Lucene: select or expression.  [default: select]")
 @click.option("--table", help="SQL: the table with a column for each feature.  [default: documents]")
 @click.option("--doc-id", help="SQL: the column that names a document.  [default: id]")
 @label_option

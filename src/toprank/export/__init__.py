@@ -2,7 +2,7 @@
 
 >>> from toprank import export
 >>> export.TARGETS
-('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'sql', 'json')
+('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'sql', 'lucene-expression', 'json')
 """
 
 from .folding import fold as fold

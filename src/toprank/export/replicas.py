@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Replica(ABC):
     """Who computed: the name of the engine where it ran, "restated" where its arithmetic was computed here."""
     rule: str
     """Precision and missing-value rule in words."""
+    last: ClassVar[float] = 0.0
+    """Relative error of a last rounding that `rounding` says nothing of."""
 
     @property
     @abstractmethod

@@ -225,11 +225,17 @@ def _runner(dialect: Dialect) -> tuple[Any, str]:
         except ImportError:
             raise MissingExtraError("duckdb", extra="sql", purpose="running SQL for DuckDB") from None
         return _run_duckdb, f"run by DuckDB {duckdb.__version__}"
-    how = "run by" if dialect.name == "sqlite" else f"{dialect.name} restated for and run by"
-    return _run_sqlite, f"{how} SQLite {sqlite3.sqlite_version}"
+    how = "" if dialect.name == "sqlite" else f"{dialect.name} restated for and "
+    return run_sqlite, f"{how}{sqlite_engine()}"
 
 
-def _run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
+def sqlite_engine() -> str:
+    """Say which SQLite runs."""
+    return f"run by SQLite {sqlite3.sqlite_version}"
+
+
+def run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement over a table of these columns."""
     quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
     where = '"' + table.replace('"', '""') + '"'
     rows = zip(*(_as_list(values) for values in columns.values()), strict=True)
@@ -350,7 +356,7 @@ class _Writer:
         constant = self.inner.offset + (self.settings.shift or 0.0)
         if constant or not terms:
             terms.append(self.dialect.literal(constant))
-        return _balanced(terms)
+        return balanced(terms)
 
     def _case(self, node: Tree, column: Mapping[int, str]) -> str:
         """Return a tree as nested CASEs; a comparison with NULL is not true, so ELSE is where missing values go."""
@@ -394,13 +400,13 @@ _STAGES = {
 """Each preparation as stages over the columns before it."""
 
 
-def _balanced(terms: Sequence[str]) -> str:
+def balanced(terms: Sequence[str], plus: str = "\n + ") -> str:
     """Return the sum of the terms, halved until one is left.
 
-    >>> _balanced(["a", "b", "c"])
-    '(a\\n + (b\\n + c))'
+    >>> balanced(["a", "b", "c"], " + ")
+    '(a + (b + c))'
     """
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2
-    return f"({_balanced(terms[:middle])}\n + {_balanced(terms[middle:])})"
+    return f"({balanced(terms[:middle], plus)}{plus}{balanced(terms[middle:], plus)})"

@@ -177,6 +177,7 @@ def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) 
         if known is None:
             size = scorer.magnitude(np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
             known = (len(scorer.names) + DOUBLE_SLACK) * unit(np.float64) * size
+            known = known + 2 * replica.last * np.abs(np.nan_to_num(scores[rows]))
         bound[rows] = known
         near = replica.doubtful(chosen)
         if near is not None:

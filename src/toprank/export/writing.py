@@ -16,6 +16,7 @@ from ..data.validation import check_choice
 from ..errors import InputError
 from .elasticsearch import LtrPlugin
 from .folding import fold
+from .lucene_expression import LuceneExpression
 from .onnx_graph import Onnx
 from .own_json import OwnJson
 from .ranklib import RankLib
@@ -34,6 +35,7 @@ _TARGETS: tuple[Target, ...] = (
     Onnx(),
     RankLib(),
     Sql(),
+    LuceneExpression(),
     OwnJson(),
 )
 

@@ -1,0 +1,202 @@
+"""The score in the language of lucene-expressions: `script_score` of Elasticsearch and OpenSearch without a plugin.
+
+An expression computes in float64 over `doc['field'].value`; a field without a value is 0 there, and `.empty` says so.
+`script_score` rounds the score to float32 and refuses one below 0. Sums are balanced, as in SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from .._typing import Floats, Ints
+from ..errors import InputError
+from .replicas import Replica, unit
+from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
+from .sql import DIALECTS, SqlReplica, balanced, run_sqlite, sqlite_engine
+from .targets import Artifact, Settings, Target, check_names, listing, model_name, to_json
+from .trees import Cut, Tree, forest_of, negative_note, shift_note, shift_up, used_features, used_note
+
+LONGEST = 65_535
+"""Bytes of a script that the engines take by default; Java takes a method of about as many."""
+_FIELD = re.compile(r"doc\['([^'\\]+)'\]\.(value|empty)")
+_TOKEN = re.compile(r"\(|\)|\?|:|\|\||[^()?:|]+")
+
+
+class _Script(msgspec.Struct, forbid_unknown_fields=True):
+    lang: str
+    source: str
+
+
+class _ScriptScore(msgspec.Struct):
+    script: _Script
+
+
+class _Query(msgspec.Struct, forbid_unknown_fields=True):
+    script_score: _ScriptScore
+
+
+class _Body(msgspec.Struct):
+    query: _Query
+
+
+class LuceneExpression(Target):
+    """Expressions of Lucene, alone or as a search with `script_score`."""
+
+    name = "lucene-expression"
+    settings: ClassVar[frozenset[str]] = frozenset({"shift", "form"})
+    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
+
+    def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
+        """Return a search whose scores are the model's, or the expression alone."""
+        if settings.form == "view":
+            raise InputError("lucene-expression is a search (--form select) or an expression, not a view")
+        check_names(scorer.names, self.name, bad="'\\")
+        name = model_name(scorer, settings)
+        writer = _Writer(scorer)
+        shift, told = writer.shift(settings)
+        source = writer.source(shift)
+        notes = [
+            f"every feature is a numeric field of its name ({listing([scorer.names[j] for j in writer.used])})",
+            "script_score rounds the score to float32; a sort by _script with the same source keeps float64",
+            f"{scorer.missing}"
+            + ("" if scorer.fill is not None or scorer.follows else ", but a field without a value is 0"),
+            *([used_note(writer.inner, writer.roots)] if isinstance(writer.inner, (Stumps, Trees)) else []),
+            *told,
+        ]
+        if len(source.encode()) > LONGEST:
+            notes.append(
+                f"the script has {len(source.encode()):,} bytes: raise script.max_size_in_bytes (65,535), and take a "
+                "smaller model where Java finds the method too large"
+            )
+        script = {"lang": "expression", "source": source}
+        body = {"query": {"script_score": {"query": {"match": {"FIELD": "WORDS"}}, "script": script}}}
+        content = (source + "\n").encode() if settings.form == "expression" else to_json(body)
+        return Artifact(content, name, tuple(notes))
+
+    def recognizes(self, content: bytes) -> bool:
+        """Look for the language of the script; an expression alone cannot be told from other text."""
+        return re.search(rb'"lang"\s*:\s*"expression"', content) is not None
+
+    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+        """Return the expression, restated for SQLite."""
+        try:
+            text = content.decode().strip()
+            if text.startswith("{"):
+                text = msgspec.json.decode(content, type=_Body).query.script_score.script.source
+            names = tuple(dict.fromkeys(name for name, _ in _FIELD.findall(text)))
+            statement = f"SELECT id, {_in_sqlite(text)} AS score FROM documents"
+        except (UnicodeDecodeError, msgspec.MsgspecError, ValueError, IndexError) as error:
+            raise InputError(f"{place} is not an expression as toprank writes it: {error}") from None
+        rule = "float64, the score rounded to float32; a field without a value is 0, or as .empty says"
+        return ScriptReplica(
+            names,
+            statement,
+            "documents",
+            ("query", "id"),
+            run_sqlite,
+            place,
+            rule,
+            f"restated for and {sqlite_engine()}",
+        )
+
+
+class ScriptReplica(SqlReplica):
+    """An expression whose value becomes a float32 score."""
+
+    last: ClassVar[float] = unit(np.float32)
+
+    def score_queries(self, X: Floats, query: Ints) -> Floats:
+        """Return the scores as script_score has them."""
+        with np.errstate(over="ignore", under="ignore"):
+            return super().score_queries(X, query).astype(np.float32).astype(np.float64)
+
+
+def _in_sqlite(text: str) -> str:
+    """Return an expression as SQL: c ? a : b within brackets is a CASE."""
+    out: list[str] = []
+    opened: list[tuple[int, bool]] = []
+    for token in _TOKEN.findall(text):
+        if token == "(":
+            opened.append((len(out), False))
+            out.append("(")
+        elif token == "?":
+            place, _ = opened.pop()
+            opened.append((place, True))
+            out[place] = "(CASE WHEN "
+            out.append(" THEN ")
+        elif token == ")":
+            out.append(" END)" if opened.pop()[1] else ")")
+        else:
+            out.append({":": " ELSE ", "||": " OR "}.get(token, token))
+    if opened:
+        raise ValueError("a bracket is not closed")
+    names = {"value": 'COALESCE("{}", 0e0)', "empty": '("{}" IS NULL)'}
+    return _FIELD.sub(lambda found: names[found[2]].format(found[1].replace('"', '""')), "".join(out))
+
+
+class _Writer:
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+        self.inner: Scorer = scorer.inner if isinstance(scorer, Prepared) else scorer
+        self.steps: tuple[Step, ...] = scorer.steps if isinstance(scorer, Prepared) else ()
+        self.roots: list[Tree] = []
+        if isinstance(self.inner, Linear):
+            self.used = np.flatnonzero(self.inner.weights).tolist()
+        else:
+            assert isinstance(self.inner, (Stumps, Trees))
+            self.roots = forest_of(self.inner)
+            self.used = used_features(self.roots)
+
+    def shift(self, settings: Settings) -> tuple[float, list[str]]:
+        """Return what is added to every score, and what to know of it."""
+        if self.roots:
+            return shift_up(self.inner, self.roots, settings)
+        shift = settings.shift or 0.0
+        told = [shift_note(shift)] if shift else []
+        if not settings.shift:
+            assert isinstance(self.inner, Linear)
+            below = [self.scorer.names[j] for j in np.flatnonzero(self.inner.weights < 0).tolist()]
+            if below or self.inner.offset < 0:
+                why = f"{listing(below)} count against a document" if below else "the constant is below 0"
+                told.append(f"{negative_note(why, '--shift-from DATA')}; script_score refuses negative scores")
+        return shift, told
+
+    def source(self, shift: float) -> str:
+        """Return the expression."""
+        if isinstance(self.inner, Linear):
+            terms = [f"{_number(float(self.inner.weights[j]))} * {self._value(j)}" for j in self.used]
+        else:
+            terms = [self._choice(root) for root in self.roots]
+        constant = self.inner.offset + shift
+        if constant or not terms:
+            terms.append(_number(constant))
+        return balanced(terms, " + ")
+
+    def _value(self, feature: int) -> str:
+        field, fill = f"doc['{self.scorer.names[feature]}']", self.scorer.fill_value(feature)
+        value = f"{field}.value"
+        if fill and not (self.roots and not self.steps):
+            value = f"({field}.empty ? {_number(fill)} : {value})"
+        for _ in self.steps:
+            value = f"({value} < 0e0 ? -ln(1e0 - {value}) : ln(1e0 + {value}))"
+        return value
+
+    def _choice(self, node: Tree) -> str:
+        """Return a tree as choices; a missing value is 0, and where that goes the wrong way `.empty` decides."""
+        if not isinstance(node, Cut):
+            return _number(node)
+        low, high = self._choice(node.low), self._choice(node.high)
+        sign, first, second = ("<=", low, high) if node.missing_low else (">", high, low)
+        test = f"{self._value(node.feature)} {sign} {_number(node.threshold)}"
+        if node.missing_low != (node.threshold >= 0) and not self.steps:
+            test = f"doc['{self.scorer.names[node.feature]}'].empty || {test}"
+        return f"({test} ? {first} : {second})"
+
+
+def _number(value: float) -> str:
+    return DIALECTS["duckdb"].literal(value)
