@@ -57,7 +57,7 @@ WRITERS = {
     "converted.parquet": lambda path, ranker, contest: convert(path.parent / "source.txt", path),
     "run.txt": lambda path, ranker, contest: tr.write_run(run_of(DATA, DATA.X[:, 0]), path),
     "qrels.txt": lambda path, ranker, contest: tr.write_qrels(qrels_of(DATA), path),
-    "report.html": lambda path, ranker, contest: write_report(path, contest),
+    "report.html": lambda path, ranker, contest: write_report(contest, path),
     "es.json": lambda path, ranker, contest: tr.export.write(ranker, path, "elasticsearch"),
     "exhibit.json": lambda path, ranker, contest: Exhibit(
         name="exhibit", title="A table", data={"x": list(range(2000))}, table=Table(("a",), [(1,)])

@@ -43,6 +43,7 @@ from .evaluation import Report as Report
 from .evaluation import evaluate as evaluate
 from .fusion import fuse as fuse
 from .measures.base import measure as measure
+from .power import queries_needed as queries_needed
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK
 from .rankers.at_k import SGDAtK as SGDAtK
@@ -68,4 +69,5 @@ from .rankers.persistence import register as register
 from .rankers.scoring import precision_at_k as precision_at_k
 from .rankers.scoring import scorer as scorer
 from .rankers.svmperf import SVMPerf as SVMPerf
+from .report.page import write_report as write_report
 from .trec_evaluation import evaluate_run as evaluate_run

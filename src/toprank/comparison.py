@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -119,6 +119,8 @@ class Comparison:
     sampled: int = 0
     """Comparisons whose flips were sampled; those of the others were all counted."""
     margin: float | None = None
+    reports: Mapping[str, Report] = field(default_factory=dict, repr=False, compare=False)
+    """What was compared."""
 
     @property
     def n_queries(self) -> int:
@@ -228,7 +230,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON; an end of an interval that is nowhere is None."""
-        found: dict[str, Any] = plain({**asdict(self), "n_queries": self.n_queries})
+        found: dict[str, Any] = plain({**asdict(replace(self, reports={})), "n_queries": self.n_queries})
+        del found["reports"]
         for told, d in zip(found["differences"], self.differences, strict=True):
             told["verdict"] = d.verdict
         return found
@@ -376,6 +379,7 @@ def compare(
         tilted=paired.level is not None and test == "permutation",
         sampled=sum(int(np.count_nonzero(one.d)) > statistics.EXACT for one in found) if test == "permutation" else 0,
         margin=margin,
+        reports=dict(reports),
     )
 
 

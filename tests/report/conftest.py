@@ -27,7 +27,7 @@ def small_contest() -> Contest:
 @pytest.fixture(scope="session")
 def small_page(small_contest: Contest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "report.html"
-    write_report(path, small_contest)
+    write_report(small_contest, path)
     return path
 
 
@@ -39,5 +39,5 @@ def large_contest() -> Contest:
 @pytest.fixture(scope="session")
 def large_page(large_contest: Contest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "report.html"
-    write_report(path, large_contest)
+    write_report(large_contest, path)
     return path

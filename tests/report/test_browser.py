@@ -13,6 +13,7 @@ import pytest
 from tests.report.browser import Browser, Page
 from tests.report.contests import NASTY
 from toprank.contests.base import Contest
+from toprank.report.page import write_report
 
 
 @pytest.fixture
@@ -265,7 +266,7 @@ def test_every_number_shown_is_the_exact_one(large: Page, large_contest: Contest
     for query, _, _, shown_a, shown_b, shown_gap in rows:
         u, v = by_id[query]
         gap = 0.0 if abs(u - v) <= 1e-12 else u - v
-        want = f"{gap:+.4f}".replace("-", "−") if gap else "0.0000"
+        want = f"{gap:+.4f}".replace("-", "−") if abs(gap) >= 5e-5 else "0.0000"  # what rounds to 0 has no sign
         assert (shown_a, shown_b, shown_gap) == (f"{u:.4f}", f"{v:.4f}", want)
     gaps = [by_id[row[0]][0] - by_id[row[0]][1] for row in rows]
     assert all(left >= right - 1e-6 for left, right in pairwise(gaps))
@@ -274,3 +275,44 @@ def test_every_number_shown_is_the_exact_one(large: Page, large_contest: Contest
     tally = large.run("document.getElementById('tally').textContent")
     assert f"▲ {wins} wins, {found.ties} tie" in tally
     assert f"▼ {losses} losses" in tally
+
+
+def test_a_link_to_a_query_and_back(browser: Browser, small: Page, small_page: Path) -> None:
+    """An address names the query, the measure and the pair; Back closes what was opened, and Close goes back."""
+    choose(small, "measure", 1)
+    choose(small, "baseline", 2)
+    small.click("#list tbody tr:nth-child(2) .open")
+    title = small.run("document.getElementById('view-title').textContent")
+    link = small.run("location.hash")
+    assert link.startswith("#query=")
+    small.run("new Promise((done) => { addEventListener('hashchange', done, {once: true}); history.back(); })")
+    assert not small.run("document.getElementById('view').open")
+    assert small.run("location.hash") == ""
+    other = Page(browser).open(small_page)
+    other.run(f"location.hash = {link!r}")
+    other.run("new Promise((done) => setTimeout(done, 50))")
+    assert other.run("document.getElementById('view').open")
+    assert other.run("document.getElementById('view-title').textContent") == title
+    assert other.run("[document.getElementById('measure').value, document.getElementById('baseline').value]") == [
+        "1",
+        "2",
+    ]
+    other.run("location.hash = '#query=nobody'")
+    other.run("new Promise((done) => setTimeout(done, 50))")
+    assert not other.run("document.getElementById('view').open")
+    assert other.complaints() == []
+    other.close()
+
+
+def test_a_page_of_reports_alone(browser: Browser, small_contest: Contest, tmp_path: Path) -> None:
+    """Values per query without documents: the list is there, rankings are not, and nothing complains."""
+    path = tmp_path / "reports.html"
+    write_report({entrant.name: entrant.report for entrant in small_contest.entrants}, path, title="Mine")
+    page = Page(browser).open(path)
+    assert page.complaints() == []
+    assert page.run("document.querySelector('h1').textContent") == "Mine"
+    heads = page.run("[...document.querySelectorAll('#list thead button span:first-child')].map((e) => e.textContent)")
+    assert (heads[0], heads[-1], len(heads)) == ("query", "difference", 4)
+    assert page.run("document.querySelectorAll('#list .open').length") == 0
+    assert page.run("document.querySelectorAll('#list tbody tr').length") == 25
+    page.close()

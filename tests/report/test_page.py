@@ -19,6 +19,7 @@ import pytest
 import toprank as tr
 from tests.report.contests import NASTY, held
 from toprank.contests.base import Contest
+from toprank.contests.made import of_runs
 from toprank.errors import InputError
 from toprank.report import page as pages
 from toprank.report.page import write_report
@@ -163,7 +164,7 @@ def test_a_contest_that_cannot_fit_is_thinned_evenly(tmp_path: Path, monkeypatch
     entrants = tuple(tr.contests.base.Entrant(name, data.y, report) for name, report in reports.items())
     contest = Contest("Long", data, entrants, tr.compare(reports, n_resamples=100), np.zeros(3000, dtype=np.int64))
     monkeypatch.setattr(pages, "LIMIT", 0)  # only the least room is left
-    write_report(tmp_path / "r.html", contest)
+    write_report(contest, tmp_path / "r.html")
     header, planes, _ = blocks(tmp_path / "r.html")
     assert 100 < len(header["ids"]) < 3000
     assert header["queries"] == 3000
@@ -200,7 +201,7 @@ def test_only_the_pages_own_script_may_run(small_page: Path) -> None:
 def test_every_kind_of_name_can_be_written(tmp_path: Path) -> None:
     contest = held(("ListNet",), n_queries=12, title=f"{NASTY} \ud800 {'long ' * 50}")
     ids = np.array(["\ud800", "x" * 100_000, "$title", "${data}", "\x00\n", *range(7)], dtype=object)
-    write_report(tmp_path / "r.html", replace(contest, data=replace(contest.data, query_ids=ids)))
+    write_report(replace(contest, data=replace(contest.data, query_ids=ids)), tmp_path / "r.html")
     header, _, _ = blocks(tmp_path / "r.html")
     assert header["ids"][0] == "?"
     assert len(header["ids"][1]) == 120
@@ -214,8 +215,11 @@ def test_what_the_static_part_says(small_contest: Contest, small_page: Path) -> 
         for name in best.systems:
             low, high = best.interval(name, measure)
             assert f"{best.means[measure][name]:.4f}[{low:.4f}, {high:.4f}]" in text
-    assert "No clear winner" in text
-    assert "Against the baseline, order as given" in text
+    assert "is better than order as given" in text
+    assert "of the baseline: +" in text
+    assert "Not told apart from" in text
+    assert "bar: observed, line: bound" in text
+    assert "Ties matter in a query where documents with equal scores" in text
     assert "observed 12 ≤ bound 40, 30.0% of the bound. Holds." in text
     assert "✓ verified the data are separable" in text
     assert "○ taken on trust the stream is what it seems" in text
@@ -236,10 +240,13 @@ def _two(gap: float, n: int = 60, **options: Any) -> str:
 
 
 def test_the_headline_says_whether_it_is_shown() -> None:
-    assert "a winsmap 0." in _two(0.1).replace("wins ", "wins")
-    assert "over b, the next best: shown at 5%, Holm." in _two(0.1)
-    assert "No clear winner" in _two(0.0)
-    assert "it was not tested against b" in _two(0.1, baseline="c")
+    """The gain over the baseline (c) first, then who cannot be told apart."""
+    assert "a is better than c" in _two(0.1)
+    assert "shown at 5%, Holm. 2 of 2 systems are shown to be better than the baseline." in _two(0.1)
+    assert "a is shown to be better than each of the 2 others." in _two(0.1)
+    assert "Not told apart from a (at 5%, Holm): b." in _two(0.0)
+    assert "told apart" not in _two(0.1, baseline="c").split("Means with")[0]
+    assert "No gain of b over c is shown" in _two(-0.15, n=5)
     assert "hardly any difference can show here" in _two(0.1, n_resamples=20)
     assert "hardly any difference can show here" not in _two(0.1)
     assert "hardly any difference can show here" not in _two(0.1, alpha=1e-9)
@@ -248,12 +255,52 @@ def test_the_headline_says_whether_it_is_shown() -> None:
 
 def test_a_wrong_baseline_and_a_wrong_place(small_contest: Contest, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="baseline"):
-        write_report(tmp_path / "r.html", small_contest, baseline="ListNot")
+        write_report(small_contest, tmp_path / "r.html", baseline="ListNot")
     with pytest.raises(InputError, match="cannot write"):
-        write_report(tmp_path / "nowhere" / "r.html", small_contest)
+        write_report(small_contest, tmp_path / "nowhere" / "r.html")
     with pytest.raises(InputError, match="compare the entrants' reports"):
-        write_report(tmp_path / "r.html", replace(small_contest, entrants=small_contest.entrants[:2]))
+        write_report(replace(small_contest, entrants=small_contest.entrants[:2]), tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_reports_and_comparisons_are_pages_too(small_contest: Contest, tmp_path: Path) -> None:
+    reports = {entrant.name: entrant.report for entrant in small_contest.entrants}
+    for what in (reports, tr.compare(reports)):
+        tr.write_report(what, tmp_path / "r.html", baseline="order as given", title="Mine")
+        header, planes, rankings = blocks(tmp_path / "r.html")
+        assert rankings == []
+        assert header["docs"] is None
+        exact = small_contest.entrants[1].report.per_query["ndcg@10"][3]
+        assert f"{value(header, planes, 0, 1, 3):.4f}" == f"{exact:.4f}"
+        text = Reader((tmp_path / "r.html").read_text()).text
+        assert "no rankings: reports know no documents" in text
+        assert "What new queries will see" in text
+    with pytest.raises(InputError, match="compare takes reports by name, got int"):
+        tr.write_report(3, tmp_path / "x.html")
+    with pytest.raises(InputError, match="baseline must be one of"):
+        tr.write_report(reports, tmp_path / "x.html", baseline="nobody")
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_what_a_run_did_not_retrieve_is_nowhere(tmp_path: Path) -> None:
+    runs = {
+        "one": {"q": {"a": 2.0, "b": 1.0}, "r": {"c": 1.0}},
+        "two": {"q": {"b": 2.0, "z": 1.0}, "stray": {"a": 1.0}},
+    }
+    contest = of_runs(runs, {"q": {"a": 1, "b": 0, "c": 2}, "r": {"c": 1}}, ["ndcg@10"])
+    tr.write_report(contest, tmp_path / "r.html")
+    header, _, rankings = blocks(tmp_path / "r.html")
+    assert (header["ids"], header["docs"], header["relevant"]) == (["q", "r"], [4, 1], [2, 1])
+    shown = {
+        header["ids"][one["query"]]: [[one["docs"][i] for i in system["order"]] for system in one["systems"]]
+        for one in rankings
+    }
+    order = header["systems"].index("one")
+    assert shown["q"][order] == ["a", "b"]
+    assert shown["q"][1 - order] == ["b", "z"]
+    assert shown["r"][1 - order] == []
+    with pytest.raises(InputError, match="no judged query is answered by every run"):
+        of_runs({"one": {"q": {"a": 1.0}}, "two": {"r": {"a": 1.0}}}, {"q": {"a": 1}, "r": {"a": 1}}, complete=False)
 
 
 def test_colours_can_be_told_apart() -> None:

@@ -13,7 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from . import catalogs, certify, clicks, compare, data, demo, export, models, reproduce
+from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -56,6 +56,7 @@ for command in (
     models.evaluate,
     models.rank,
     compare.compare,
+    plan.plan,
     certify.certify,
     certify.advise,
     clicks.clicks,

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("train", required=False)
-@click.argument("test", required=False)
+@click.argument("files", nargs=-1, metavar="[TRAIN TEST]")
 @click.option("--valid", help="Queries to choose settings by. [default: a quarter of TRAIN, held out]")
+@click.option("--trec", is_flag=True, help="The files are TREC runs, two or more: compare them as they are.")
+@click.option("--qrels", metavar="FILE", help="With --trec: the judgements.")
+@click.option(
+    "--answered-only", is_flag=True, help="With --trec: only queries that every run answers. [default: others count 0]"
+)
 @click.option("--folds", metavar="DIR", help="Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.")
 @click.option(
     "--rankers",
@@ -92,9 +96,11 @@ if TYPE_CHECKING:
 @qid_option
 @json_option
 def compare(
-    train: str | None,
-    test: str | None,
+    files: tuple[str, ...],
     valid: str | None,
+    trec: bool,
+    qrels: str | None,
+    answered_only: bool,
     folds: str | None,
     rankers: tuple[str, ...],
     measure: str,
@@ -119,13 +125,37 @@ def compare(
     """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
 
     The best single feature and the order as given take part too. An interrupted run goes on where it was when the
-    same command is given again.
+    same command is given again. With --trec, runs of any systems are compared instead.
 
     Examples: toprank compare train.txt test.txt --html report.html;
-    toprank compare --folds OHSUMED --rankers ListNet,RankSVM,LightGBM --measure map --convention letor3
+    toprank compare --folds OHSUMED --rankers ListNet,RankSVM,LightGBM --measure map --convention letor3;
+    toprank compare --trec bm25.run mine.run --qrels qrels.txt --html report.html
     """
-    files, title = _folds(train, test, valid, folds, partial(_read, label=label, qid=qid, missing=missing))
     _check_writable(html)
+    if trec:
+        _refuse_with_trec(valid=valid, folds=folds, rankers=rankers, output=output, state=state, refit=refit)
+        result = _runs(
+            files,
+            qrels,
+            measures=[measure, *(m for m in _list(measures) or ["map"] if m != measure)],
+            convention=convention or "trec_eval",
+            complete=not answered_only,
+            fusion=_list(fusion),
+            test=significance,
+            baseline=baseline,
+            margin=margin,
+            n_resamples=resamples,
+            random_state=seed,
+        )
+        _write_page(result, html, baseline)
+        _print(result, html, [], as_json)
+        return
+    if qrels is not None or answered_only:
+        raise InputError("--qrels and --answered-only are about TREC runs: give --trec too")
+    if len(files) > 2:
+        raise InputError(f"compare takes TRAIN and TEST, got {len(files)} files; runs are compared with --trec")
+    train, test = (*files, None, None)[:2]
+    parts, title = _folds(train, test, valid, folds, partial(_read, label=label, qid=qid, missing=missing))
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.holding import contest
@@ -133,7 +163,7 @@ def compare(
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
     try:
         result = contest(
-            files,
+            parts,
             rankers=_names(rankers) or _default_rankers(),
             measure=measure,
             measures=_list(measures) or ["map"],
@@ -150,10 +180,7 @@ def compare(
             state=kept,
             title=title,
         )
-        if html is not None:
-            from ..report.page import write_report
-
-            write_report(html, result, baseline=baseline)
+        _write_page(result, html, baseline)
     except KeyboardInterrupt:
         click.echo(f"toprank: interrupted; {_how_to_go_on(kept)}", err=True)
         raise click.exceptions.Exit(130) from None
@@ -161,6 +188,33 @@ def compare(
     if kept is not None and state is None:
         shutil.rmtree(kept, ignore_errors=True)
     _print(result, html, models, as_json)
+
+
+def _refuse_with_trec(**options: object) -> None:
+    for name, value in options.items():
+        if value:
+            raise InputError(f"--{name} is about learning, and with --trec nothing is learned: leave it out")
+
+
+def _runs(files: tuple[str, ...], qrels: str | None, **options: Any) -> Contest:
+    from ..contests.made import of_runs
+    from ..data.trec import read_qrels, read_run
+
+    if len(files) < 2 or qrels is None:
+        raise InputError("compare --trec needs two runs or more, and --qrels FILE")
+    stems = [Path(file).name.removesuffix(".gz").rsplit(".", 1)[0] for file in files]
+    names = files if len(set(stems)) < len(stems) else tuple(stems)
+    if len(set(names)) < len(names):
+        raise InputError("a run is named twice: give each file once")
+    runs = {name: read_run(file) for name, file in zip(names, files, strict=True)}
+    return of_runs(runs, read_qrels(qrels), title=Path(qrels).name, **options)
+
+
+def _write_page(result: Contest, html: str | None, baseline: str | None) -> None:
+    if html is not None:
+        from ..report.page import write_report
+
+        write_report(result, html, baseline=baseline)
 
 
 def _print(result: Contest, html: str | None, models: list[str], as_json: bool) -> None:

@@ -93,7 +93,7 @@ def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) 
 def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> None:
     from ..report.page import write_report
 
-    write_report(html, contest)
+    write_report(contest, html)
     if as_json:
         means = {entrant.name: dict(entrant.report.mean) for entrant in contest.entrants}
         print_json({**facts, "means": means, "comparison": contest.comparison.to_dict(), "html": html})

@@ -25,7 +25,7 @@ class Entrant:
 
     name: str
     scores: Floats
-    """One per document of the contest's `data`."""
+    """One per document of the contest's `data`; −∞ for one that was not retrieved. Empty where there are no data."""
     report: Report
     rankers: tuple[Ranker, ...] = ()
     """The fitted rankers, one per fold; empty for a baseline that learns nothing."""
@@ -34,6 +34,7 @@ class Entrant:
     curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Learning curves by name (`"train"`, `"valid"`, `"objective"`), of the first fold."""
     certificates: tuple[Certificate, ...] = ()
+    """First what new queries will see of it (and of its gain over the baseline), then what the papers prove."""
     seconds: float = 0.0
     """Training time of the chosen settings, all folds together."""
     valid: tuple[float, ...] = ()
@@ -51,7 +52,8 @@ class Contest:
     """A contest that has been held; `data` are the test queries of all folds, one fold after the other."""
 
     title: str
-    data: QueryDataset
+    data: QueryDataset | None
+    """None where only values per query are known."""
     entrants: tuple[Entrant, ...]
     comparison: Comparison
     fold: Ints
@@ -62,6 +64,8 @@ class Contest:
     """Those of the notes that cast doubt on a result: who was left out, queries that stand in two parts, limits."""
     measure: str = ""
     """The measure that settings were chosen by, as the reports name it; empty where nothing was chosen."""
+    against: str = ""
+    """Whom gains are certified over."""
 
     def entrant(self, name: str) -> Entrant:
         """Return the contestant of that name."""
@@ -84,13 +88,13 @@ class Contest:
     @property
     def n_folds(self) -> int:
         """How many folds there were."""
-        return int(self.fold.max()) + 1
+        return int(self.fold.max(initial=0)) + 1
 
-    def tables(self) -> tuple[Table, Table]:
+    def tables(self) -> tuple[Table, ...]:
         """Return who scored what with which differences are shown, and what was chosen and tried."""
         from .tables import means, settings
 
-        return means(self), settings(self)
+        return (means(self), settings(self)) if any(entrant.params for entrant in self.entrants) else (means(self),)
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Return everything but the data and the models as plain values, for JSON."""
@@ -107,7 +111,7 @@ class Contest:
 
     def __repr__(self) -> str:
         names = ", ".join(entrant.name for entrant in self.entrants)
-        return f"Contest({names}; {self.data.n_queries} queries, best by {self.main}: {self.best.name})"
+        return f"Contest({names}; {len(self.fold)} queries, best by {self.main}: {self.best.name})"
 
     def __rich__(self) -> Group:
         from rich.console import Group

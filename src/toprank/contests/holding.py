@@ -28,6 +28,7 @@ from ..measures.base import measure as parse
 from ..rankers.base import Ranker
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
+from .made import finished
 from .parts import Notes, Parts, checked, folds_of, pool
 from .search import Failure, Search, Winner, curves, refitted
 from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
@@ -247,15 +248,17 @@ def _judge(
     entrants = [_entrant(held, name, data, measures, convention) for name in names]
     main = next(iter(entrants[0].report.per_query))
     entrants.sort(key=lambda entrant: -np.nan_to_num(entrant.report.mean[main], nan=-inf))
-    return Contest(
-        title=title,
-        data=data,
-        entrants=tuple(entrants),
-        comparison=significance({entrant.name: entrant.report for entrant in entrants}),
+    return finished(
+        title,
+        data,
+        entrants,
+        significance({entrant.name: entrant.report for entrant in entrants}),
+        main,
+        baseline or FEATURE,
+        unseen=held.notes.clean,
         fold=fold,
-        notes=tuple(_notes(held, kept, target, entrants, budget)),
-        warnings=tuple(_warnings(held)),
-        measure=main,
+        notes=_notes(held, kept, target, entrants, budget),
+        warnings=_warnings(held),
     )
 
 

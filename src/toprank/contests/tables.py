@@ -10,6 +10,7 @@ import numpy as np
 
 from .._checkpoint import plain
 from .._tables import Cell, Table, signed
+from ..certificates.performance import PerformanceCertificate
 from ..comparison import FEW, TESTS, Comparison, Difference, chance, span
 from ..measures.base import mean_value
 from .base import Contest, Entrant
@@ -26,12 +27,14 @@ def means(contest: Contest) -> Table:
     bold = set()
     for r, entrant in enumerate(ranking):
         rows.append([entrant.name, comparison.means[main][entrant.name], span(comparison.interval(entrant.name, main))])
+        promise = promised(entrant)
+        rows[-1].append(None if promise is None else f"≥ {promise.lower:.4f}")
         rows[-1] += ["", ""] if entrant.name == rival else _against(comparison, main, entrant.name, rival)
         for c, measure in enumerate(others):
             mark = "" if entrant.name == rival else _mark(comparison, measure, entrant.name, rival)
             rows[-1].append(f"{comparison.means[measure][entrant.name]:.4f}{mark}")
             if comparison.means[measure][entrant.name] == max(comparison.means[measure].values()):
-                bold.add((r, 5 + c))
+                bold.add((r, 6 + c))
     pairs = len(comparison.differences) // len(comparison.measures)
     family = f"{pairs} pairs × {len(comparison.measures)} measure{'s' if len(comparison.measures) > 1 else ''}"
     counts = contest.best.report.counts
@@ -45,14 +48,35 @@ def means(contest: Contest) -> Table:
         f"these fitted models. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
         *([comparison.caution] if comparison.caution else []),
+        *([_promises(contest)] if promised(contest.best) is not None else []),
     ]
     return Table(
-        ["", main, f"{level} interval", f"− {rival}", "p (Holm)", *others],
+        ["", main, f"{level} interval", "new queries", f"− {rival}", "p (Holm)", *others],
         rows,
-        title=f"{contest.title}: means over {contest.data.n_queries} test queries{folds}, "
+        title=f"{contest.title}: means over {len(contest.fold)} test queries{folds}, "
         f"convention {comparison.convention}",
         notes=notes,
         bold=bold | {(0, 0), (0, 1)},
+    )
+
+
+def promised(entrant: Entrant) -> PerformanceCertificate | None:
+    """Return what is certified about new queries, where anything is."""
+    return next((c for c in entrant.certificates if isinstance(c, PerformanceCertificate) and c.mean == c.mean), None)
+
+
+def gain(entrant: Entrant) -> PerformanceCertificate | None:
+    """Return what is certified about the gain over the baseline on new queries."""
+    found = [c for c in entrant.certificates if isinstance(c, PerformanceCertificate)]
+    return found[1] if len(found) > 1 else None
+
+
+def _promises(contest: Contest) -> str:
+    found = gain(contest.best)
+    best = "" if found is None else f" {contest.best.name}: {found.meaning}."
+    return (
+        f"New queries: bounds on the expected {contest.main}, all together with {1 - contest.comparison.alpha:.0%} "
+        f"confidence, if the test queries are an independent sample of those to come.{best}"
     )
 
 
@@ -130,8 +154,8 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
         "title": contest.title,
         "measure": contest.main,
         "best": contest.best.name,
-        "queries": contest.data.n_queries,
-        "documents": contest.data.n_docs,
+        "queries": len(contest.fold),
+        "documents": None if contest.data is None else contest.data.n_docs,
         "folds": contest.n_folds,
         "notes": list(contest.notes),
         "warnings": list(contest.warnings),

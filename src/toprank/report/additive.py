@@ -42,11 +42,14 @@ class Explainer:
     """
 
     def __init__(self, contest: Contest, entrant: Entrant) -> None:
-        self._data, self._scores = contest.data, entrant.scores
+        data = contest.data
+        if data is None:
+            raise ValueError("a contest without documents has no scores to take apart")
+        self._data, self._scores = data, entrant.scores
         folds, self._fold = np.unique(contest.fold, return_inverse=True)
         models: list[Model | None] = [ranker.model_ for ranker in entrant.rankers]
         if not models:
-            models = [_one_feature(contest.data, entrant.scores, self._fold == f) for f in range(len(folds))]
+            models = [_one_feature(data, entrant.scores, self._fold == f) for f in range(len(folds))]
         self._models = models * len(folds) if len(models) == 1 else models
         if len(self._models) != len(folds):
             self._models = [None] * len(folds)
@@ -73,7 +76,7 @@ def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> Linea
     few = rows[:100]
     sample: Any = data.X[few]
     dense = sample.toarray() if data.is_sparse else sample
-    if len(few) < 2 or np.ptp(scores[few]) == 0:
+    if not data.n_features or len(few) < 2 or np.ptp(scores[few]) == 0:
         return None
     for sign in (1.0, -1.0):
         for j in np.flatnonzero((sign * dense == scores[few][:, None]).all(axis=0)):

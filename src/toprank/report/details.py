@@ -26,19 +26,22 @@ class Detailer:
     """Describes queries one after the other and remembers which features it spoke of."""
 
     def __init__(self, outline: Outline) -> None:
-        self._outline = outline
+        if outline.contest.data is None:
+            raise ValueError("a contest without documents has no rankings to show")
+        self._outline, self._data = outline, outline.contest.data
         self._explainers = [Explainer(outline.contest, entrant) for entrant in outline.contest.entrants]
         self.features: set[int] = set()
 
     def detail(self, q: int, place: int) -> dict[str, Any]:
         """Return query q, the page's number `place`, as values for JSON."""
-        data = self._outline.contest.data
+        data = self._data
         rows = slice(int(data.ptr[q]), int(data.ptr[q + 1]))
         grades = data.y[rows]
         systems, shown, causes = [], [], []
         for entrant, explainer in zip(self._outline.contest.entrants, self._explainers, strict=True):
             scores = entrant.scores[rows]
             order = np.argsort(-scores, kind="stable")
+            order = order[np.isfinite(scores[order])]  # what was not retrieved is nowhere
             parts = explainer.parts(q)
             systems.append(self._system(order, scores, grades, parts))
             shown.append(order[:TOP])

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from .._html import clip
-from .._typing import Floats, Ints
+from .._typing import AnyArray, Floats, Ints
 from ..comparison import Difference
 from ..contests.base import Contest
 from ..data import validation
@@ -33,8 +33,8 @@ class Outline:
                 f"the entrants are {', '.join(names)} and the comparison is of {', '.join(contest.comparison.systems)}:"
                 " compare the entrants' reports"
             )
-        chosen = contest.comparison.baseline if baseline is None else baseline
-        if chosen is not None:
+        chosen = baseline or contest.comparison.baseline or contest.against
+        if chosen:
             validation.check_choice(tuple(names), baseline=chosen)
             return cls(contest, names.index(chosen))
         untaught = [i for i, entrant in enumerate(contest.entrants) if not entrant.rankers]
@@ -107,14 +107,22 @@ class Outline:
         report = self.contest.entrants[0].report
         return float(min(relevant_above(measure.convention) for measure in report.measures))
 
+    @property
+    def query_ids(self) -> AnyArray:
+        """The queries, by name."""
+        data = self.contest.data
+        return self.contest.entrants[0].report.query_ids if data is None else data.query_ids
+
     @cached_property
-    def n_relevant(self) -> Ints:
-        """Relevant documents of each query."""
-        hits = np.concatenate(([0], np.cumsum(self.contest.data.y > self.relevant_above)))
-        ptr = self.contest.data.ptr
-        return (hits[ptr[1:]] - hits[ptr[:-1]]).astype(np.int64)
+    def n_relevant(self) -> Ints | None:
+        """Relevant documents of each query; None where documents are not known."""
+        data = self.contest.data
+        if data is None:
+            return None
+        hits = np.concatenate(([0], np.cumsum(data.y > self.relevant_above)))
+        return np.asarray(hits[data.ptr[1:]] - hits[data.ptr[:-1]], dtype=np.int64)
 
     def feature(self, index: int) -> str:
         """Return a feature's name, counted from 1 where it has none."""
-        names = self.contest.data.feature_names
+        names = None if self.contest.data is None else self.contest.data.feature_names
         return f"feature {index + 1}" if names is None else clip(names[index], 60)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -17,8 +18,12 @@ from string import Template
 from .._files import replacing
 from .._html import element
 from .._version import __version__
+from ..comparison import Comparison, compare
 from ..contests.base import Contest
+from ..contests.made import of_comparison
+from ..evaluation import Report
 from . import sections
+from .headline import headline
 from .outline import Outline
 from .payload import Payload, embed
 
@@ -29,25 +34,32 @@ LEAST = 40_000
 SCRIPTS = ("decode.js", "page.js", "query.js")
 
 
-def write_report(path: str | os.PathLike[str], contest: Contest, *, baseline: str | None = None) -> None:
-    """Write a contest as one page that works offline; whole or not at all.
+def write_report(
+    what: Contest | Comparison | Mapping[str, Report],
+    path: str | os.PathLike[str],
+    *,
+    baseline: str | None = None,
+    title: str = "Comparison",
+) -> None:
+    """Write a contest, a comparison or anybody's reports by name as one page that works offline; whole or not at all.
 
     `baseline` is whom the others are held against: by default the comparison's baseline, else the first entrant that
-    learned nothing. The first measure decides who is best.
+    learned nothing. The first measure decides who is best. A page of reports or of a comparison has no rankings, as
+    these know no documents; `title` is theirs, a contest brings its own.
 
     >>> import tempfile, pathlib, numpy as np, toprank as tr
-    >>> from toprank.contests.base import Contest, Entrant
     >>> data = tr.datasets.make_graded(n_queries=20, n_features=3, random_state=0)
-    >>> scores = {"grades": data.y, "nothing": np.zeros(data.n_docs)}
-    >>> reports = {name: tr.evaluate(values, data) for name, values in scores.items()}
-    >>> entrants = tuple(Entrant(name, values, reports[name]) for name, values in scores.items())
-    >>> contest = Contest("A small contest", data, entrants, tr.compare(reports), np.zeros(20, dtype=np.int64))
+    >>> reports = {"grades": tr.evaluate(data.y, data), "nothing": tr.evaluate(np.zeros(data.n_docs), data)}
     >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_report(page, contest, baseline="nothing")
-    >>> "grades wins" in page.read_text(encoding="utf-8")
+    >>> write_report(reports, page, baseline="nothing")
+    >>> "grades is better than nothing" in page.read_text(encoding="utf-8")
     True
     """
-    text = render(Outline.of(contest, baseline))
+    if isinstance(what, Comparison):
+        what = of_comparison(what, title, baseline)
+    elif not isinstance(what, Contest):
+        what = of_comparison(compare(what), title, baseline)
+    text = render(Outline.of(what, baseline))
     with replacing(path) as draft:
         # Half a surrogate pair (an id read from a broken file) has no place in UTF-8.
         draft.write_bytes(text.encode("utf-8", "replace"))
@@ -70,7 +82,8 @@ def _page(outline: Outline, payload: Payload | None) -> str:
         style=_asset("page.css"),
         script=script,
         subtitle=escape(f"{systems} systems on {comparison.n_queries:,} queries, convention {comparison.convention}"),
-        headline=sections.headline(outline),
+        headline=headline(outline),
+        promises=_section("promises", "What new queries will see", sections.promises(outline)),
         measures=sections.measures(outline),
         tested=sections.tested(outline),
         learning=_section("learning", "Learning curves", sections.learning(outline)),
@@ -92,7 +105,7 @@ def _section(name: str, title: str, body: str) -> str:
 
 def _embedded(outline: Outline, payload: Payload) -> str:
     """Say what the file holds and what it leaves out."""
-    n = outline.contest.data.n_queries
+    n = len(outline.query_ids)
     measures = ", ".join(payload.measures)
     a, b = outline.labels[outline.challenger], outline.labels[outline.baseline]
     if len(payload.queries) == n:
@@ -100,7 +113,9 @@ def _embedded(outline: Outline, payload: Payload) -> str:
     else:
         some = f"{len(payload.queries):,} of {n:,} queries, evenly spaced by the difference between {a} and {b}"
         values = f"the values of {measures} on {some}"
-    if len(payload.detailed) == len(payload.queries):
+    if outline.contest.data is None:
+        rankings = "no rankings: reports know no documents"
+    elif len(payload.detailed) == len(payload.queries):
         rankings = "the top of every ranking for all of these"
     else:
         rankings = (

@@ -56,9 +56,8 @@ def embed(outline: Outline, budget: int) -> Payload:
         at += len(planes[-1])
     # The names of features in the details join the header afterwards: they are few and short.
     size = len(_deflate(_block(header, planes)))
-    detailer = Detailer(outline)
-    details, detailed = _details(outline, detailer, queries, room - size - 64)
-    used = detailer.features | {f for one in header["weights"] for f in one["features"]}
+    details, detailed, used = _details(outline, queries, room - size - 64)
+    used |= {f for one in header["weights"] for f in one["features"]}
     header["features"] = {str(f): outline.feature(f) for f in sorted(used)}
     return Payload(
         data=_base64(_deflate(_block(header, planes))),
@@ -72,7 +71,7 @@ def embed(outline: Outline, budget: int) -> Payload:
 def _values(outline: Outline, room: int) -> tuple[Ints, dict[str, Codes]]:
     """Code as many measures as fit; where not even the first does, every n-th query in the order of the difference."""
     measures = outline.measures
-    n, systems = outline.contest.data.n_queries, len(outline.names)
+    n, systems = len(outline.query_ids), len(outline.names)
     queries = np.arange(n)
     if n * systems * 3 > room:
         first = quantise(outline.values(measures[0])) if n * systems * 3 < 8 * room else None
@@ -111,10 +110,10 @@ def _header(outline: Outline, queries: Ints) -> dict[str, Any]:
             )
             for d in contest.comparison.differences
         ],
-        "queries": contest.data.n_queries,
-        "ids": [clip(str(query), 120) for query in contest.data.query_ids[queries].tolist()],
-        "docs": contest.data.lengths[queries].tolist(),
-        "relevant": outline.n_relevant[queries].tolist(),
+        "queries": len(outline.query_ids),
+        "ids": [clip(str(query), 120) for query in outline.query_ids[queries].tolist()],
+        "docs": None if contest.data is None else contest.data.lengths[queries].tolist(),
+        "relevant": None if outline.n_relevant is None else outline.n_relevant[queries].tolist(),
         "folds": contest.fold[queries].tolist() if many_folds else None,
         "values": [],
         "weights": _weights(outline),
@@ -126,16 +125,18 @@ def _weights(outline: Outline) -> list[dict[str, Any]]:
     """Return the weights of every linear entrant: mean over folds, smallest, largest, and mean × spread."""
     from ..rankers.models import LinearModel
 
-    found = []
-    spread = None
+    found: list[dict[str, Any]] = []
+    spread, data = None, outline.contest.data
+    if data is None:
+        return found
     for i, entrant in enumerate(outline.contest.entrants):
         models = [ranker.model_ for ranker in entrant.rankers]
         coefs = [model.coef for model in models if isinstance(model, LinearModel)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
             continue
-        if len(coefs[0]) != outline.contest.data.n_features:
+        if len(coefs[0]) != data.n_features:
             continue
-        spread = spread_within_queries(outline.contest.data) if spread is None else spread
+        spread = spread_within_queries(data) if spread is None else spread
         folds = np.stack(coefs)
         mean = folds.mean(axis=0)
         largest = [np.argsort(-np.abs(values), kind="stable")[:MOST_WEIGHTS] for values in (mean, mean * spread)]
@@ -148,7 +149,11 @@ def _weights(outline: Outline) -> list[dict[str, Any]]:
     return found
 
 
-def _details(outline: Outline, detailer: Detailer, queries: Ints, room: int) -> tuple[bytes, Ints]:
+def _details(outline: Outline, queries: Ints, room: int) -> tuple[bytes, Ints, set[int]]:
+    """Return the rankings that fit, of which queries they are, and which features they speak of."""
+    if outline.contest.data is None:
+        return _deflate(b"[]"), np.empty(0, dtype=np.int64), set()
+    detailer = Detailer(outline)
     values = outline.values(outline.measures[0])
     gap = np.abs(values[outline.challenger] - values[outline.baseline])[queries]
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -162,7 +167,7 @@ def _details(outline: Outline, detailer: Detailer, queries: Ints, room: int) -> 
             break
         packer, packed = trial, packed + more
         done.append(int(queries[place]))
-    return packed + packer.compress(b"]") + packer.flush(), np.array(done, dtype=np.int64)
+    return packed + packer.compress(b"]") + packer.flush(), np.array(done, dtype=np.int64), detailer.features
 
 
 def significant(value: float, digits: int = 4) -> float:

@@ -10,63 +10,14 @@ from typing import Any
 from .._html import bound_bar, clip, element
 from .._tables import Table, signed
 from ..certificates.base import Certificate
-from ..comparison import Difference, span
+from ..certificates.performance import PerformanceCertificate
+from ..comparison import span
+from ..contests.tables import gain, promised
 from . import svg
 from .outline import Outline
 
 MEASURED = ("valid", "train")
 """Curves of a measure: they share one frame and, over all entrants, one scale."""
-
-
-def headline(outline: Outline) -> str:
-    """Return who wins, by how much, and whether that is shown."""
-    measure = outline.measures[0]
-    best, second = outline.standing(measure)[:2]
-    mean = outline.means(measure)
-    name = _name(outline, best)
-    rivals = [
-        i
-        for i in range(len(mean))
-        if i != best and (found := outline.difference(measure, best, i)) is not None and not found.shown
-    ]
-    gap = outline.difference(measure, best, second)
-    if gap is None:
-        lead = f"{name} has the highest mean"
-        text = f"{_code(measure)} {mean[best]:.4f}; it was not tested against {_name(outline, second)}, the next."
-    elif not rivals:
-        lead = f"{name} wins"
-        text = f"{_code(measure)} {mean[best]:.4f}, {_gap(gap)} over {_name(outline, second)}, the next best: "
-        text += f"{outline.contest.comparison.correction}."
-    else:
-        lead = "No clear winner"
-        close = ", ".join(_name(outline, i) for i in rivals[:4])
-        more = f" and {len(rivals) - 4} more" if len(rivals) > 4 else ""
-        text = (
-            f"{name} has the highest mean {_code(measure)}, {mean[best]:.4f}, but a difference is not shown to "
-            f"{close}{more} ({outline.contest.comparison.correction.removeprefix('shown ')})."
-        )
-        if second in rivals:
-            text += f" Over {_name(outline, second)}, the next: {_gap(gap)}."
-    return element("p", lead, class_="lead") + element("p", text) + _against_baseline(outline, measure, best)
-
-
-def _against_baseline(outline: Outline, measure: str, best: int) -> str:
-    base = outline.baseline
-    if best == base:
-        return element("p", f"{_name(outline, base)} is the baseline: nothing beats it.")
-    found = outline.difference(measure, best, base)
-    if found is None:
-        return element("p", f"It was not tested against the baseline, {_name(outline, base)}.")
-    mean = outline.means(measure)[base]
-    share = f" ({found.difference / mean:+.1%})".replace("-", "−") if mean > 0 else ""
-    words = outline.contest.comparison.correction
-    verdict = words if found.shown else f"not {words}"
-    return element("p", f"Against the baseline, {_name(outline, base)} at {mean:.4f}: {_gap(found)}{share}, {verdict}.")
-
-
-def _gap(found: Difference) -> str:
-    p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
-    return f"<b>{signed(found.difference)}</b> {span(found.interval, sign=True)}, {p}"
 
 
 def measures(outline: Outline) -> str:
@@ -79,10 +30,10 @@ def _measure(outline: Outline, index: int, measure: str) -> str:
     ends = [comparison.interval(name, measure) for name in outline.names]
     means = outline.means(measure)
     low, high = svg.extent([*ends, means.tolist()])
-    span = high - low or 1.0
+    width = high - low or 1.0
 
     def place(value: float) -> str:
-        return f"{100 * (value - low) / span:.1f}%" if math.isfinite(value) else "0"
+        return f"{100 * (value - low) / width:.1f}%" if math.isfinite(value) else "0"
 
     rows = []
     for i in outline.standing(measure):
@@ -170,8 +121,51 @@ def _curve(outline: Outline, i: int, series: Mapping[str, Sequence[float]], limi
     steps = max(len(values) for values in series.values())
     text = f"{ends} in {steps} step{'s' if steps > 1 else ''}"
     named = {name if name in MEASURED else "other": values for name, values in series.items()}
-    picture = svg.curves(named, f"{outline.labels[i]}: {text}", limits)
-    return element("figure", element("figcaption", _name(outline, i)), picture, element("p", escape(text)))
+    low, high = svg.extent(series.values()) if limits is None else limits
+    picture = svg.curves(named, f"{outline.labels[i]}: {text}", (low, high))
+    axes = "".join(
+        element("span", label, class_=place)
+        for place, label in (
+            ("high", f"{high:.4g}".replace("-", "−")),
+            ("low", f"{low:.4g}".replace("-", "−")),
+            ("last", f"{steps:,}"),
+        )
+    )
+    plot = element("div", picture, element("div", axes, class_="axes", aria_hidden="true"), class_="plot")
+    return element("figure", element("figcaption", _name(outline, i)), plot, element("p", escape(text)))
+
+
+def promises(outline: Outline) -> str:
+    """Return a table of what new queries will see of each system, on one scale; nothing where nothing is certified."""
+    found = [(i, promised(outline.contest.entrants[i])) for i in outline.standing(outline.measures[0])]
+    known = [(i, c) for i, c in found if c is not None]
+    if not known:
+        return ""
+    gains = any(gain(outline.contest.entrants[i]) is not None for i, _ in known)
+    rows = []
+    for i, c in known:
+        line = element("i", style=f"left:{100 * c.lower:.1f}%;right:{100 * (1 - c.upper):.1f}%")
+        dot = element("b", style=f"left:{100 * c.mean:.1f}%")
+        cells = element("th", _name(outline, i), scope="row")
+        cells += element("td", element("div", line, dot), class_="range", aria_hidden="true")
+        cells += element("td", f"{c.lower:.4f}", class_="n") + element("td", f"{c.upper:.4f}", class_="n quiet")
+        if gains:
+            over = gain(outline.contest.entrants[i])
+            cells += element("td", "–" if over is None else span((over.lower, over.upper), sign=True), class_="n")
+        rows.append(element("tr", cells))
+    axis = element("div", element("span", "0"), element("span", "1"), class_="axis")
+    head = element("th", "system", scope="col") + element("th", axis, class_="range", aria_hidden="true")
+    head += element("th", "at least", scope="col", class_="n") + element("th", "at most", scope="col", class_="n quiet")
+    head += element("th", "gain over the baseline", scope="col", class_="n") if gains else ""
+    table = element("table", element("thead", element("tr", head)), element("tbody", *rows), class_="measure promises")
+    first = known[0][1]
+    assumed = "; ".join(escape(str(assumption)) for assumption in first.assumptions)
+    words = (
+        f"Bounds on the expected {_code(outline.measures[0])} of a new query, all of this table together with "
+        f"{100 * first.confidence:g}% confidence, whatever the distribution of queries (by betting; differences cost "
+        f"more than means). Assumed: {assumed}."
+    )
+    return element("div", table, class_="scroll") + element("p", words, class_="note")
 
 
 def certificates(outline: Outline) -> str:
@@ -179,7 +173,7 @@ def certificates(outline: Outline) -> str:
     parts = []
     for i, entrant in enumerate(outline.contest.entrants):
         # A booster has one per round: the first two and the last are drawn, those between can be unfolded.
-        found = entrant.certificates
+        found = tuple(c for c in entrant.certificates if not isinstance(c, PerformanceCertificate))
         drawn = (*found[:2], *found[2:][-1:])
         between = [element("li", escape(str(certificate))) for certificate in found[2:-1]]
         more = (
@@ -207,15 +201,24 @@ def _certificate(certificate: Certificate) -> str:
         numbers = f"observed {certificate.observed:.6g}, bound {certificate.value:.6g}"
     sentence = escape(f"{certificate.statement} ({certificate.reference}): {numbers}. ")
     verdict = element("b", escape(certificate.verdict[0].upper() + certificate.verdict[1:]) + ".")
-    bar = bound_bar(certificate.observed, certificate.value)
+    bar = bound_bar(certificate.observed, certificate.value) + _scale(certificate.observed, certificate.value)
     return element(
         "div", element("p", sentence, verdict), bar, element("ul", *assumed, class_="assumed"), class_="certificate"
     )
 
 
+def _scale(observed: float, bound: float) -> str:
+    """Return the ends of a bar's scale in numbers, and what bar and tick are."""
+    low, high = min(0.0, observed, bound), max(0.0, observed, bound)
+    if not math.isfinite(high - low) or high == low:
+        return ""
+    ends = [element("span", f"{end:.4g}".replace("-", "−")) for end in (low, high)]
+    return element("div", ends[0], element("span", "bar: observed, line: bound"), ends[1], class_="scale")
+
+
 def settings(outline: Outline) -> str:
     """Return the chosen hyper-parameters, the search for them, training time and tied queries of every entrant."""
-    heads = {"system": "", "chosen settings": "", "training": "n", "tied queries": "n"}
+    heads = {"system": "", "chosen settings": "", "training": "n", "ties matter in": "n"}
     searched = any(entrant.planned for entrant in outline.contest.entrants)
     if searched:
         heads |= {"validation": "n", "settings tried": "n", "search": "n"}
@@ -233,7 +236,23 @@ def settings(outline: Outline) -> str:
         rows.append(element("th", _name(outline, i), scope="row") + element("td", chosen, class_="wrap") + numbers)
     head = "".join(element("th", name, scope="col", class_=kind or None) for name, kind in heads.items())
     body = element("tbody", "\n".join(element("tr", row) for row in rows))
-    return element("div", element("table", element("thead", element("tr", head)), body), class_="scroll")
+    table = element("div", element("table", element("thead", element("tr", head)), body), class_="scroll")
+    return table + element("p", _ties(outline, searched=searched), class_="note")
+
+
+def _ties(outline: Outline, *, searched: bool) -> str:
+    """Explain tied queries, and say what the order of the file would have given where it differs."""
+    measure = outline.measures[0]
+    told = []
+    for i in outline.standing(measure):
+        report = outline.contest.entrants[i].report
+        given = report.mean_in_file_order[measure]
+        if f"{given:.4f}" != f"{report.mean[measure]:.4f}":
+            told.append(f"{_name(outline, i)} {given:.4f} for {report.mean[measure]:.4f}")
+    text = "Ties matter in a query where documents with equal scores, in another order, would give another value. "
+    text += "Under convention standard such documents count by the mean over their orders"
+    text += f"; in the order of the file it would have been: {', '.join(told)}." if told else "."
+    return text + (" The validation value is the largest of all that were tried, and flatters." if searched else "")
 
 
 def _params(params: Sequence[Mapping[str, Any]]) -> str:
@@ -258,9 +277,12 @@ def facts(outline: Outline) -> str:
         + ".",
         *map(escape, outline.contest.notes),
     ]
+    data = outline.contest.data
+    if data is None:
+        return element("ul", *(element("li", one) for one in said))
     rows = [
         element("th", escape(name), scope="row") + element("td", escape(f"{value} {note}"))
-        for name, value, note in outline.contest.data.info().rows()
+        for name, value, note in data.info().rows()
     ]
     table = element("table", element("tbody", *(element("tr", row) for row in rows)))
     return element("div", table, class_="scroll") + element("ul", *(element("li", one) for one in said))

@@ -18,7 +18,11 @@ function el(tag, attributes = {}, ...children) {
 
 const minus = (text) => text.replace('-', '−');
 const fixed = (x) => (Number.isNaN(x) ? '–' : minus(x.toFixed(4)));
-const signed = (x) => (Number.isNaN(x) ? '–' : !Number.isFinite(x) ? (x > 0 ? '+∞' : '−∞') : x > 0 ? `+${x.toFixed(4)}` : x < 0 ? `−${Math.abs(x).toFixed(4)}` : fixed(0));
+const signed = (x, digits = 4) => {
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? '–' : x > 0 ? '+∞' : '−∞';
+  const text = Math.abs(x).toFixed(digits);
+  return Number(text) === 0 ? text : `${x > 0 ? '+' : '−'}${text}`;
+};
 const plain = (x) => minus(String(x));
 const whole = (n) => n.toLocaleString('en');
 const plural = (n, word, many) => `${whole(n)} ${n === 1 ? word : many}`;
@@ -91,7 +95,7 @@ function cell(i, j) {
   const tell = () => { $('pair').textContent = sentence(state.measure, i, j); };
   const choose = () => choosePair(i, j);
   const label = sentence(state.measure, i, j);
-  const text = d ? [el('span', { class: 'mark' }, markOf(d)), minus(d.difference.toFixed(3)).replace('0.', '.')] : [''];
+  const text = d ? [el('span', { class: 'mark' }, markOf(d)), signed(d.difference, 3)] : [''];
   const kind = d && d.shown ? kindOf(d.shown) : 'quiet';
   return el('td', {}, el('button', { type: 'button', tabindex: -1, class: kind, 'aria-label': label, title: label, focus: tell, mouseenter: tell, click: choose }, ...text));
 }
@@ -115,7 +119,7 @@ $('matrix').addEventListener('keydown', (event) => {
 // Query by query
 
 const COLUMNS = [
-  ['id', 'query', ''], ['docs', 'docs', 'n'], ['relevant', 'relevant', 'n'],
+  ['id', 'query', ''], ...(numbers.docs ? [['docs', 'docs', 'n'], ['relevant', 'relevant', 'n']] : []),
   ['a', '', 'n'], ['b', '', 'n'], ['difference', 'difference', 'n'],
 ];
 const collator = new Intl.Collator('en', { numeric: true });
@@ -126,7 +130,7 @@ function rowsNow() {
   if (!numbers.has(state.measure)) return [];
   return numbers.ids.map((id, query) => {
     const [a, b] = [numbers.value(state.measure, state.a, query), numbers.value(state.measure, state.b, query)];
-    return { query, id, docs: numbers.docs[query], relevant: numbers.relevant[query], a, b, difference: a - b };
+    return { query, id, docs: numbers.docs && numbers.docs[query], relevant: numbers.docs && numbers.relevant[query], a, b, difference: a - b };
   });
 }
 
@@ -242,7 +246,7 @@ function drawList() {
     const open = detailed.has(row.query) ? () => openQuery(row.query) : null;
     const id = open ? el('button', { type: 'button', class: 'open', 'data-query': row.query, 'aria-label': `Show the rankings of query ${row.id}` }, row.id) : row.id;
     const cell = (text, kind = '') => el('td', { role: 'cell', class: `n ${kind}` }, text);
-    return el('tr', { role: 'row', ...(open ? { class: 'openable', click: open } : {}) }, el('th', { scope: 'row', role: 'rowheader' }, id), cell(whole(row.docs)), cell(whole(row.relevant)),
+    return el('tr', { role: 'row', ...(open ? { class: 'openable', click: open } : {}) }, el('th', { scope: 'row', role: 'rowheader' }, id), ...(numbers.docs ? [cell(whole(row.docs)), cell(whole(row.relevant))] : []),
       cell(fixed(row.a)), cell(fixed(row.b)), cell(signed(row.difference), kindOf(row.difference)));
   });
   // On a phone a long name gets a line of its own; the roles keep it a table for those who hear it.
@@ -300,6 +304,7 @@ function start() {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
     root.dataset.theme = dark ? 'light' : 'dark';
   });
+  $('only').parentNode.hidden = !detailed.size;
   $('weights').hidden = !numbers.weights.length;
   if (numbers.weights.length) {
     const best = numbers.weights.find((one) => one.system === numbers.challenger) || numbers.weights[0];

@@ -3,11 +3,41 @@
 let opened = null;
 let opener = null;
 
-function openQuery(query) {
+/** What is looked at, as the end of an address: to keep, to send, and for Back. */
+let entered = false;
+function address(query) {
+  const named = { query: numbers.ids[query], measure: numbers.measures[state.measure], a: numbers.systems[state.a], b: numbers.systems[state.b] };
+  return '#' + new URLSearchParams(named).toString();
+}
+function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const query = wanted.has('query') ? numbers.ids.indexOf(wanted.get('query')) : -1;
+  if (query < 0 || !detailed.has(query)) {
+    if ($('view').open) $('view').close();
+    return;
+  }
+  if ($('view').open && opened === query) return;
+  const chosen = ['a', 'b'].map((key) => numbers.systems.indexOf(wanted.get(key)));
+  const measure = numbers.measures.indexOf(wanted.get('measure'));
+  if (measure >= 0 && measure !== state.measure) {
+    state.measure = measure;
+    $('measure').value = measure;
+    drawMeasure();
+  }
+  if (chosen.every((system) => system >= 0) && chosen[0] !== chosen[1]) choosePair(...chosen);
+  openQuery(query, false);
+}
+window.addEventListener('hashchange', follow);
+
+function openQuery(query, enter = true) {
   if (!$('view').open) opener = document.activeElement;
   opened = query;
   drawQuery(query);
   if (!$('view').open) $('view').showModal();
+  if (enter) {
+    entered = true;
+    location.hash = address(query);
+  }
   $('view').scrollTop = 0;
   $('close').focus();
 }
@@ -61,7 +91,7 @@ function sides(parts) {
 
 function document_(found, doc, i, mine, elsewhere, reach) {
   const grade = found.grades[doc];
-  const moved = elsewhere < 0 ? 'not in the other top' : elsewhere === i ? 'same place' : `${elsewhere > i ? '▲' : '▼'} ${Math.abs(elsewhere - i)}`;
+  const moved = elsewhere < 0 ? 'not in the other top 10' : elsewhere === i ? 'same place' : `${elsewhere > i ? '▲' : '▼'} ${Math.abs(elsewhere - i)}`;
   const where = elsewhere < 0 || elsewhere === i ? moved : `${Math.abs(elsewhere - i)} places ${elsewhere > i ? 'higher' : 'lower'} than in the other ranking`;
   const line = [
     el('span', { class: 'rank' }, String(i + 1)),
@@ -69,7 +99,7 @@ function document_(found, doc, i, mine, elsewhere, reach) {
     el('span', { class: 'doc', title: found.docs[doc] }, found.docs[doc]),
     el('span', { class: 'score' }, minus(mine.scores[i])),
   ];
-  const move = el('span', { class: `moved ${elsewhere > i || elsewhere < 0 ? 'up' : elsewhere < i ? 'down' : 'quiet'}`, title: where }, elsewhere < 0 ? 'only here' : elsewhere === i ? '=' : moved);
+  const move = el('span', { class: `moved ${elsewhere > i || elsewhere < 0 ? 'up' : elsewhere < i ? 'down' : 'quiet'}`, title: where }, elsewhere < 0 ? 'only in this top 10' : elsewhere === i ? '=' : moved);
   const mark = (on) => () => document.querySelectorAll(`[data-doc="${doc}"]`).forEach((item) => item.classList.toggle('same', on));
   const listeners = { mouseenter: mark(true), mouseleave: mark(false), focusin: mark(true), focusout: mark(false) };
   if (!mine.parts) return el('li', { 'data-doc': doc, ...listeners }, el('div', { class: 'row' }, ...line, move));
@@ -123,6 +153,7 @@ function step(by) {
   const focused = document.activeElement;
   opened = to;
   drawQuery(to);
+  location.replace(address(to));
   if (!focused.disabled && $('view').contains(focused)) focused.focus();
   else $('close').focus();
 }
@@ -136,9 +167,16 @@ $('view').addEventListener('keydown', (event) => {
   if (by && !event.altKey && !event.ctrlKey && !event.metaKey) step(by);
 });
 $('view').addEventListener('close', () => {
+  // Back to the entry before the query, where it was opened here; else the address is only cleared.
+  if (location.hash.startsWith('#query=')) {
+    if (entered) history.back();
+    else location.replace('#');
+  }
+  entered = false;
   const again = document.querySelector(`[data-query="${opened}"]`);
   const back = opener && opener.isConnected && opener !== document.body ? opener : again;
   if (back) back.focus();
 });
 
 start();
+follow();

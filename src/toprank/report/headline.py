@@ -1,0 +1,78 @@
+"""What a page says first: is there a gain over the baseline, what may be promised, and who cannot be told apart."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from .._html import element
+from .._tables import signed
+from ..comparison import Difference, span
+from ..contests.tables import gain, promised
+from .outline import Outline
+
+CLOSE = 4
+"""Names listed of those that cannot be told from the best."""
+
+
+def headline(outline: Outline) -> str:
+    """Return the verdict in the order in which it matters to a decision."""
+    best, base = outline.best, outline.baseline
+    parts = [*_gain(outline, best, base), *_promise(outline, best), _told_apart(outline, best)]
+    return element("p", parts[0], class_="lead") + "".join(element("p", part) for part in parts[1:] if part)
+
+
+def _gain(outline: Outline, best: int, base: int) -> list[str]:
+    measure, words = outline.measures[0], outline.contest.comparison.correction
+    mean = outline.means(measure)
+    name, rival = (escape(outline.labels[i]) for i in (best, base))
+    if best == base:
+        return [f"Nothing beats {name}", f"The baseline has the highest mean {_code(measure)}, {mean[best]:.4f}."]
+    found = outline.difference(measure, best, base)
+    if found is None:
+        return [
+            f"{name} has the highest mean",
+            f"{_code(measure)} {mean[best]:.4f}; it was not tested against {rival}, the baseline.",
+        ]
+    ahead = [i for i in range(len(mean)) if (d := outline.difference(measure, i, base)) and d.shown and d.direction > 0]
+    won = found.shown and found.direction > 0
+    lead = f"{name} is better than {rival}" if won else f"No gain of {name} over {rival} is shown"
+    share = f" ({found.difference / mean[base]:+.1%})".replace("-", "−") if mean[base] > 0 else ""
+    text = f"{_code(measure)} {mean[best]:.4f} against {mean[base]:.4f} of the baseline: {_gap(found)}{share}, "
+    text += words if won else f"not {words}"
+    others = len(mean) - 1
+    many = f" {len(ahead)} of {others} systems are shown to be better than the baseline." if others > 1 else ""
+    return [lead, f"{text}.{many}"]
+
+
+def _promise(outline: Outline, best: int) -> list[str]:
+    entrant = outline.contest.entrants[best]
+    found = [c for c in (promised(entrant), gain(entrant)) if c is not None]
+    if not found:
+        return []
+    first, *more = (re.sub(r"-(?=\d)", "−", escape(c.meaning)) for c in found)
+    text = "; ".join([first, *(one.partition(": ")[2] for one in more)])
+    return [element("b", "Certified: ") + text + ", if the judged queries are an independent sample of those to come."]
+
+
+def _told_apart(outline: Outline, best: int) -> str:
+    measure, words = outline.measures[0], outline.contest.comparison.correction
+    pairs = [(i, outline.difference(measure, best, i)) for i in outline.standing(measure) if i != best]
+    tested = [(i, found) for i, found in pairs if found is not None]
+    close = [escape(outline.labels[i]) for i, found in tested if not found.shown]
+    name = escape(outline.labels[best])
+    if not tested or (len(tested) == 1 and tested[0][0] == outline.baseline):
+        return ""
+    if not close:
+        return f"{name} is shown to be better than each of the {len(tested)} others."
+    more = f" and {len(close) - CLOSE} more" if len(close) > CLOSE else ""
+    return f"Not told apart from {name} ({words.removeprefix('shown ')}): {', '.join(close[:CLOSE])}{more}."
+
+
+def _gap(found: Difference) -> str:
+    p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
+    return f"<b>{signed(found.difference)}</b> {span(found.interval, sign=True)}, {p}"
+
+
+def _code(text: str) -> str:
+    return element("span", escape(text), class_="measure-name")
