@@ -108,9 +108,6 @@ def jsonable(value: Any) -> Any:
 
 
 def write_text(path: str, text: str) -> None:
-    if path == "-":
-        click.echo(text, nl=False)
-        return
     from .._files import replacing
 
     with replacing(path) as draft:

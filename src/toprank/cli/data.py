@@ -45,11 +45,12 @@ def convert(source: str, target: str, dtype: str, label: str, qid: str, as_json:
 
     Examples: toprank convert train.txt train.parquet; toprank convert big.txt.gz big/
     """
+    from .._files import is_standard_output
     from ..data import files
 
     with busy(f"converting {source}"):
         files.convert(source, target, label=label, qid=qid, dtype=dtype)
-    if as_json and target != "-":
+    if as_json and not is_standard_output(target):
         print_json({"source": source, "target": target})
-    elif target != "-":
-        click.echo(f"wrote {target}")
+    else:
+        click.echo(f"wrote {target}", err=is_standard_output(target))

@@ -55,16 +55,20 @@ def fit(
     with busy(f"fitting {name}"):
         ranker.fit_queries(data, valid=held_out)
         ranker.save(output)
+    from .._files import is_standard_output
     from ..evaluation import evaluate
 
+    if as_json and is_standard_output(output):
+        raise InputError("--json and -o - would mix on standard output: write the model to a file")
     parts = {"train": data} | ({} if held_out is None else {"valid": held_out})
     means = {part: dict(evaluate(ranker, queries, [ranker.measure]).mean) for part, queries in parts.items()}
     if as_json:
         print_json({"model": output, "ranker": name, "means": means})
         return
     for part, values in means.items():
-        click.echo(f"{part}: " + ", ".join(f"{key} {value:.4f}" for key, value in values.items()))
-    click.echo(f"wrote {output}")
+        told = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
+        click.echo(f"{part}: {told}", err=is_standard_output(output))
+    click.echo(f"wrote {output}", err=is_standard_output(output))
 
 
 @click.command()

@@ -8,7 +8,7 @@ import io
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from .._typing import AnyArray
 from ..errors import InputError, MissingExtraError, ParseError
 from ._piles import physical_memory
-from ._text import open_bytes, text_array
+from ._text import ByteStream, name_of, open_bytes, text_array
 
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
@@ -43,23 +43,41 @@ class Column:
     values: Callable[[], AnyArray]
 
 
-def open_columns(source: Any) -> tuple[dict[str, Column], dict[str, Any]]:
+def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column], dict[str, Any]]:
     """Return the columns by name, and what `write_parquet` noted about them."""
     stored: dict[str, Any] = {}
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, ByteStream) or is_text_table(source):
+        with nullcontext(source) if isinstance(source, ByteStream) else open_bytes(source) as stream:
+            columns = _read_csv(stream, name_of(source), sep or separator(stream.peek(1 << 16)) or ",")
+    elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        suffixes = [suffix.lower() for suffix in path.suffixes]
-        if suffixes[-1:] in ([".parquet"], [".pq"]):
-            table = _read_parquet(path)
-            columns = _frame_columns(table)
-            stored = _notes((table.schema.metadata or {}).get(METADATA, b"{}"), str(path))
-        elif ".csv" in suffixes or ".tsv" in suffixes:
-            columns = _read_csv(path, "\t" if ".tsv" in suffixes else ",")
-        else:
+        if path.suffix.lower() not in (".parquet", ".pq"):
             raise InputError(f"{path}: a table is .parquet, .csv or .tsv (LETOR text is read by read_letor)")
+        table = _read_parquet(path)
+        columns = _frame_columns(table)
+        stored = _notes((table.schema.metadata or {}).get(METADATA, b"{}"), str(path))
     else:
         columns = _frame_columns(source)
     return {column.name: column for column in columns}, stored
+
+
+def is_text_table(source: Any) -> bool:
+    """Say whether a name is that of a text table, be it compressed; standard input is taken for one."""
+    suffixes = Path(source).suffixes if isinstance(source, (str, os.PathLike)) else []
+    return (isinstance(source, str) and source == "-") or any(suffix.lower() in (".csv", ".tsv") for suffix in suffixes)
+
+
+def separator(head: bytes) -> str | None:
+    """Return what stands between the names in the first line of a text table; None if it does not look like one.
+
+    >>> separator(b"query;label;x"), separator(b"query,label,x"), separator(b"2 qid:1 1:0.5 #a, b; c")
+    (';', ',', None)
+    """
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace")
+    with suppress(ValueError, IndexError):
+        float(line.split()[0])  # a label, or a table without names: no text table has a number for a name
+        return None
+    return next((mark for mark in ("\t", ";", ",") if mark in line), None)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -108,19 +126,18 @@ def _read_parquet(path: Path) -> Any:
         raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
 
-def _read_csv(path: Path, delimiter: str) -> list[Column]:
+def _read_csv(stream: BinaryIO, name: str, delimiter: str) -> list[Column]:
     """Read with Arrow where it is installed, else with the standard library: the same table, slower."""
-    with open_bytes(path) as file:
-        try:
-            pa, pa_csv = require_pyarrow("reading CSV"), require_pyarrow("reading CSV", "pyarrow.csv")
-        except MissingExtraError:
-            return _plain_csv(file, delimiter, str(path))
-        layout = pa_csv.ParseOptions(delimiter=delimiter)
-        empty = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        try:
-            return _frame_columns(pa_csv.read_csv(file, parse_options=layout, convert_options=empty))
-        except pa.ArrowException as error:
-            raise ParseError(f"not a readable CSV file: {error}", file=str(path)) from None
+    try:
+        pa, pa_csv = require_pyarrow("reading CSV"), require_pyarrow("reading CSV", "pyarrow.csv")
+    except MissingExtraError:
+        return _plain_csv(stream, delimiter, name)
+    layout = pa_csv.ParseOptions(delimiter=delimiter)
+    empty = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+    try:
+        return _frame_columns(pa_csv.read_csv(stream, parse_options=layout, convert_options=empty))
+    except pa.ArrowException as error:
+        raise ParseError(f"not a readable CSV file: {error}", file=name) from None
 
 
 def _plain_csv(stream: BinaryIO, delimiter: str, file: str) -> list[Column]:

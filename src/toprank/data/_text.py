@@ -11,13 +11,13 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from .._files import replacing
+from .._files import is_stream, open_stream, replacing
 from .._typing import AnyArray
 from ..errors import InputError
 
@@ -44,6 +44,8 @@ def text_array(words: list[str]) -> AnyArray:
 
 def name_of(path: TextSource) -> str:
     """Return what an error message calls the file."""
+    if isinstance(path, ByteStream):
+        return path.title
     if isinstance(path, str | os.PathLike):
         return "<stdin>" if path == "-" else os.fspath(path)
     name = getattr(path, "name", None)
@@ -92,7 +94,7 @@ class ByteStream(io.BufferedReader):
                 raw.close()
             raise
         super().__init__(_Guarded(plain, packed, name, suffix), 1 << 16)
-        self._packed = packed
+        self._packed, self.title = packed, name
 
     def fraction(self) -> float | None:
         """How much of a file on disk has been read (of its compressed bytes), or None where that is not known."""
@@ -208,17 +210,19 @@ def create_bytes(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
         yield path
         path.flush()
         return
-    target = Path(path)
-    try:
-        with _draft(target) as draft, open(draft, "wb") as file, _compress(target.suffix.lower(), file) as packed:
-            yield packed
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+    with _opened(path) as file, _compress(Path(path).suffix.lower(), file) as packed:
+        yield packed
 
 
-def _draft(target: Path) -> AbstractContextManager[Path]:
-    """Choose where to write: beside the target, except that a pipe or a device is written to and never replaced."""
-    return nullcontext(target) if target.is_fifo() or target.is_char_device() else replacing(target)
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a draft, which takes the place of the file when it is whole, or the stream that `path` is."""
+    if is_stream(path):
+        with open_stream(path) as file:
+            yield file
+    else:
+        with replacing(path) as draft, open(draft, "wb") as file:
+            yield file
 
 
 @contextmanager

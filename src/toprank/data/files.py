@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def read(
     dtype: DTypeLike = np.float32,
     missing: Missing = "error",
 ) -> QueryDataset:
-    """Read judged queries: LETOR text (plain or compressed, `-` for standard input), Parquet, CSV or a mapped folder.
+    """Read judged queries: LETOR text (plain or compressed), Parquet, CSV or a mapped folder; `-` is text, or CSV.
 
     `label` and `qid` name the columns of a table; the other formats know their own. `dtype` is what the values of text
     are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
@@ -37,19 +38,23 @@ def read(
     >>> read(file)
     QueryDataset(1 queries, 2 documents, 1 features, float32)
     """
-    if os.fspath(path) != "-":
-        source = Path(path)
-        if source.is_dir():
-            from .mapped import open_queries
-
-            return open_queries(source)
-        if _kind(source) in _TABLES:
-            from .tables import read_table
-
-            return read_table(source, label=label, qid=qid, missing=missing)
     from .letor import read_letor
+    from .tables import read_table
 
-    return read_letor(path, dtype=dtype)
+    table = partial(read_table, label=label, qid=qid, missing=missing)
+    if os.fspath(path) == "-":
+        from ._columns import separator
+        from ._text import open_bytes
+
+        with open_bytes(path) as stream:
+            is_letor = separator(stream.peek(1 << 16)) is None
+            return read_letor(stream, dtype=dtype) if is_letor else table(stream)
+    source = Path(path)
+    if source.is_dir():
+        from .mapped import open_queries
+
+        return open_queries(source)
+    return table(source) if _kind(source) in _TABLES else read_letor(path, dtype=dtype)
 
 
 def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import draft_of, sync
 from .._typing import AnyArray, Matrix
 from ..errors import InputError
 from . import csr
@@ -74,14 +74,16 @@ def drafting(folder: str | os.PathLike[str]) -> Iterator[Path]:
         raise InputError(f"{target} exists already: choose another folder or remove it")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Not a folder of its own by tempfile, whose rights would be the owner's alone.
-        draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+        draft = draft_of(target)
         draft.mkdir()
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from None
     try:
         yield draft
+        for file in (*draft.iterdir(), draft):
+            sync(file)
         os.rename(draft, target)
+        sync(target.parent)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
         if isinstance(error, OSError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
+from .._files import read_whole
 from .._typing import Floats, Ints
 from ..data.transforms import QueryNormalizer, SignedLog
 from ..data.validation import check_choice
@@ -19,7 +19,7 @@ from ..interop.tree_files import Trees as TreesElsewhere
 from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..rankers.base import Ranker
 from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel
-from ..rankers.persistence import load
+from ..rankers.persistence import parse
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 
 _FOLDABLE = (
@@ -88,14 +88,14 @@ def load_model(path: str | os.PathLike[str]) -> Ranker | Scorer:
     """Return what a file holds: a saved ranker, a scorer that was saved, or trees of LightGBM or XGBoost."""
     from . import own_json
 
+    content, name = read_whole(path)
     try:
-        content = Path(path).read_bytes()
         if looks_like_trees(content):
             return _from_trees(read_trees(path))
         folded = msgspec.json.decode(content, type=_Head).format in own_json.FORMATS
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        folded = False  # the message of `load` names what is wrong
-    return own_json.decode(content, os.fspath(path)) if folded else load(path)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        folded = False  # the message of `parse` names what is wrong
+    return own_json.decode(content, name) if folded else parse(content, name)
 
 
 class _Head(msgspec.Struct):

@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,7 +19,7 @@ import msgspec
 import numpy as np
 
 from .. import measures, surrogates
-from .._files import replacing
+from .._files import read_whole, replacing
 from .._version import __version__
 from ..data.sketch import Sketch
 from ..errors import InputError
@@ -72,7 +71,7 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Ranker:
-    """Read a model file written by `Ranker.save`.
+    """Read a model file written by `Ranker.save`; `-` is standard input.
 
     >>> import tempfile, os, toprank as tr
     >>> ranker = tr.ListNet().fit([[1.0], [0.0]], [1, 0])
@@ -81,11 +80,13 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     >>> bool((tr.load(file).coef_ == ranker.coef_).all())
     True
     """
-    file = Path(path)
+    return parse(*read_whole(path))
+
+
+def parse(text: bytes, file: str) -> Ranker:
+    """Do what `load` does for the contents of a file."""
     try:
-        content = msgspec.json.decode(file.read_bytes(), type=ModelFile)
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from None
+        content = msgspec.json.decode(text, type=ModelFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{file} is not a toprank model: {error}") from None
     if content.format != FORMAT or content.version != VERSION:
