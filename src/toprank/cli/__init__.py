@@ -60,6 +60,8 @@ for command in (
     certify.certify,
     certify.advise,
     clicks.clicks,
+    export.features,
+    export.read_logs,
     export.export,
     export.verify_export,
     catalogs.measures,

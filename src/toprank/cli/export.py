@@ -1,4 +1,4 @@
-"""`toprank export` and `verify-export`: a model for a search engine, and proof that it ranks there as it does here."""
+"""To and from search engines: `features`, `read-logs`, `export`, and `verify-export`, the proof that ranks stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, label_option, print_json, qid_option, read
+from ._common import busy, json_option, label_option, print_json, qid_option, read, write_text
 
 features_option = click.option(
     "--features",
@@ -177,6 +177,70 @@ def verify_export(
     else:
         click.echo(str(result))
     return 0 if result.agrees else 1
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--for",
+    "engine",
+    required=True,
+    type=click.Choice(["elasticsearch", "opensearch", "solr"]),
+    help="The engine that computes the features.",
+)
+@click.option("--feature-set", default="features", show_default=True, help="Name of the feature set (Solr: store).")
+@click.option("--store", help="Feature store.  [default: the engine's own]")
+@click.option("-o", "--output", help="Write all as JSON: requests, and the search that logs.  [default: print]")
+@json_option
+def features(table: str, engine: str, feature_set: str, store: str | None, output: str | None, as_json: bool) -> None:
+    """Write what defines features in a search engine, and the search that logs them.
+
+    TABLE is CSV with the columns name, kind and field. Kinds: match (score of the words in a text field), phrase (of
+    the words as a phrase), field (the number in a field).
+
+    \b
+    Example: toprank features features.csv --for elasticsearch --feature-set movies
+    """
+    from .. import interop
+
+    made = interop.feature_set(interop.read_features(table), engine, name=feature_set, store=store)  # type: ignore[arg-type]
+    if output is not None:
+        write_text(output, json.dumps(made.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    elif as_json:
+        print_json(made.to_dict())
+    else:
+        click.echo(str(made))
+
+
+@click.command("read-logs")
+@click.argument("answers")
+@click.option("--qrels", help="TREC judgements; what they do not name has grade 0.")
+@click.option("--missing", type=click.Choice(["error", "zero"]), default="error", show_default=True,
+              help="What a feature that does not match is.")  # fmt: skip
+@click.option("--id-field", default="id", show_default=True, help="Solr's field of document ids.")
+@click.option("-o", "--output", required=True, help="Where to write the data set: .parquet, a folder/, or LETOR text.")
+@json_option
+def read_logs(
+    answers: str, qrels: str | None, missing: Literal["error", "zero"], id_field: str, output: str, as_json: bool
+) -> None:
+    """Read features that a search engine logged into a data set.
+
+    ANSWERS has one JSON object per line: {"query": ID, "answer": what Elasticsearch, OpenSearch or Solr answered}.
+
+    \b
+    Example: toprank read-logs answers.jsonl --qrels judgements.txt --missing zero -o train.parquet
+    """
+    from ..data.files import write
+    from ..interop import read_ltr_logs
+
+    with busy(f"reading {answers}"):
+        data = read_ltr_logs(answers, qrels, missing=missing, id_field=id_field)
+    write(data, output)
+    if as_json:
+        counts = {"queries": data.n_queries, "documents": data.n_docs, "features": list(data.feature_names or ())}
+        print_json({"file": output, **counts})
+    else:
+        click.echo(f"wrote {output}: {data}")
 
 
 def _names(text: str) -> list[str]:
