@@ -38,6 +38,10 @@ class ParseError(InputError):
         self.file, self.line, self.column, self.text = file, line, column, text
 
 
+class NumbersOverflowError(InputError):
+    """Learning ran out of the range of numbers: features or steps are too large."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is not installed.
 

@@ -65,10 +65,12 @@ def test_updates_are_those_of_the_pseudo_code(ranker, places):
             options |= {"eta": 0.7, "radius": 0.9, "normalize": seed % 2 == 0}
         ours = clone(ranker).set_params(**options)
         iterates = naive(ours, batches * 2, 4)
+        # k is that of the judged list, so a batch is a list here; a share is the same for batches of one list.
+        lists = np.arange(len(y)) // 7 if "k" in places else None
         for matrix in (X, csr_array(X)):
-            last = clone(ours).set_params(average=False).fit(matrix, y)
+            last = clone(ours).set_params(average=False).fit(matrix, y, lists)
             np.testing.assert_allclose(last.coef_, iterates[-1], atol=1e-9)
-            mean = clone(ours).set_params(average=True).fit(matrix, y)
+            mean = clone(ours).set_params(average=True).fit(matrix, y, lists)
             np.testing.assert_allclose(mean.coef_, np.mean(iterates, axis=0), atol=1e-9)
             assert (last.n_batches_, last.n_skipped_) == (len(iterates), 2 * len(batches) - len(iterates))
 
@@ -80,7 +82,7 @@ def test_ties_are_broken_as_in_the_pseudo_code(variant):
         X, y, batches = streams(seed, rows=80, d=2, size=8, whole=True)
         expected, _ = run(batches, 2, k=2)
         # With k = 2 and D a ratio of whole numbers, only the max variant stays in whole numbers.
-        ours = tr.PerceptronAtK(variant, k=2, batch_size=8, epochs=1, shuffle=None, average=False).fit(X, y)
+        ours = tr.PerceptronAtK(variant, k=2, epochs=1, shuffle=None, average=False).fit(X, y, np.arange(80) // 8)
         np.testing.assert_allclose(ours.coef_, expected[-1], atol=0 if variant == "max" else 1e-9)
 
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -78,6 +78,8 @@ class _MiniBatchRanker(TwoClassRanker):
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         steps = self._check()
+        batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
+        steps = _in_batches(steps, batches, self.n_positive_)
         state, total = State.zero(data.n_features), Totals()
         watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
@@ -91,6 +93,13 @@ class _MiniBatchRanker(TwoClassRanker):
             trace["norm"].append(float(np.linalg.norm(state.w)))
             model = self._model(state)
             watch.look(model, lambda model=model: model, f"{len(trace['loss']):5d}  loss {trace['loss'][-1]:.6g}")  # type: ignore[misc]
+        played = batches.count * self.epochs
+        if total.skipped > played / 2:
+            warnings.warn(
+                f"{total.skipped:,} of {played:,} batches held one class only and taught nothing: raise batch_size, "
+                f"there are {self.n_positive_:,} positives in {data.n_docs:,} rows",
+                stacklevel=4,
+            )
         self._keep(state, total, reset=True)
         if watch.best is not None:
             self.model_ = watch.best
@@ -137,7 +146,8 @@ class _MiniBatchRanker(TwoClassRanker):
         check_learnable(data)
         batches = Batches.of(data, self.batch_size if qid is None else None)
         state = State.zero(data.n_features) if first else State(self.weights_, self.drift_, self.n_batches_)
-        state, totals = sweep(batches, np.arange(batches.count), steps, state)
+        seen = int(data.y.sum()) + (0 if first else self.n_positive_)
+        state, totals = sweep(batches, np.arange(batches.count), _in_batches(steps, batches, seen), state)
         lists = 1 if qid is None else data.n_queries
         if first:
             self._note_labels(data)
@@ -164,6 +174,7 @@ class _MiniBatchRanker(TwoClassRanker):
 
         coded, steps = self.coding.recode(data), self._steps()
         batches = Batches.of(coded, self.batch_size if coded.n_queries == 1 else None)
+        steps = _in_batches(steps, batches, int(coded.y.sum()))
         replay = Replay(steps, [(batches, np.arange(batches.count))], self.weights_)
         if batches.count != self.n_batches_ or not replay.same.verified:  # not one stream of `partial_fit`: a fit
             # What it warned of was said when it was fitted, and rows that cannot be learned from are another run.
@@ -171,6 +182,13 @@ class _MiniBatchRanker(TwoClassRanker):
                 warnings.simplefilter("ignore")
                 replay = Replay(steps, list(self._passes(coded)), self.weights_)
         return certify_mini_batches(replay, self.coef_, comparator, delta)
+
+
+def _in_batches(steps: Steps, batches: Batches, n_positive: int) -> Steps:
+    """Return the steps with k as a share: k means the judged list, of which a batch of rows sees a part."""
+    if batches.by_query or not steps.k:
+        return steps
+    return replace(steps, k=0, kappa=min(1.0, steps.k / max(n_positive, 1)))
 
 
 def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:

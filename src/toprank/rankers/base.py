@@ -13,7 +13,6 @@ from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,6 +26,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
 from ..solvers.base import tell
+from ._estimator import BaseEstimator
 from .models import LinearModel, Model
 from .watching import Judge
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound="Ranker")
 
 _COMMIT = Lock()
 
-ONE_LIST = 1000
+ONE_LIST = 200
 """So many rows without qid may be one list; with more of them, fit and score say that they count as one."""
 
 
@@ -66,7 +66,7 @@ def parameters(kind: type[R]) -> type[R]:
 
 
 @parameters
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+class Ranker(BaseEstimator, ABC):
     """fit(X, y, qid) learns a scoring function; predict scores; rank orders; score is the mean of `measure`.
 
     `qid` is one id per row, of any type and in any order; None means that all rows are one list. Results come back in

@@ -19,7 +19,7 @@ from ..data.validation import (
     check_positive,
     is_sparse,
 )
-from ..errors import InputError
+from ..errors import InputError, NumbersOverflowError
 from ..measures import AP
 from ..solvers.online import judge_of_rounds
 from ..solvers.steps import Total
@@ -27,7 +27,7 @@ from ..surrogates import Slam
 from .base import Ranker, check_learnable, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import check_teaching
+from .online import check_same_measure, check_teaching
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -115,7 +115,9 @@ class KernelSlamPerceptron(Ranker):
                 break
         self.n_epochs_ = len(rows)
         kept = len(rows) if watch.best is None else watch.best_at + 1
-        self._passes = {"epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle)}
+        self._passes = {
+            "epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "measure": str(loss.target)
+        }  # fmt: skip
         self._keep(watch.best or store)
         self.trace_ = Trace(np.concatenate(rows))
         self.trace_.update(watch.trace())
@@ -147,6 +149,7 @@ class KernelSlamPerceptron(Ranker):
         loss = self._check()
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store
+        check_same_measure(None if first else self._passes.get("measure"), str(loss.target))
         if store.settings != settings(self, data.n_features):
             raise InputError("kernel and budget cannot change in mid-stream: start anew with fit")
         store = store.copy()  # a model that somebody holds shares the documents of the old one
@@ -158,7 +161,7 @@ class KernelSlamPerceptron(Ranker):
         self._note_lists(data.X, data.ptr, first=first)
         self.certificates_ = []
         if first:
-            self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False}
+            self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(loss.target)}
 
     def _seed(self) -> int:
         """Return the number that all randomness follows from: `random_state`, or one from the machine."""
@@ -246,6 +249,7 @@ class KernelSlamPerceptron(Ranker):
             rounds = max(1, store.totals[0])  # every pass plays at least one list
             sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= rounds)
             sound &= type(passes["shuffle"]) is bool
+            passes |= {"measure": content["measure"]} if "measure" in content else {}
             sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False
@@ -274,4 +278,4 @@ def compared_grades(loss: Slam, y: Floats) -> Floats:
 
 
 def _overflow(query: int) -> InputError:
-    return InputError(f"numbers overflow at query {query}: scale the features down or lower degree or eta")
+    return NumbersOverflowError(f"numbers overflow at query {query}: scale the features down or lower degree or eta")

@@ -41,6 +41,15 @@ def check_teaching(data: QueryDataset) -> None:
         raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
 
 
+def check_same_measure(before: str | None, now: str) -> None:
+    """Refuse another measure in mid-stream: the totals of a stream are sums of one measure."""
+    if before is not None and before != now:
+        raise InputError(
+            f"measure cannot change in mid-stream from {before} to {now}: totals_ would add up both; call fit to "
+            "start anew"
+        )
+
+
 class _Kept(NamedTuple):
     """What is kept of an epoch: the state, how many epochs it took, whether its averaged weights ranked better."""
 
@@ -93,6 +102,7 @@ class OnlineRanker(Ranker):
     _state: OnlineState = field(init=False)
     _settings: tuple[Any, ...] = field(init=False)
     _made: OnlineDescent = field(init=False)
+    _measure_name: str = field(init=False)
     _passes: dict[str, Any] = field(init=False)
 
     @abstractmethod
@@ -112,7 +122,7 @@ class OnlineRanker(Ranker):
             loss, steps = self._loss(target), Steps.parse(self.eta)
             compare = self.average == "auto"
             self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale], compare)
-            self._settings = settings
+            self._settings, self._measure_name = settings, str(target)
         return self._made
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -138,7 +148,13 @@ class OnlineRanker(Ranker):
                 break
         self.n_epochs_ = len(rows)
         best = watch.best or _Kept(state, len(rows), None)
+        if not state.totals[Total.ROUNDS] > 0:
+            raise InputError(
+                f"no list is a round: by {learner.measure} no order of its documents is better than another, or its "
+                "weight is 0"
+            )
         self._passes = {"epochs": best.epochs, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
+        self._passes["measure"] = self._measure_name
         self._keep(best.state, best.averaged)
         self.trace_ = Trace(np.concatenate(rows), before)
         self.trace_.update(watch.trace())
@@ -199,10 +215,12 @@ class OnlineRanker(Ranker):
         self._note_lists(X, ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
+            self._passes["measure"] = self._measure_name
             self.certificates_ = []
 
     def _continued(self, learner: OnlineDescent, n_features: int) -> OnlineState:
         """Return a copy of the state to go on from."""
+        check_same_measure(self._passes.get("measure"), self._measure_name)
         if self._state.scaling != learner.scaling:
             raise InputError("scale cannot change in mid-stream: the weights belong to features scaled otherwise")
         known = self._state.weights.shape[1]
@@ -252,6 +270,7 @@ class OnlineRanker(Ranker):
             weights, totals, eta = content["weights"], content["totals"], content["eta"]
             scaling = Scaling[content["scaling"].upper()]
             passes = {key: content[key] for key in ("epochs", "seed", "shuffle", "fresh")}
+            passes |= {"measure": content["measure"]} if "measure" in content else {}
             sound = weights.shape == (3, self.n_features_in_) and totals.shape == (len(Total),)
             sound &= bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < eta < np.inf)
             sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdecimal()

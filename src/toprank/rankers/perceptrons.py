@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data.dataset import QueryDataset
-from ..errors import InputError
+from ..errors import InputError, NumbersOverflowError
 from ..measures.base import Measure
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
@@ -119,13 +120,17 @@ def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | 
         candidate = clone(ranker).set_params(eta=eta)
         try:
             totals = candidate.partial_fit_queries(past).totals_
-        except InputError as error:
-            if "overflow" not in str(error):
-                raise
+        except NumbersOverflowError:
             averages[eta] = -np.inf
             continue
         averages[eta] = totals["measure"] / totals["rounds"] if totals["rounds"] else -np.inf
     best = max(averages, key=lambda eta: averages[eta])
     if averages[best] == -np.inf:
         raise InputError("choose_eta found no step size: no query of the past can teach, or every eta overflows")
+    if len(averages) > 1 and min(averages.values()) == averages[best]:
+        warnings.warn(
+            f"all {len(averages)} step sizes reach {averages[best]:.4f}: the choice between them means nothing; try "
+            'others (their unit is 1/‖x‖²), scale the features, or set scale="running"',
+            stacklevel=2,
+        )
     return EtaChoice(best, averages)

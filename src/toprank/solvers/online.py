@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
 from ..data.validation import is_sparse
-from ..errors import InputError
+from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
 from ..measures.order import Ties
 from ..measures.plan import discount_table
@@ -372,4 +372,4 @@ def _own(array: AnyArray) -> AnyArray:
 
 
 def _overflow(query: int) -> InputError:
-    return InputError(f"numbers overflow at query {query}: scale the features down or lower eta")
+    return NumbersOverflowError(f"numbers overflow at query {query}: scale the features down or lower eta")
