@@ -7,7 +7,6 @@ import toprank as tr
 from tests.rankers.test_failed_fit import ALL, STREAMS, small
 
 BATCH = [k for k in ALL if k is tr.LinearRanker or not (k in STREAMS or hasattr(k, "partial_fit_clicks"))]
-FOLLOWS_THE_FILE = {tr.ListMLE: "tied documents are shuffled by their place in the file"}
 QUERIES = {"n_docs": (3, 7), "n_features": 4, "n_grades": 3, "blank": 0.1}
 
 
@@ -81,9 +80,7 @@ class TestEveryRanker:
 @pytest.mark.parametrize("kind", BATCH)
 class TestEveryBatchRanker:
     @pytest.mark.parametrize("how", ["random", "by grade", "by grade, worst first"])
-    def test_rows_inside_a_query_may_come_in_any_order(self, kind, data, how, request):
-        if kind in FOLLOWS_THE_FILE:
-            request.applymarker(pytest.mark.xfail(reason=FOLLOWS_THE_FILE[kind], strict=True))
+    def test_rows_inside_a_query_may_come_in_any_order(self, kind, data, how):
         rows = shuffled_inside(data, 1)
         if how != "random":
             sign = -1 if how == "by grade" else 1
