@@ -27,7 +27,15 @@ sys.path.insert(0, str(DOCS))
 import reference  # noqa: E402 - stands beside this file
 
 PAGES = {
-    "Guide": ("index", "choose-a-ranker", "choose-a-measure", "streaming", "rare-classes", "to-elasticsearch"),
+    "Guide": (
+        "index",
+        "choose-a-ranker",
+        "choose-a-measure",
+        "streaming",
+        "clicks",
+        "rare-classes",
+        "to-elasticsearch",
+    ),
     "Background": ("theory", "add-a-surrogate", "compare", "design"),
     "Reference": ("commands", "api", "changelog"),
 }

@@ -15,7 +15,7 @@ GROUPS = {
     "Certificates": ("certificates",),
     "Errors": ("errors",),
 }
-MODULES = ("surrogates", "measures", "datasets", "export", "interop", "papers")
+MODULES = ("surrogates", "measures", "clicks", "datasets", "export", "interop", "papers")
 
 
 def commands() -> str:

@@ -92,9 +92,9 @@ def test_csv_reads_the_same_without_arrow(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ParseError, match="no header row"):
         read_table(tmp_path / "bad.csv")
     (tmp_path / "gap.csv").write_text("query,label,x,id\n1,0,1,a\n1,0,,b\n,1,2,\n")
-    with pytest.raises(InputError, match="column 'x' is empty in row 1"):
+    with pytest.raises(InputError, match="column 'x' is empty in line 3 of"):
         read_table(tmp_path / "gap.csv", qid="label", label="label", exclude=["query", "id"])
-    with pytest.raises(InputError, match="column 'id' is empty in row 2"):
+    with pytest.raises(InputError, match="column 'id' is empty in line 4 of"):
         read_table(tmp_path / "gap.csv", qid="id", features=["x"])
     with pytest.raises(MissingExtraError, match=r"reading Parquet needs pyarrow: pip install 'toprank\[parquet\]'"):
         read_table(tmp_path / "x.parquet")
@@ -135,7 +135,11 @@ def test_feature_choice() -> None:
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {}, "column 'url' (String) is not numeric, so it cannot be a feature: leave it out with exclude=['url']"),
+        (
+            {},
+            {},
+            "column 'url' (String) cannot be a feature, which is a number: exclude it, or name it as the document id",
+        ),
         ({}, {"label": "lable"}, "the table has no column 'lable': did you mean 'label'?"),
         ({}, {"qid": "zzz"}, "the columns are 'query', 'label', 'bm25', 'url', 'clicks', 'weight'"),
         ({}, {"features": ["bm52"]}, "the table has no column 'bm52': did you mean 'bm25'?"),

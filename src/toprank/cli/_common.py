@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,26 +13,72 @@ import click
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
     from ..export.scorers import Scorer
     from ..rankers.base import Ranker
 
-label_option = click.option("--label", default="label", show_default=True, help="Column with the grade, in a table.")
-qid_option = click.option("--qid", default="query", show_default=True, help="Column with the query id, in a table.")
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "label": {"default": "label", "show_default": True, "help": "Column with the grade, in a table."},
+    "qid": {"default": "query", "show_default": True, "help": "Column with the query id, in a table."},
+    "doc_id": {"help": "Column with the document id, in a table.  [default: doc_id, if there]"},
+    "features": {"metavar": "COL,COL", "help": "Columns that are features, in a table.  [default: all others]"},
+    "exclude": {"metavar": "COL,COL", "default": "", "help": "Columns that are no features, in a table."},
+    "sep": {"help": "What parts the cells of a text table (tab for a tab).  [default: as its first line has it]"},
+}
+
+
+def table_options(command: Callable[..., Any], but: str = "") -> Callable[..., Any]:
+    """Add the options that say what the columns of a table are; the command gets them as `columns`, for `read`."""
+    names = [name for name in _COLUMNS if name != but]
+
+    @wraps(command)
+    def called(*args: Any, **given: Any) -> Any:
+        columns = {name: given.pop(name) for name in names}
+        columns["exclude"] = _listed(columns["exclude"])
+        columns["sep"] = "\t" if columns["sep"] in ("tab", "\\t") else columns["sep"]
+        if columns.get("features") is not None:
+            columns["features"] = _listed(columns["features"])
+        return command(*args, columns=columns, **given)
+
+    for name in reversed(names):
+        called = click.option(f"--{name.replace('_', '-')}", **_COLUMNS[name])(called)
+    return called
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 convention_option = click.option(
     "--convention", default=None, help="Whose conventions to follow; `toprank measures` lists them."
 )
 
 
-def read(path: str, label: str, qid: str, missing: Missing = "error") -> QueryDataset:
+def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> QueryDataset:
     from ..data.files import read
 
     with busy(f"reading {path}"):
-        return read(path, label=label, qid=qid, missing=missing)
+        return read(path, **columns, missing=missing)
+
+
+def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: bool = True) -> dict[str, Any]:
+    """Return the columns of a table that a model scores: its own features, and grades only where they are wanted."""
+    from ..data._columns import column_names
+    from ..data.files import is_table
+
+    if path == "-" or not is_table(path):
+        return columns
+    names = getattr(model, "feature_names_in_", None)
+    if columns["features"] is None and names is not None:
+        columns = {**columns, "features": [str(name) for name in names]}
+    if graded:
+        return columns
+    unread = [columns["label"]] if columns["label"] in column_names(path) else []
+    return {**columns, "label": None, "exclude": [*columns["exclude"], *unread]}
 
 
 def load(path: str) -> Ranker:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, label_option, load, load_scorer, print_json, qid_option, read
+from ._common import busy, json_option, load, load_scorer, print_json, read, table_options
 
 if TYPE_CHECKING:
     from ..certificates.base import Certificate
@@ -37,8 +37,7 @@ _SHOWN = ("holds", "violated", "no verdict")
 )
 @click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
 @click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
-@label_option
-@qid_option
+@table_options
 @json_option
 def certify(
     model: str,
@@ -48,8 +47,7 @@ def certify(
     delta: float | None,
     comparator: str | None,
     every: bool,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Say what new queries will see of a saved model, and what theorems prove about it.
@@ -64,7 +62,7 @@ def certify(
     from ..rankers.certifying import certify as prove
 
     ranker = load(model)
-    queries = read(data, label, qid, ranker.missing)
+    queries = read(data, columns, ranker.missing)
     rivals = {name: _baseline(name, queries) for name in baseline}
     u = None if comparator is None else load(comparator).model_
     with busy("certifying"):
@@ -95,8 +93,7 @@ _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not ap
 )
 @click.option("--algorithm", "algorithms", multiple=True, help="ListMLE, ListNet, ListNet top-one, RankCosine.")
 @click.option("--delta", default=0.05, show_default=True, help="Probability with which a bound may fail.")
-@label_option
-@qid_option
+@table_options
 @json_option
 def advise(
     data: str,
@@ -104,8 +101,7 @@ def advise(
     transforms: tuple[str, ...],
     algorithms: tuple[str, ...],
     delta: float,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Rank listwise losses by how far their training loss can be from that on new queries.
@@ -118,7 +114,7 @@ def advise(
     from ..certificates.advice import advise as rank
     from ..certificates.generalization import ALGORITHMS
 
-    queries = read(data, label, qid)
+    queries = read(data, columns)
     chosen: Any = algorithms or ALGORITHMS
     advice = rank(queries, radius, transforms=transforms or None, algorithms=chosen, delta=delta)
     if as_json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import convention_option, json_option, label_option, print_json, qid_option, show
+from ._common import convention_option, json_option, print_json, show, table_options
 
 if TYPE_CHECKING:
     from ..comparison import Test
@@ -92,8 +92,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Keep finished settings here, for other runs too. [default: a cache folder, emptied when the run is done]",
 )
-@label_option
-@qid_option
+@table_options
 @json_option
 def compare(
     files: tuple[str, ...],
@@ -118,8 +117,7 @@ def compare(
     html: str | None,
     output: str | None,
     state: str | None,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
@@ -155,7 +153,7 @@ def compare(
     if len(files) > 2:
         raise InputError(f"compare takes TRAIN and TEST, got {len(files)} files; runs are compared with --trec")
     train, test = (*files, None, None)[:2]
-    parts, title = _folds(train, test, valid, folds, partial(_read, label=label, qid=qid, missing=missing))
+    parts, title = _folds(train, test, valid, folds, partial(_read, columns=columns, missing=missing))
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.holding import contest
@@ -269,10 +267,10 @@ def _folds(
     return ReadWhenNeeded((partial(_parts, train, test, valid, read),)), Path(test).name
 
 
-def _read(path: str, label: str, qid: str, missing: Missing) -> QueryDataset:
+def _read(path: str, columns: dict[str, Any], missing: Missing) -> QueryDataset:
     from ..data.files import read
 
-    return read(path, label=label, qid=qid, missing=missing)
+    return read(path, **columns, missing=missing)
 
 
 def _parts(train: str, test: str, valid: str | None, read: Any) -> Parts:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from ._common import busy, json_option, label_option, print_json, qid_option, read
+from ._common import busy, json_option, print_json, read, table_options
 
 
 @click.command()
 @click.argument("data")
-@label_option
-@qid_option
+@table_options
 @json_option
-def info(data: str, label: str, qid: str, as_json: bool) -> None:
+def info(data: str, columns: dict[str, Any], as_json: bool) -> None:
     """Say what is in a file of judged queries.
 
     DATA is LETOR text (plain, .gz, .bz2, .xz, .zst, or - for standard input), Parquet, CSV, or a mapped folder.
@@ -21,7 +22,7 @@ def info(data: str, label: str, qid: str, as_json: bool) -> None:
     """
     import dataclasses
 
-    summary = read(data, label, qid).info()
+    summary = read(data, columns).info()
     if as_json:
         print_json(dataclasses.asdict(summary))
     else:
@@ -34,10 +35,9 @@ def info(data: str, label: str, qid: str, as_json: bool) -> None:
 @click.option(
     "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Values of text."
 )
-@label_option
-@qid_option
+@table_options
 @json_option
-def convert(source: str, target: str, dtype: str, label: str, qid: str, as_json: bool) -> None:
+def convert(source: str, target: str, dtype: str, columns: dict[str, Any], as_json: bool) -> None:
     """Turn a file of judged queries into another format.
 
     TARGET is LETOR text (also .gz, .bz2, .xz, .zst, or - for standard output), .parquet, or a folder (a name that ends
@@ -49,7 +49,7 @@ def convert(source: str, target: str, dtype: str, label: str, qid: str, as_json:
     from ..data import files
 
     with busy(f"converting {source}"):
-        files.convert(source, target, label=label, qid=qid, dtype=dtype)
+        files.convert(source, target, **columns, dtype=dtype)
     if as_json and not is_standard_output(target):
         print_json({"source": source, "target": target})
     else:

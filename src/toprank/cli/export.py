@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, label_option, print_json, qid_option, read, write_text
+from ._common import busy, json_option, print_json, read, table_options, write_text
+
+engine_table_options = partial(table_options, but="features")
 
 features_option = click.option(
     "--features",
@@ -59,9 +62,7 @@ missing_option = click.option(
 )
 @click.option("--form", help="SQL: select, view or expression; Lucene: select or expression.  [default: select]")
 @click.option("--table", help="SQL: the table with a column for each feature.  [default: documents]")
-@click.option("--doc-id", help="SQL: the column that names a document.  [default: id]")
-@label_option
-@qid_option
+@engine_table_options
 @json_option
 def export(
     model: str,
@@ -81,9 +82,7 @@ def export(
     dialect: str | None,
     form: str | None,
     table: str | None,
-    doc_id: str | None,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Write a saved model for a search engine or a database: any linear ranker, RankBoost, or boosted trees.
@@ -106,12 +105,12 @@ def export(
     names = None if features is None else _names(features)
     scorer = job.fold(model, names, missing=missing)
     if shift_from is not None:
-        shift = job.shift_for(scorer, read(shift_from, label, qid))
-    given = {"dialect": dialect, "form": form, "table": table, "doc_id": doc_id}
+        shift = job.shift_for(scorer, read(shift_from, columns))
+    given = {"dialect": dialect, "form": form, "table": table, "doc_id": columns["doc_id"]}
     if target == "sql":
-        given["qid"] = qid
+        given["qid"] = columns["qid"]
     settings = Settings(name, version, store, feature_set, shift, normalizers, _expressions(mapping), phase)
-    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
     done, artifact = writing.render(scorer, target, settings=settings)
     if output == "-":
         if as_json:
@@ -142,8 +141,7 @@ def export(
 )
 @features_option
 @missing_option
-@label_option
-@qid_option
+@engine_table_options
 @json_option
 def verify_export(
     model: str,
@@ -154,8 +152,7 @@ def verify_export(
     gaps: Literal["split", "right", "zero"] | None,
     features: str | None,
     missing: Literal["zero", "refuse"] | None,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Check that an exported model ranks DATA as the saved model does.
@@ -169,7 +166,7 @@ def verify_export(
 
     scorer = job.fold(model, None if features is None else _names(features), missing=missing)
     counts_as_zero = scorer.fill is not None and not scorer.fill.any()
-    queries = read(data, label, qid, "zero" if counts_as_zero else "error")
+    queries = read(data, columns, "zero" if counts_as_zero else "error")
     with busy("scoring"):
         result = job.verify(scorer, file, queries, to=target, top=top, gaps=gaps)
     if as_json:

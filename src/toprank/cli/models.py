@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -11,13 +12,13 @@ from ._common import (
     busy,
     convention_option,
     json_option,
-    label_option,
+    known_columns,
     load_scorer,
     make_ranker,
     print_json,
-    qid_option,
     read,
     show,
+    table_options,
     write_text,
 )
 
@@ -29,8 +30,7 @@ from ._common import (
 @click.option("--measure", help="The measure to optimise or to watch, e.g. ndcg@10.")
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter; repeatable.")
 @click.option("-o", "--output", required=True, help="Where to write the model (JSON).")
-@label_option
-@qid_option
+@table_options
 @json_option
 def fit(
     train: str,
@@ -39,8 +39,7 @@ def fit(
     measure: str | None,
     params: tuple[str, ...],
     output: str,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Learn a ranker from judged queries and save it.
@@ -50,8 +49,8 @@ def fit(
     Example: toprank fit train.txt --valid vali.txt --ranker ListNet --measure ndcg@10 -p alpha=0.01 -o model.json
     """
     ranker = make_ranker(name, measure, params)
-    data = read(train, label, qid, ranker.missing)
-    held_out = None if valid is None else read(valid, label, qid, ranker.missing)
+    data = read(train, columns, ranker.missing)
+    held_out = None if valid is None else read(valid, columns, ranker.missing)
     with busy(f"fitting {name}"):
         ranker.fit_queries(data, valid=held_out)
         ranker.save(output)
@@ -85,8 +84,7 @@ def fit(
     is_flag=True,
     help="Leave judged queries that a TREC run does not answer out. [default: they count 0]",
 )
-@label_option
-@qid_option
+@table_options
 @json_option
 def evaluate(
     model: str,
@@ -96,8 +94,7 @@ def evaluate(
     per_query: bool,
     trec: bool,
     answered_only: bool,
-    label: str,
-    qid: str,
+    columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Measure a saved model on judged queries, or a TREC run against qrels.
@@ -123,7 +120,8 @@ def evaluate(
         from ..evaluation import evaluate as measure_all
 
         scorer, missing = load_scorer(model)
-        report = measure_all(scorer, read(data, label, qid, missing), names, convention=convention or "standard")
+        judged = read(data, known_columns(data, columns, scorer), missing)
+        report = measure_all(scorer, judged, names, convention=convention or "standard")
     if as_json:
         print_json(report.to_dict(per_query=per_query))
     elif per_query:
@@ -137,20 +135,19 @@ def evaluate(
 @click.argument("data")
 @click.option("--trec", is_flag=True, help="Write a TREC run.")
 @click.option("-o", "--output", default="-", help="Where to write; standard output by default.")
-@label_option
-@qid_option
+@table_options
 @json_option
-def rank(model: str, data: str, trec: bool, output: str, label: str, qid: str, as_json: bool) -> None:
+def rank(model: str, data: str, trec: bool, output: str, columns: dict[str, Any], as_json: bool) -> None:
     """Order the documents of each query by a saved model.
 
-    Prints query, document, rank and score, separated by tabs, best first.
+    Prints query, document, rank and score, separated by tabs, best first. A table needs no grades.
 
     Examples: toprank rank model.json test.txt; toprank rank model.json test.txt --trec -o run.txt
     """
     from ..data import trec as trec_files
 
     scorer, missing = load_scorer(model)
-    queries = read(data, label, qid, missing)
+    queries = read(data, known_columns(data, columns, scorer, graded=False), missing)
     scores = scorer.predict(queries)
     run = trec_files.run_of(queries, scores)
     if trec:

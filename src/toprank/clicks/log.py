@@ -264,15 +264,18 @@ class ClickLog:
         propensities: Propensities,
         clip: float | None = 0.1,
         unknown: Literal["error", "drop"] = "error",
+        candidates: Literal["all", "shown"] = "all",
     ) -> QueryDataset:
         """Return queries to learn from: grade 1 for what was clicked, each click weighing 1/p (`weighing.to_queries`).
 
         `features` has a row per document of each query (its grades are not read). Weights are clipped at 1/`clip`.
-        A click on a document without features is an error, or dropped with `unknown="drop"`.
+        A click on a document without features is an error, or dropped with `unknown="drop"`. Lists hold all
+        documents with features: one that was never shown counts as not clicked, since the rankers that served left it
+        out for a reason. `candidates="shown"` leaves those out.
         """
         from .weighing import to_queries
 
-        return to_queries(self, features, propensities, clip, unknown)
+        return to_queries(self, features, propensities, clip, unknown, candidates)
 
     def effective_sample_size(self, propensities: Propensities, clip: float | None = 0.1) -> float:
         """(Σ w)²/Σ w² over the clicks: how many clicks of equal weight would be as steady."""

@@ -116,7 +116,7 @@ class Propensities:
         if self.method == "known":
             rows: list[list[Any]] = [[str(k), p] for k, p in enumerate(self.values.tolist(), 1)]
             return Table(("position", "p"), rows, notes=("given, not estimated",), digits=3)
-        columns = ["position", "p", f"{self.confidence:.0%} interval", "documents also shown elsewhere"]
+        columns = ["position", "p", f"{self.confidence:.0%} interval", "comparisons with other positions"]
         shared = self.overlap.sum(axis=1) - np.diag(self.overlap)
         rows = [
             [str(k), p, "" if np.isnan(low) else f"[{low:.3f}, {high:.3f}]", int(n)]

@@ -64,7 +64,7 @@ def simulate_clicks(
     grade = np.where(there, data.y[shown], 0.0)
     look = rng.random(shown.shape)
     if model == "cascade":
-        clicked = _cascade(grade, data, user, look, rng)
+        clicked = cascade(grade, max(float(data.y.max(initial=0.0)), 1.0), user, look, rng)
     else:
         clicked = look < _chances(model, grade > 0, eta, noise)
     places = np.broadcast_to(np.arange(1, cut + 1), shown.shape)
@@ -114,13 +114,21 @@ def _chances(model: str, relevant: AnyArray, eta: float, noise: float) -> Floats
     return np.where(relevant, seen, seen * noise)
 
 
-def _cascade(grade: Floats, data: QueryDataset, user: str, look: Floats, rng: np.random.Generator) -> AnyArray:
+def cascade(grade: Floats, top: float, user: str, look: Floats, rng: np.random.Generator) -> AnyArray:
+    """Return what cascade users click, a row per page; grades reach from 0 to `top`, `look` are uniform draws."""
     click, stop = (np.array(values) for values in _CASCADE[user])
-    scale = np.linspace(0.0, max(float(data.y.max(initial=0.0)), 1.0), len(click))
+    scale = np.linspace(0.0, top, len(click))
     wants, leaves = np.interp(grade, scale, click), np.interp(grade, scale, stop)
     reading, ends = np.ones(len(grade), dtype=bool), rng.random(grade.shape)
     clicked = np.zeros(grade.shape, dtype=bool)
     for k in range(grade.shape[1]):
         clicked[:, k] = reading & (look[:, k] < wants[:, k])
         reading &= ~(clicked[:, k] & (ends[:, k] < leaves[:, k]))
+    return clicked
+
+
+def cascade_page(grade: Floats, top: float, user: str, rng: np.random.Generator) -> AnyArray:
+    """Return what one cascade user clicks on one page."""
+    page = grade[None, :]
+    clicked: AnyArray = cascade(page, top, user, rng.random(page.shape), rng)[0]
     return clicked

@@ -61,6 +61,7 @@ def to_queries(
     propensities: Propensities,
     clip: float | None = 0.1,
     unknown: Literal["error", "drop"] = "error",
+    candidates: Literal["all", "shown"] = "all",
 ) -> QueryDataset:
     """Return the queries of the log that have clicks: grade 1 and its weight for what was clicked, 0 for the rest.
 
@@ -69,6 +70,7 @@ def to_queries(
     (Joachims, Swaminathan and Schnabel 2017; `clip` trades a little of that for far less noise).
     """
     check_choice(("error", "drop"), unknown=unknown)
+    check_choice(("all", "shown"), candidates=candidates)
     counts, weight = click_weights(log, propensities, clip)
     row = _rows_of(log, counts, features)
     lost = np.flatnonzero((row < 0) & (weight > 0))
@@ -88,6 +90,10 @@ def to_queries(
     if not len(clicked):
         raise InputError("no click of the log is on a document with features: nothing can be learned from it")
     judged = replace(features, y=(of_row > 0).astype(np.float64), doc_weight=of_row, query_weight=of_query)
+    if candidates == "shown":
+        seen = np.zeros(features.n_docs, dtype=bool)
+        seen[row[found]] = True
+        judged = judged.keep_rows(seen)
     return judged[clicked]
 
 

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,14 +41,21 @@ class Column:
     missing: Callable[[], AnyArray]
     """Mask of the empty cells."""
     values: Callable[[], AnyArray]
+    place: Callable[[int], str] = "row {}".format
+    """Where in the source a row stands: a line of a file counts from 1, a row of a frame from 0."""
 
 
 def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Return the columns by name, and what `write_parquet` noted about them."""
+    """Return the columns by name, and what `write_parquet` noted about them; `sep` parts the cells of a text table."""
     stored: dict[str, Any] = {}
+    if sep is not None and len(sep) != 1:
+        raise InputError(f"sep must be one character, got {sep!r}")
     if isinstance(source, ByteStream) or is_text_table(source):
+        name = name_of(source)
         with nullcontext(source) if isinstance(source, ByteStream) else open_bytes(source) as stream:
-            columns = _read_csv(stream, name_of(source), sep or separator(stream.peek(1 << 16)) or ",")
+            columns = _read_csv(stream, name, sep or separator(stream.peek(1 << 16)) or ",")
+        # The header is line 1; a cell that spans lines moves what follows it further down.
+        columns = [replace(column, place=lambda row: f"line {row + 2} of {name}") for column in columns]
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if path.suffix.lower() not in (".parquet", ".pq"):
@@ -56,6 +63,7 @@ def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column]
         table = _read_parquet(path)
         columns = _frame_columns(table)
         stored = _notes((table.schema.metadata or {}).get(METADATA, b"{}"), str(path))
+        columns = [replace(column, place=lambda row: f"row {row + 1} of {path}") for column in columns]
     else:
         columns = _frame_columns(source)
     return {column.name: column for column in columns}, stored
@@ -90,10 +98,10 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
             return [str(name) for name in pq.read_schema(file).names]
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ParseError(f"not a readable Parquet file: {error}", file=str(file)) from None
-    if ".csv" in suffixes or ".tsv" in suffixes:
-        with open_bytes(file) as stream:
-            line = stream.readline().decode("utf-8", "replace")
-        return next(csv.reader([line], delimiter="\t" if ".tsv" in suffixes else ","), [])
+    if is_text_table(path):
+        with open_bytes(path) as stream:
+            head = stream.readline()
+        return next(csv.reader([head.decode("utf-8-sig", "replace")], delimiter=separator(head) or ","), [])
     return list(open_columns(path)[0])
 
 

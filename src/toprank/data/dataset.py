@@ -285,6 +285,19 @@ class QueryDataset:
             mapped=None,
         )
 
+    def keep_rows(self, keep: AnyArray) -> QueryDataset:
+        """Return the data set without the rows where the mask is False; a query may be left without documents."""
+        kept = np.concatenate(([0], np.cumsum(keep)))
+        return self._but(
+            X=self.X[keep],
+            y=self.y[keep],
+            ptr=kept[self.ptr].astype(np.int64),
+            doc_ids=None if self.doc_ids is None else self.doc_ids[keep],
+            doc_weight=None if self.doc_weight is None else self.doc_weight[keep],
+            order=None,
+            mapped=None,
+        )
+
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
         """Return the same queries with other features, given row by row as `X` is: grouped by query."""
         X = validation.as_matrix(X, feature_names=feature_names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,20 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst")
 def read(
     path: str | os.PathLike[str],
     *,
-    label: str = "label",
+    label: str | None = "label",
     qid: str = "query",
+    doc_id: str | None = None,
+    features: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    sep: str | None = None,
     dtype: DTypeLike = np.float32,
     missing: Missing = "error",
 ) -> QueryDataset:
     """Read judged queries: LETOR text (plain or compressed), Parquet, CSV or a mapped folder; `-` is text, or CSV.
 
-    `label` and `qid` name the columns of a table; the other formats know their own. `dtype` is what the values of text
-    are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
+    `label`, `qid`, `doc_id`, `features`, `exclude` and `sep` are about tables (`read_table`); the other formats know
+    their own columns. `dtype` is what the values of text are stored as;
+    tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "train.txt")
@@ -41,20 +47,29 @@ def read(
     from .letor import read_letor
     from .tables import read_table
 
-    table = partial(read_table, label=label, qid=qid, missing=missing)
+    table = partial(
+        read_table,
+        label=label,
+        qid=qid,
+        doc_id=doc_id,
+        features=features,
+        exclude=exclude,
+        sep=sep,
+        missing=missing,
+    )
     if os.fspath(path) == "-":
         from ._columns import separator
         from ._text import open_bytes
 
         with open_bytes(path) as stream:
-            is_letor = separator(stream.peek(1 << 16)) is None
+            is_letor = sep is None and separator(stream.peek(1 << 16)) is None
             return read_letor(stream, dtype=dtype) if is_letor else table(stream)
     source = Path(path)
     if source.is_dir():
         from .mapped import open_queries
 
         return open_queries(source)
-    return table(source) if _kind(source) in _TABLES else read_letor(path, dtype=dtype)
+    return table(source) if is_table(source) else read_letor(path, dtype=dtype)
 
 
 def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
@@ -84,19 +99,26 @@ def convert(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    label: str = "label",
-    qid: str = "query",
     dtype: DTypeLike = np.float32,
+    **columns: Any,
 ) -> None:
-    """Read one format and write another; LETOR text goes to a mapped folder in a stream, whatever its size."""
+    """Read one format and write another; LETOR text goes to a mapped folder in a stream, whatever its size.
+
+    `columns` are what `read` takes for tables.
+    """
     name = os.fspath(target)
-    is_text = not Path(source).is_dir() and _kind(Path(source)) not in _TABLES
+    is_text = not Path(source).is_dir() and _kind(Path(source)) not in _TABLES and columns.get("sep") is None
     if is_text and name.endswith(("/", os.sep)):
         from .letor import stream_letor
 
         stream_letor(source, name, dtype=dtype)
     else:
-        write(read(source, label=label, qid=qid, dtype=dtype), target)
+        write(read(source, dtype=dtype, **columns), target)
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Say whether the name is that of a table."""
+    return _kind(Path(path)) in _TABLES
 
 
 def _kind(path: Path) -> str:

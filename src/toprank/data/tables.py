@@ -32,16 +32,18 @@ def read_table(
     doc_weight: str | None = None,
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
+    sep: str | None = None,
     missing: validation.Missing = "error",
 ) -> QueryDataset:
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
-    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (a column `doc_weight` is taken as such);
-    `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a weight must be the
-    same in all rows of its query. The features are the columns of `features`, or else all remaining ones but those of
-    `exclude`. X is float32 if every feature is, else float64, and is assembled once, already grouped by query. CSV
-    may be compressed (.gz, .bz2, .xz, .zst); Parquet files of `write_parquet` also say which columns hold document
-    ids and weights.
+    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id` and `doc_weight` are
+    taken as such); `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a
+    weight must be the same in all rows of its query. The features are the columns of `features`, or else all
+    remaining ones but those of `exclude`. X is float32 if every feature is, else float64, and is assembled once,
+    already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst); its cells are parted by `sep`, or else by
+    the tab, semicolon or comma of its first line. Parquet files of
+    `write_parquet` also say which columns hold document ids and weights.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,17 +53,21 @@ def read_table(
     >>> data.feature_names, data.query_ids.tolist(), data.X.tolist()
     (('bm25', 'age'), ['q1', 'q2'], [[2.5, 10.0], [0.5, 30.0], [1.5, 20.0]])
     """
-    columns, stored = open_columns(source)
+    columns, stored = open_columns(source, sep)
+    if not columns:
+        raise InputError("the table has no columns")
     doc_id = stored.get("doc_id") if doc_id is None else doc_id
+    if doc_id is None and "doc_id" in columns and "doc_id" not in (*(features or ()), *exclude):
+        doc_id = "doc_id"
     query_weight = stored.get("query_weight") if query_weight is None else query_weight
-    if doc_weight is None and "doc_weight" in columns and "doc_weight" not in (features or ()):
+    if doc_weight is None and "doc_weight" in columns and "doc_weight" not in (*(features or ()), *exclude):
         doc_weight = "doc_weight"
     roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
     for name in (*roles, *(features or ()), *exclude):
         _find(columns, name)
     if features is None:
         features = [name for name in columns if name not in roles and name not in exclude]
-    chosen = [_feature(columns[name]) for name in features]
+    chosen = _numeric([columns[name] for name in features])
     if not chosen:
         raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
     labels = np.zeros(len(chosen[0].values())) if label is None else _number(columns[label])
@@ -75,9 +81,7 @@ def read_table(
         np.repeat(query_ids, np.diff(ptr)),
         feature_names=features if stored.get("named", True) else None,
         doc_ids=None if doc_id is None else _grouped(_text(_complete(columns[doc_id])), order),
-        query_weight=None
-        if query_weight is None
-        else _per_query(_number(columns[query_weight]), ptr, order, query_weight),
+        query_weight=None if query_weight is None else _per_query(columns[query_weight], ptr, order),
         doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
     )
     return data if order is None else replace(data, order=order)
@@ -136,20 +140,27 @@ def _find(columns: dict[str, Column], name: str) -> None:
     raise InputError(f"the table has no column {name!r}: {hint}")
 
 
-def _feature(column: Column) -> Column:
-    if not column.numeric:
+def _numeric(columns: list[Column]) -> list[Column]:
+    text = [f"{column.name!r} ({column.kind})" for column in columns if not column.numeric]
+    if text:
+        if len(text) == 1:
+            raise InputError(
+                f"column {text[0]} cannot be a feature, which is a number: exclude it, or name it as the document id"
+            )
+        more = ", …" if len(text) > 10 else ""
         raise InputError(
-            f"column {column.name!r} ({column.kind}) is not numeric, so it cannot be a feature: "
-            f"leave it out with exclude=[{column.name!r}], or name it as doc_id"
+            f"columns {', '.join(text[:10])}{more} cannot be features, which are numbers: exclude them, or name one as "
+            "the document id"
         )
-    return column
+    return columns
 
 
 def _complete(column: Column) -> AnyArray:
     """Return the values of a column in which no cell may be empty."""
     empty = np.asarray(column.missing(), dtype=bool)
     if empty.any():
-        raise InputError(f"column {column.name!r} is empty in row {int(empty.argmax())}: every row needs a value")
+        place = column.place(int(empty.argmax()))
+        raise InputError(f"column {column.name!r} is empty in {place}: every row needs a value")
     return np.asarray(column.values())
 
 
@@ -168,14 +179,15 @@ def _grouped(values: AnyArray, order: Ints | None) -> AnyArray:
     return values if order is None else values[order]
 
 
-def _per_query(values: AnyArray, ptr: Ints, order: Ints | None, name: str) -> AnyArray:
-    rows = _grouped(values, order)
+def _per_query(column: Column, ptr: Ints, order: Ints | None) -> AnyArray:
+    rows = _grouped(_number(column), order)
     first = rows[ptr[:-1]]
     uneven = rows != np.repeat(first, np.diff(ptr))
     if uneven.any():
         at = int(uneven.argmax())
         raise InputError(
-            f"column {name!r} must be the same in all rows of a query: row {at if order is None else order[at]} differs"
+            f"column {column.name!r} must be the same in all rows of a query: "
+            f"{column.place(at if order is None else int(order[at]))} differs"
         )
     return first
 
@@ -228,7 +240,7 @@ def _finite(column: Column, missing: validation.Missing) -> AnyArray:
         what, remedy = (
             ("infinite", "clip or drop it")
             if np.isinf(values[row])
-            else ("empty", 'fill it in, or pass missing="zero"')
+            else ("empty", "fill it in, or count it as 0 (missing=zero)")
         )
-        raise InputError(f"column {column.name!r} is {what} in row {row}: {remedy}")
+        raise InputError(f"column {column.name!r} is {what} in {column.place(row)}: {remedy}")
     return np.where(np.isnan(values), 0, values)

@@ -1,0 +1,84 @@
+"""Ordinary tables on the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import toprank as tr
+from toprank import InputError
+
+from .calling import fail, run
+
+ROWS = "query;label;doc_id;title;bm25;age\na;1;x1;red;2.5;10\na;0;x2;blue;0.5;30\nb;0;x3;tea;1.5;20\nb;2;x4;cup;9.5;2\n"
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "t.csv").write_text(ROWS)
+    (tmp_path / "t.tsv").write_text(ROWS.replace(";", "\t"))
+    (tmp_path / "plain.csv").write_text("query,bm25,age,doc_id\na,1.0,3,x1\na,2.0,1,x2\n")
+    (tmp_path / "gap.csv").write_text("query,label,bm25\na,1,2.5\na,0,\n")
+    return tmp_path
+
+
+def test_text_columns_are_named_and_left_out_on_request(capsys, home):
+    message = fail(capsys, "info", home / "t.csv")
+    assert "column 'title' (String) cannot be a feature" in message
+    assert "exclude=" not in message
+    for file in ("t.csv", "t.tsv"):
+        about = json.loads(run(capsys, "info", home / file, "--exclude", "title", "--json"))
+        assert (about["n_features"], about["n_docs"]) == (2, 4)
+    about = json.loads(run(capsys, "info", home / "t.csv", "--features", "age", "--json"))
+    assert about["n_features"] == 1
+
+
+def test_a_model_takes_its_own_columns_from_a_wider_table_and_ranks_without_grades(capsys, home, tmp_path):
+    model = tmp_path / "m.json"
+    run(capsys, "fit", home / "t.csv", "--exclude", "title", "-o", model)
+    assert "ndcg@10" in run(capsys, "evaluate", model, home / "t.csv")
+    lines = run(capsys, "rank", model, home / "plain.csv").splitlines()
+    assert sorted(line.split("\t")[1] for line in lines) == ["x1", "x2"]  # ids are kept
+    scores = tr.load(model).predict(tr.read_table(home / "plain.csv", label=None))
+    assert [float(line.split("\t")[3]) for line in lines] == sorted(scores, reverse=True)
+    graded = run(capsys, "rank", model, home / "t.csv").splitlines()
+    assert len(graded) == 4
+
+
+def test_a_bad_cell_is_named_by_file_and_line(capsys, home):
+    assert "gap.csv" in (message := fail(capsys, "info", home / "gap.csv"))
+    assert "column 'bm25' is empty in line 3 of" in message
+    frame = pd.read_csv(home / "gap.csv")
+    with pytest.raises(InputError, match="is empty in row 1:"):
+        tr.read_table(frame)
+
+
+def test_standard_input_may_be_a_table(home):
+    command = [sys.executable, "-m", "toprank", "info", "-", "--sep", ";", "--exclude", "title", "--json"]
+    done = subprocess.run(command, input=ROWS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_docs"] == 4
+    broken = subprocess.run(command, input="query;label;x\na;1;\n", capture_output=True, text=True, check=False)
+    assert broken.returncode == 2
+    assert "no column 'title'" in broken.stderr
+
+
+def test_a_separator_is_one_character(capsys, home):
+    assert "sep must be one character" in fail(capsys, "info", home / "t.csv", "--sep", ";;")
+    about = json.loads(run(capsys, "info", home / "t.tsv", "--sep", "tab", "--exclude", "title", "--json"))
+    assert about["n_features"] == 2
+
+
+def test_a_document_id_column_is_taken_as_such():
+    data = tr.read_table(_csv("query,label,doc_id,x\na,1,7,2.0\na,0,8,1.0\n"))
+    assert data.feature_names == ("x",)
+    assert data.doc_ids.tolist() == [7, 8]
+
+
+def _csv(text):
+    return pd.read_csv(io.StringIO(text))
