@@ -9,8 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 GROUPS = {
-    "Data": ("data",),
-    "Measuring and comparing": ("measures", "evaluation", "trec_evaluation", "comparison", "contests"),
+    "Data": ("data", "interop"),
+    "Measuring and comparing": (
+        "measures",
+        "evaluation",
+        "trec_evaluation",
+        "comparison",
+        "contests",
+        "fusion",
+        "power",
+        "report",
+    ),
     "Rankers": ("rankers",),
     "Certificates": ("certificates",),
     "Errors": ("errors",),
