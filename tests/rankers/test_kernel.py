@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 import toprank as tr
+from toprank.rankers.kernel_store import Store, squared_norm
 
 
 def graded(n_queries=25):
@@ -44,9 +45,24 @@ def test_scores_are_scikit_learn_s_kernels(name, gram):
     np.testing.assert_allclose(ranker.predict(csr_array(data.X)), ranker.predict(data.X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("drop", ["oldest", "random", "smallest"])
+DROPS = ["oldest", "forgetron", "random", "smallest"]
+
+
+@pytest.mark.parametrize("loss", ["slam", "minimax"])
+@pytest.mark.parametrize("eta", [0.3, "sqrt:0.5", "adaptive"])
+@pytest.mark.parametrize("average", [True, False, "auto"])
+def test_schedules_averages_and_algorithm_3_are_those_of_the_linear_learners(loss, eta, average):
+    data = graded()
+    options = {"eta": eta, "average": average, "epochs": 3, "random_state": 0, "shuffle": False}
+    primal = (tr.SlamPerceptron if loss == "slam" else tr.MinimaxPerceptron)("ndcg@3", **options).fit_queries(data)
+    kernel = tr.KernelSlamPerceptron("ndcg@3", kernel="linear", budget=10_000, loss=loss, **options).fit_queries(data)
+    np.testing.assert_allclose(kernel.predict(data.X), primal.predict(data.X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(kernel.trace_["mistake"], primal.trace_["mistake"])
+
+
+@pytest.mark.parametrize("drop", DROPS)
 @pytest.mark.parametrize("budget", [1, 7, 40])
-def test_the_budget_is_never_passed(drop, budget):
+def test_the_budget_is_never_passed_and_whole_rounds_leave(drop, budget):
     data = graded()
     ranker = tr.KernelSlamPerceptron(drop=drop, budget=budget, random_state=0)
     held = set()
@@ -54,31 +70,82 @@ def test_the_budget_is_never_passed(drop, budget):
         ranker.partial_fit(query.X, query.y)
         assert ranker.n_stored_ <= budget
         assert len(ranker.model_.alpha) == ranker.n_stored_
+        assert abs(ranker.model_.alpha.sum()) < 1e-9  # each update adds up to 0, and leaves as a whole
         held.add(ranker.memory_)
-    assert held == {budget * (4 + 2) * 8}
+    assert held == {budget * (4 + 8) * 8}
     assert ranker.n_dropped_ > 0
-    assert ranker.n_stored_ == budget
+
+
+def test_documents_that_come_again_are_stored_once():
+    data = graded()
+    once = tr.KernelSlamPerceptron(budget=1000, epochs=6, random_state=0).fit_queries(data)
+    assert once.n_dropped_ == 0
+    assert once.n_stored_ == len(np.unique(once.model_.stored, axis=0)) <= data.n_docs
+    assert once.trace_["mistake"].sum() * 2 > once.n_stored_  # they did come again
+    # Two lists that share a document, and one of them twice.
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    ranker = tr.KernelSlamPerceptron("ndcg", budget=10, kernel="rbf")
+    for rows, y in (([0, 1], [0, 1]), ([0, 2], [1, 0]), ([0, 1], [0, 1])):
+        ranker.partial_fit(X[rows], y)
+    assert ranker.n_stored_ == 3
+    assert ranker._store.counters[3:].tolist() == [4, 2]  # coefficients, rounds
+
+
+def played(drop, budget=4, updates=((1.0, 5.0), (2.0, -0.1), (3.0, 1.0))):
+    """A store of two documents a round after rounds with updates c k(x, .) - c k(x + 0.5, .)."""
+    ranker = tr.KernelSlamPerceptron(kernel="rbf", gamma=1.0, budget=budget, drop=drop, random_state=7)
+    store, seen = Store.empty(ranker, 1, 7), []
+    store.recorder = lambda before, after: seen.append((before, after))
+    for x, c in updates:
+        X, change = np.array([[x], [x + 0.5]]), np.array([c, -c])
+        store.add(X, change, squared_norm(store.function(X, change)))
+    return store, seen
 
 
 def test_policies_drop_what_they_say():
-    from toprank.rankers._kernel_kernels import Drop, store
+    def held(drop):
+        return sorted(played(drop)[0].model().stored[:, 0].tolist())
 
-    def play(drop):
-        documents, alpha, age = np.zeros((2, 1)), np.zeros(2), np.zeros(2, dtype=np.int64)
-        counters, rng = np.zeros(3, dtype=np.int64), np.array([7], dtype=np.uint64)
-        for x, change in ((1.0, 5.0), (2.0, -0.1), (3.0, 1.0), (4.0, 0.5)):
-            store(np.array([[x]]), np.array([change]), drop, documents, alpha, age, counters, rng)
-        return sorted(documents[:, 0].tolist())
-
-    assert play(Drop.OLDEST) == [3.0, 4.0]
-    assert play(Drop.SMALLEST) == [1.0, 3.0]
-    assert len(play(Drop.RANDOM)) == 2
+    assert held("oldest") == held("forgetron") == [2.0, 2.5, 3.0, 3.5]
+    assert held("smallest") == [1.0, 1.5, 3.0, 3.5]
+    assert len(held("random")) == 4
 
 
-@pytest.mark.parametrize("drop", ["oldest", "random", "smallest"])
-def test_streams_and_files_go_on_with_the_same_bits(drop, tmp_path):
+def test_the_forgetron_shrinks_what_stays():
+    """Two rounds are held when the third comes: phi = 3^(-1/6), or what brings f to the length U R."""
+    plain, shrunk = (dict(zip(*both(played(drop)[0]), strict=True)) for drop in ("oldest", "forgetron"))
+    ((before, _),) = played("forgetron")[1]
+    longest = np.sqrt(2 * 25 * (1 - np.exp(-0.25)))  # the first update, of two documents 0.5 apart
+    limit = 0.25 * np.sqrt(3 / np.log(3)) * longest / np.sqrt(squared_norm(before))
+    phi = min(3 ** (-1 / 6), limit)
+    for document, alpha in plain.items():
+        assert shrunk[document] == pytest.approx(phi * alpha)
+
+
+def both(store):
+    return store.model().stored[:, 0].tolist(), store.model().alpha.tolist()
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_what_a_drop_changed_is_recorded(drop):
+    """f after the step and what was kept: with <delta, u> and the norms, the price of the drop for any u."""
+    ((before, after),) = played(drop)[1]
+    x = np.linspace(0, 4, 9)[:, None]
+    full = played(drop, budget=100)[0].model()
+    np.testing.assert_allclose(before.scores(x), full.scores(x), atol=1e-12)
+    assert after.alpha.tolist() == played(drop)[0].model().alpha.tolist()
+
+
+def test_a_round_longer_than_the_budget_is_not_stored():
+    store, _ = played("oldest", budget=1)
+    assert store.counters.tolist() == [0, 0, 3, 0, 0]
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("drop", DROPS)
+def test_streams_and_files_go_on_with_the_same_bits(drop, average, tmp_path):
     data = graded()
-    options = {"budget": 30, "drop": drop, "random_state": 3}
+    options = {"budget": 30, "drop": drop, "average": average, "random_state": 3}
     whole = tr.KernelSlamPerceptron(epochs=1, shuffle=False, **options).fit_queries(data)
     stream = tr.KernelSlamPerceptron(**options)
     for q, query in enumerate(data):

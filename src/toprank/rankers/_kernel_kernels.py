@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Kernel values between documents and stored documents, and the budget that the stored ones live on."""
+"""Kernel values between documents and stored documents, and spans of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,7 @@ class Kind(IntEnum):
     RBF = 2
 
 
-class Drop(IntEnum):
-    """Which stored document makes room for a new one."""
-
-    OLDEST = 0
-    RANDOM = 1
-    SMALLEST = 2
-
-
 POLYNOMIAL, RBF = int(Kind.POLYNOMIAL), int(Kind.RBF)
-OLDEST, RANDOM = int(Drop.OLDEST), int(Drop.RANDOM)
 
 
 @sum_kernel
@@ -118,30 +109,3 @@ def next_random(rng):
     x ^= x << np.uint64(17)
     rng[0] = x
     return np.int64(x >> np.uint64(1))
-
-
-@kernel
-def store(X, change, drop, stored, alpha, age, counters, rng):
-    """Add change_i k(x_i, ·) for every change_i ≠ 0, within the budget; counters = (stored, ever stored, dropped)."""
-    budget = len(alpha)
-    for i in range(X.shape[0]):
-        if change[i] == 0.0:
-            continue
-        at = counters[0]
-        if at < budget:
-            counters[0] += 1
-        else:
-            at = 0
-            if drop == RANDOM:
-                at = next_random(rng) % budget
-            else:
-                for b in range(1, budget):
-                    if (age[b] < age[at]) if drop == OLDEST else (abs(alpha[b]) < abs(alpha[at])):
-                        at = b
-            counters[2] += 1
-            if drop != OLDEST and drop != RANDOM and abs(alpha[at]) > abs(change[i]):
-                continue  # the new one is the smallest
-        stored[at] = X[i]
-        alpha[at] = change[i]
-        age[at] = counters[1]
-        counters[1] += 1

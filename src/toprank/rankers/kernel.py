@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,17 +22,20 @@ from ..data.validation import (
 )
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..solvers.deadline import out_of_time
 from ..solvers.online import judge_of_rounds
-from ..solvers.steps import Total
-from ..surrogates import Slam
+from ..solvers.steps import TRIAL, Steps, Total
+from ..surrogates import Minimax, Slam
 from .base import Ranker, check_learnable, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import check_same_measure, check_teaching
+from .online import Average, check_same_measure, check_teaching
 from .trace import Trace
 from .watching import BestOnValidation
 
-_DROPS = ("oldest", "random", "smallest")
+_DROPS = ("oldest", "forgetron", "random", "smallest")
 
 
 @parameters
@@ -40,10 +44,17 @@ class KernelSlamPerceptron(Ranker):
 
     If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel.
 
-    Only documents with g_i ≠ 0 are stored, and only on mistake rounds. At most `budget` documents are held; when a new
-    one needs room, `drop` decides: "oldest" (the Forgetron of Dekel, Shalev-Shwartz and Singer, 2008), "random" (the
-    randomised budget perceptron of Cavallanti, Cesa-Bianchi and Gentile, 2007) or "smallest" |α| (the removal of Wang,
-    Crammer and Vucetic, 2012). All the memory is taken at the start and never passed: `memory_` states its bytes.
+    Only mistake rounds are stored, and of them only documents with g_i ≠ 0. A document that comes again is stored once,
+    its coefficients add up; a list that comes again is one round. At most `budget` documents are held, and as many
+    coefficients of rounds; when a new round needs room, `drop` says which other round leaves, with its whole update:
+    "oldest", "random" (the randomised budget perceptron of Cavallanti, Cesa-Bianchi and Gentile, 2007), "smallest" (the
+    shortest update) or "forgetron" (Dekel, Shalev-Shwartz and Singer, 2008: all coefficients shrink, then the oldest
+    leaves). A round that changes more documents than the budget holds is not stored. All the memory is taken at the
+    start and never passed: `memory_` states its bytes.
+
+    `eta` is a step size or a schedule ("sqrt:0.1", "adaptive:0.1"). `average` predicts with the mean of f over the
+    rounds, of what is still stored; "auto" takes it where it ranks better, on the validation set or in every eighth
+    round. `loss="minimax"` corrects the pair most out of order (Algorithm 3) instead of the SLAM surrogate's documents.
 
     `kernel` is "rbf" exp(−γ‖x − s‖²), "polynomial" (γ x·s + coef0)^degree or "linear" x·s; `gamma` is 1/n_features
     where None. Scale features beforehand. Explicit feature maps (`sklearn.kernel_approximation`) in front of
@@ -62,7 +73,7 @@ class KernelSlamPerceptron(Ranker):
     >>> data = tr.datasets.make_graded(n_queries=40, n_features=5, random_state=0)
     >>> ranker = tr.KernelSlamPerceptron(budget=100, epochs=2, random_state=0).fit_queries(data)
     >>> ranker.n_stored_, ranker.memory_
-    (100, 5600)
+    (96, 10400)
     >>> [certificate.reference for certificate in ranker.certify(data) if certificate.assumptions_hold]
     ['Lemma 5']
     >>> roomy = tr.KernelSlamPerceptron(budget=2000, epochs=2, random_state=0).fit_queries(data)
@@ -77,8 +88,10 @@ class KernelSlamPerceptron(Ranker):
     degree: int = 3
     coef0: float = 1.0
     budget: int = 1000
-    drop: Literal["oldest", "random", "smallest"] = "oldest"
-    eta: float = 0.1
+    drop: Literal["oldest", "forgetron", "random", "smallest"] = "oldest"
+    loss: Literal["slam", "minimax"] = "slam"
+    eta: float | str = 0.1
+    average: Average = False
     margin: float = 1.0
     epochs: int = 5
     shuffle: bool = True
@@ -87,38 +100,52 @@ class KernelSlamPerceptron(Ranker):
     verbose: bool = False
     model_: KernelModel = field(init=False)
     trace_: Trace = field(init=False)
+    averaged_: bool = field(init=False)
     n_epochs_: int = field(init=False)
     _store: Store = field(init=False)
     _passes: dict[str, Any] = field(init=False)
 
-    def _check(self) -> Slam:
+    def _check(self) -> Slam | Minimax:
         check_choice(("rbf", "polynomial", "linear"), kernel=self.kernel)
         check_choice(_DROPS, drop=self.drop)
         check_count(degree=self.degree, budget=self.budget, epochs=self.epochs)
-        check_positive(eta=self.eta)
+        check_choice(("slam", "minimax"), loss=self.loss)
+        check_choice((True, False, "auto"), average=self.average)
+        Steps.parse(self.eta)
         check_not_negative(coef0=self.coef0)
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
+        slam = self._slam()
+        return slam if self.loss == "slam" else Minimax(self.margin)
+
+    def _slam(self) -> Slam:
         return Slam(self.measure, self.margin, within="score")
+
+    @property
+    def _target(self) -> Measure:
+        return parse_measure(self.measure)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         loss = self._check()
         check_teaching(data)
         seed = self._seed()
         store, rows = Store.empty(self, data.n_features, seed), []
-        watch = BestOnValidation[Store](loss.target, valid, self.patience, self.verbose)
+        watch = BestOnValidation[tuple[Store, bool]](self._target, valid, self.patience, self.verbose)
         rng = np.random.default_rng(seed)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
             rows.append(self._play(store, loss, data, order))
-            if watch.look(store.model(), store.copy, f"{epoch + 1:5d}"):
+            tried = {kind: watch.value(store.model(kind)) for kind in self._kinds} if valid is not None else {}
+            averaged = max(tried, key=lambda kind: tried[kind], default=False)
+            reached = tried.get(averaged)
+            if watch.note(reached, partial(_pair, store.copy(), averaged), f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = len(rows)
         kept = len(rows) if watch.best is None else watch.best_at + 1
         self._passes = {
-            "epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "measure": str(loss.target)
+            "epochs": kept, "seed": str(seed), "shuffle": bool(self.shuffle), "measure": str(self._target)
         }  # fmt: skip
-        self._keep(watch.best or store)
+        self._keep(*(watch.best or (store, self._averages(store))))
         self.trace_ = Trace(np.concatenate(rows))
         self.trace_.update(watch.trace())
 
@@ -149,33 +176,46 @@ class KernelSlamPerceptron(Ranker):
         loss = self._check()
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store
-        check_same_measure(None if first else self._passes.get("measure"), str(loss.target))
+        check_same_measure(None if first else self._passes.get("measure"), str(self._target))
         if store.settings != settings(self, data.n_features):
             raise InputError("kernel and budget cannot change in mid-stream: start anew with fit")
         store = store.copy()  # a model that somebody holds shares the documents of the old one
         before = store.totals.copy()
         rows = self._play(store, loss, data, np.arange(data.n_queries))
-        self._keep(store)
+        self._keep(store, self._averages(store))
         self.trace_ = Trace(rows, before)
         self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
         self._note_lists(data.X, data.ptr, first=first)
         self.certificates_ = []
         if first:
-            self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(loss.target)}
+            self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(self._target)}
 
     def _seed(self) -> int:
         """Return the number that all randomness follows from: `random_state`, or one from the machine."""
         return int(np.random.default_rng().integers(2**63)) if self.random_state is None else int(self.random_state)
 
-    def _play(self, store: Store, loss: Slam, data: QueryDataset, order: Ints, weights: Floats | None = None) -> Floats:
+    @property
+    def _kinds(self) -> tuple[bool, ...]:
+        """Whether the averaged function may be what ranks, and the last one."""
+        return (True, False) if self.average == "auto" else (bool(self.average),)
+
+    def _averages(self, store: Store) -> bool:
+        if self.average != "auto":
+            return bool(self.average)
+        return bool(store.totals[Total.AVERAGE] >= store.totals[Total.LAST])
+
+    def _play(
+        self, store: Store, loss: Slam | Minimax, data: QueryDataset, order: Ints, weights: Floats | None = None
+    ) -> Floats:
         """Play the lists in order; `weights`, where given, grow by what each document weighs in the surrogate."""
-        rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(loss.target)
+        target, steps = self._target, Steps.parse(self.eta)
+        rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(target)
         for q in order:
             a, b = data.ptr[q], data.ptr[q + 1]
             y = data.y[a:b]
             weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
             ptr[1] = b - a
-            grades = compared_grades(loss, y)
+            grades = compared_grades(target, y)
             if weight == 0 or b - a < 2 or (grades == grades[0]).all():
                 continue
             best = float(judge.per_query(y, y, ptr)[0])
@@ -188,26 +228,33 @@ class KernelSlamPerceptron(Ranker):
             if not np.isfinite(scores).all():
                 raise _overflow(q)
             reached = float(judge.per_query(scores, y, ptr)[0])
+            if self.average == "auto" and store.totals[Total.ROUNDS] % TRIAL == TRIAL - 1:
+                averaged = np.empty(len(y))
+                store.model(average=True).score_rows(X, averaged)
+                store.totals[Total.AVERAGE] += float(judge.per_query(averaged, y, ptr)[0]) / best
+                store.totals[Total.LAST] += reached / best
             value, znorm2 = 0.0, 0.0
-            mistake = reached < best - 1e-12
+            mistake = reached < best
             if mistake:
-                losses, g = loss.per_query(scores, y, ptr)
+                losses, g = loss.per_query(scores, grades if self.loss == "minimax" else y, ptr)
                 moved = np.flatnonzero(g)
                 value, znorm2 = weight * float(losses[0]), squared_norm(store.function(X[moved], weight * g[moved]))
                 if not np.isfinite(znorm2):
                     raise _overflow(q)
-                store.add(X, -self.eta * weight * g)
-                if weights is not None:
+                eta = steps.size(store.totals, znorm2)
+                store.add(X, -eta * weight * g, eta * eta * znorm2)
+                if weights is not None and isinstance(loss, Slam):
                     by_score = np.argsort(-scores, kind="stable")
                     weights[a + by_score] += weight * loss.weights(y[by_score], ptr)
             rows.append((reached / best, value, float(mistake), znorm2))
             store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, znorm2)
             store.totals[Total.DOCS] += b - a
+            store.end_round()
         return np.array(rows).reshape(-1, 4)
 
-    def _keep(self, store: Store) -> None:
-        self._store = store
-        self.model_ = store.model()
+    def _keep(self, store: Store, averaged: bool) -> None:
+        self._store, self.averaged_ = store, averaged
+        self.model_ = store.model(averaged)
 
     @property
     def n_stored_(self) -> int:
@@ -216,36 +263,31 @@ class KernelSlamPerceptron(Ranker):
 
     @property
     def n_dropped_(self) -> int:
-        """How many documents had to make room so far."""
+        """How many rounds had to make room so far."""
         return int(self._store.counters[2])
 
     @property
     def memory_(self) -> int:
-        """Bytes taken by the stored documents, their coefficients and ages: all of it from the first round on."""
-        return int(self._store.documents.nbytes + self._store.alpha.nbytes + self._store.age.nbytes)
+        """Bytes taken by documents, their coefficients, rounds and ages: all of it from the first round on."""
+        return self._store.nbytes
 
     @property
     def state_(self) -> dict[str, Any]:
         """What a model file keeps beside the stored documents, so that learning goes on from it with the same bits."""
         if "_store" not in vars(self):
             raise AttributeError("KernelSlamPerceptron has no state_: it is not fitted")
-        store = self._store
-        arrays = {"counters": store.counters, "rng": store.rng, "totals": store.totals}
-        return {"age": store.age[: self.n_stored_], **arrays, **self._passes}
+        return {**self._store.state(), "averaged": bool(self.averaged_), **self._passes}
 
     @state_.setter
     def state_(self, content: dict[str, Any]) -> None:
         self._check()
         store = Store.empty(self, self.n_features_in_, 0)
-        n = len(self.model_.alpha)
+        sound = False
         try:
             passes = {key: content[key] for key in ("epochs", "seed", "shuffle")}
-            sound = n <= self.budget and content["age"].shape == (n,) and int(content["counters"][0]) == n
-            for name in ("counters", "rng", "totals"):
-                target = getattr(store, name)
-                sound &= content[name].shape == target.shape and content[name].dtype == target.dtype
-                target[:] = content[name]
-            store.age[:n] = content["age"]
+            averaged = content["averaged"]
+            sound = store.restore(content, self.model_.stored) and type(averaged) is bool
+            sound &= np.array_equal(self.model_.alpha, store.model(averaged).alpha)
             rounds = max(1, store.totals[0])  # every pass plays at least one list
             sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= rounds)
             sound &= type(passes["shuffle"]) is bool
@@ -253,10 +295,9 @@ class KernelSlamPerceptron(Ranker):
             sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False
-        if not sound or store.rng[0] == 0 or not np.isfinite(store.totals).all():
+        if not sound:
             raise InputError("$.state.state_ is not the state of a KernelSlamPerceptron of this budget")
-        store.documents[:n], store.alpha[:n] = self.model_.stored, self.model_.alpha
-        self._keep(store)
+        self._keep(store, averaged)
         self._passes = passes
         self.trace_, self.certificates_ = Trace(np.empty((0, 4)), store.totals), []
 
@@ -268,12 +309,17 @@ class KernelSlamPerceptron(Ranker):
     def _certify(self, data: QueryDataset, comparator: KernelModel | None, delta: float) -> list[Certificate]:
         from .kernel_replay import certify_kernel
 
+        if self.loss != "slam":
+            return []
         return certify_kernel(self, data, comparator)
 
 
-def compared_grades(loss: Slam, y: Floats) -> Floats:
-    """Return grades as the loss compares them: relevant or not for AP."""
-    target = loss.target
+def _pair(store: Store, averaged: bool) -> tuple[Store, bool]:
+    return store, averaged
+
+
+def compared_grades(target: Measure, y: Floats) -> Floats:
+    """Return grades as a measure compares them: relevant or not for AP."""
     return (y > target.above).astype(np.float64) if isinstance(target, AP) else y
 
 

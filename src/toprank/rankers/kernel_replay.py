@@ -58,10 +58,10 @@ class KernelReplay:
     """The rounds of a kernel perceptron, played again."""
 
     def __init__(self, ranker: KernelSlamPerceptron, data: QueryDataset) -> None:
-        loss, seed = ranker._check(), int(ranker._passes["seed"])
+        loss, seed = ranker._slam(), int(ranker._passes["seed"])
         self.data, self.store = data, Store.empty(ranker, data.n_features, seed)
-        self.learner = OnlineDescent(loss, loss.target, Steps(ranker.eta))
-        self.grades, self._delta = compared_grades(loss, data.y), loss.margin
+        self.learner = OnlineDescent(loss, loss.target, Steps.parse(ranker.eta))
+        self.grades, self._delta = compared_grades(loss.target, data.y), loss.margin
         # A comparator scores a document alike in all rounds: what the document weighs in them may be summed up.
         self.weights = np.zeros(data.n_docs)
         rng, rows = np.random.default_rng(seed), [np.empty((0, 4))]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import sqrt
 
+from .._typing import Floats
 from ..data.validation import check_positive
 from ..errors import InputError
 
@@ -91,6 +93,12 @@ class Steps:
             return cls(float(number) if colon else 1.0, Rule[name.upper()])
         except ValueError:
             raise InputError(f"eta must end in a number above 0 after the colon, got {eta!r}") from None
+
+    def size(self, totals: Floats, znorm2: float) -> float:
+        """η_t of the round after those in `totals`, whose ‖z‖² is `znorm2`."""
+        if self.rule == Rule.SQRT:
+            return self.eta / sqrt(totals[Total.ROUNDS] + 1)
+        return self.eta / sqrt(totals[Total.ZNORM2] + znorm2) if self.rule == Rule.ADAPTIVE else self.eta
 
     def __str__(self) -> str:
         return f"{self.rule.name.lower()}:{self.eta:g}"
