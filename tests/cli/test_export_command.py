@@ -185,3 +185,29 @@ def test_sql_goes_through_a_pipe_into_sqlite(capsys, home, tmp_path):
     wrong = ("export", home / "model.json", "--to", "sql", "-o", tmp_path / "x")
     assert "dialect must be one of" in fail(capsys, *wrong, "--dialect", "mysql")
     assert "form must be one of" in fail(capsys, *wrong, "--form", "table")
+
+
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_a_file_of_another_package_is_a_model(capsys, home, tmp_path, package):
+    module = pytest.importorskip(package)
+    data = tr.read_letor(home / "test.txt")
+    if package == "lightgbm":
+        model, train = (
+            tmp_path / "trees.txt",
+            module.Dataset(data.X, data.y, group=data.lengths, params={"verbosity": -1}),
+        )
+        options = {"objective": "lambdarank", "verbosity": -1, "min_data_in_leaf": 2}
+        module.train(options, train, 5).save_model(model)
+    else:
+        model, train = tmp_path / "trees.json", module.DMatrix(data.X, data.y)
+        train.set_group(data.lengths)
+        module.train({"objective": "rank:ndcg", "verbosity": 0}, train, 5).save_model(model)
+    for to in ("elasticsearch", "solr", "vespa", "ranklib", "json"):
+        run(capsys, "export", model, "--to", to, "-o", tmp_path / "out", "--missing", "refuse")
+        out = run(
+            capsys, "verify-export", model, tmp_path / "out", home / "test.txt", "--to", to, "--missing", "refuse"
+        )
+        assert "the rankings agree" in out
+    assert "ndcg@10" in run(capsys, "evaluate", model, home / "test.txt", "--measure", "ndcg@10")
+    saved = ("export", home / "model.json", "--to", "json", "-o", tmp_path / "x", "--missing", "zero")
+    assert "has a rule for missing values already" in fail(capsys, *saved)

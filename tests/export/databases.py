@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import pwd
 import shutil
 import sqlite3
 import subprocess
@@ -14,6 +15,13 @@ import numpy as np
 POSTGRES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None) or (
     Path(found).parent if (found := shutil.which("initdb")) else None
 )
+
+
+if POSTGRES is not None and os.getuid() == 0:
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError:  # the server refuses to run as root
+        POSTGRES = None
 
 
 def quoted(name):

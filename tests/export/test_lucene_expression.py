@@ -20,7 +20,7 @@ JARS = [
     for pattern in ("lucene-core*.jar", "lucene-expressions*.jar", "antlr4-runtime.jar", "asm*.jar")
     for jar in sorted(Path("/usr/share/java").glob(pattern))
 ]
-HAS_LUCENE = any("expressions" in jar.name for jar in JARS) and shutil.which("java") is not None
+HAS_LUCENE = any("expressions" in jar.name for jar in JARS) and shutil.which("javac") is not None
 NAMES = ("bm25", "user.age", "click_rate")
 needs_lucene = pytest.mark.skipif(not HAS_LUCENE, reason="Lucene (Debian's liblucene8-java) or a JDK is not installed")
 
