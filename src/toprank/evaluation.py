@@ -212,8 +212,13 @@ def evaluate_grouped(
     measures: str | Measure | Sequence[str | Measure] = ("ndcg@10", "map"),
     convention: str = "standard",
     executor: Executor | None = None,
+    *,
+    of_run: bool = False,
 ) -> Report:
-    """Do what `evaluate` does for scores given one per row of `data.X`, grouped by query."""
+    """Do what `evaluate` does for scores given one per row of `data.X`, grouped by query.
+
+    `of_run`: see `Plan.run_with_ties`.
+    """
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     parsed = tuple(parse(m, convention=convention) for m in wanted)
     if not parsed:
@@ -222,7 +227,11 @@ def evaluate_grouped(
     keys = [str(m) if names.count(m.name) > 1 else m.name for m in parsed]
     if len(set(keys)) != len(keys):
         raise InputError(f"measures names {next(k for k in keys if keys.count(k) > 1)} more than once")
-    values, matter, in_file_order = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
+    if of_run:
+        found = Plan.of(parsed).run_with_ties(scores, data.y, data.ptr, data.doc_ids, of_run=True)
+    else:
+        found = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
+    values, matter, in_file_order = found
     conventions = tuple(dict.fromkeys(m.convention for m in parsed))
     longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
     counts = {
@@ -277,7 +286,9 @@ def _without_features(model: Any, data: object, y: ArrayLike | None, qid: ArrayL
     return QueryDataset.from_arrays(np.zeros((len(validation.as_labels(y)), 1), dtype=np.float32), y, qid)
 
 
-def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None) -> tuple[AnyArray, ...]:
+def _run(
+    plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | None
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return values, in which queries ties matter, and the values in file order: see `Plan.run_with_ties`."""
     if executor is None:
         return plan.run_with_ties(scores, data.y, data.ptr, data.doc_ids)
@@ -290,7 +301,8 @@ def _run(plan: Plan, scores: Floats, data: QueryDataset, executor: Executor | No
         [data.ptr[a : b + 1] - data.ptr[a] for a, b in pairwise(cuts)],
         [None if data.doc_ids is None else data.doc_ids[low:high] for low, high in bounds],
     )
-    return tuple(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    values, matter, in_file_order = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    return values, matter, in_file_order
 
 
 def _part(plan: Plan, scores: Floats, y: Floats, ptr: AnyArray, doc_ids: AnyArray | None) -> tuple[AnyArray, ...]:

@@ -12,18 +12,16 @@ from .data.dataset import QueryDataset
 from .data.trec import Qrels, Run, codes, repeated
 from .errors import InputError
 from .evaluation import Report, evaluate_grouped
-from .measures import AP, AUC, DCG, MRR, NDCG, MeanNDCG, Measure, Norm, Recall, Short, Ties
-from .measures.base import BLANK
+from .measures import Measure
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Retrieved documents with their grades, and beside them every judged document of the same queries."""
+    """Documents that were retrieved, with their grades (−1 where not judged), then those that only were judged."""
 
-    retrieved: QueryDataset
+    data: QueryDataset
     scores: Floats
-    y: Floats
-    ptr: Ints
+    """NaN for documents that the run lacks: they are to be found, and have no rank."""
     missing: int
     """Judged queries that the run does not answer."""
     unjudged: int
@@ -31,7 +29,7 @@ class Judged:
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels, *, complete: bool) -> Judged:
-        """Match documents by query and id; a document that is not judged, or below 0, has grade 0."""
+        """Match documents by query and id."""
         for name, table in (("run", run), ("qrels", qrels)):
             again = repeated(table.qid, table.doc_ids)
             if again is not None:
@@ -49,35 +47,23 @@ class Judged:
         if missing == n_queries:
             raise InputError("the run and the judgements have no query in common: are the ids written the same way?")
         pair = query * (int(doc.max(initial=0)) + 1) + doc
-        y, ptr, _ = _grouped(np.maximum(qrels.grades, 0), query[:n], counted)
-        rows, run_ptr, chosen = _grouped(np.arange(len(run.qid)), query[n:], counted)
         by_pair = np.argsort(pair[:n])
-        at = np.minimum(np.searchsorted(pair[:n][by_pair], pair[n:][rows]), n - 1)
-        judged = by_pair[at]
-        found = pair[judged] == pair[n:][rows]
+        judged = by_pair[np.minimum(np.searchsorted(pair[:n][by_pair], pair[n:]), n - 1)]
+        found = pair[judged] == pair[n:]
+        lacking = np.ones(n, dtype=bool)
+        lacking[judged[found]] = False
+        rows, ptr, chosen = _grouped(np.concatenate((query[n:], query[:n][lacking])), counted)
+        grades = np.concatenate((np.where(found, qrels.grades[judged], -1), qrels.grades[lacking]))
         names = qrels.qid[np.unique(query[:n], return_index=True)[1]]
-        retrieved = QueryDataset(
+        data = QueryDataset(
             X=np.empty((len(rows), 0)),
-            y=np.where(found, np.maximum(qrels.grades[judged], 0), 0).astype(np.float64),
-            ptr=run_ptr,
+            y=grades[rows].astype(np.float64),
+            ptr=ptr,
             query_ids=names[chosen],
-            doc_ids=run.doc_ids[rows],
+            doc_ids=np.concatenate((run.doc_ids, qrels.doc_ids[lacking]))[rows],
         )
-        return cls(retrieved, run.scores[rows], y.astype(np.float64), ptr, missing, unjudged)
-
-    def value(self, measure: Measure, values: Floats) -> Floats:
-        """Turn values that know only the retrieved documents into values that know all the judged ones.
-
-        NDCG, average precision and recall divide by what there is to find: the value is rescaled from what was
-        retrieved of it to all of it. Where there is nothing to find the measure's own rule for blank queries holds.
-        """
-        part = _to_find(measure, self.retrieved.y, self.retrieved.ptr)
-        whole = _to_find(measure, self.y, self.ptr)
-        if part is None or whole is None or not isinstance(measure, (NDCG, AP, Recall, MRR)):
-            return values
-        share = part / np.where(whole > 0, whole, 1)
-        rescaled = np.where(part > 0, values * share, 0.0)
-        return np.where(whole > 0, rescaled, BLANK[measure.blank])
+        scores = np.concatenate((run.scores, np.full(int(lacking.sum()), np.nan)))[rows]
+        return cls(data, scores, missing, unjudged)
 
 
 def evaluate_run(
@@ -90,11 +76,12 @@ def evaluate_run(
 ) -> Report:
     """Measure a run against judgements, as trec_eval does; both may be dictionaries by query and document.
 
-    Documents that were not judged, or judged below 0, have grade 0. Judged documents that were not retrieved count as
-    what there was to find: in the ideal order of NDCG, the divisor of average precision, the base of recall. A judged
-    query that the run does not answer counts as an empty list (trec_eval's `-c`), or not at all with `complete=False`;
-    queries of the run without judgements are left out. `counts` and the printed line say how many there are of both.
-    Queries come in the order of the judgements, so that reports of several runs on the same queries can be compared.
+    Documents that were not judged, or judged below 0, are not relevant (bpref and judged@k know them). Judged documents
+    that were not retrieved count as what there was to find: in the ideal order of NDCG, the divisor of average
+    precision, the base of recall. A judged query that the run does not answer counts as an empty list (trec_eval's
+    `-c`), or not at all with `complete=False`; queries of the run without judgements are left out. `counts` and the
+    printed line say how many there are of both. Queries come in the order of the judgements, so that reports of several
+    runs on the same queries can be compared.
 
     >>> run, qrels = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 0, "b": 1, "c": 1}, "z": {"a": 1}}
     >>> evaluate_run(run, qrels, ["map", "recall@10"]).mean
@@ -105,50 +92,29 @@ def evaluate_run(
     {'map': 0.25}
     """
     judged = Judged.of(Run.of(run), Qrels.of(qrels), complete=complete)
-    report = evaluate_grouped(judged.scores, judged.retrieved, measures, convention=convention)
+    report = evaluate_grouped(judged.scores, judged.data, measures, convention, of_run=True)
     for measure in report.measures:
-        if isinstance(measure, (MeanNDCG, AUC)):
+        if not measure.for_runs:
             raise InputError(
                 f"{measure.name} is not defined for runs, where judged documents may be missing from the list"
             )
-
-    def known(per_query: Mapping[str, Floats]) -> dict[str, Floats]:
-        pairs = zip(per_query.items(), report.measures, strict=True)
-        return {name: judged.value(measure, values) for (name, values), measure in pairs}
-
-    blank = np.maximum.reduceat(judged.y, judged.ptr[:-1]) <= 0  # no query here is without a judged document
+    cut = max((m.k for m in report.measures if m.k is not None), default=0)
+    retrieved = np.diff(np.concatenate(([0], np.cumsum(~np.isnan(judged.scores))))[judged.data.ptr])
     return replace(
         report,
-        per_query=known(report.per_query),
-        in_file_order=None if report.in_file_order is None else known(report.in_file_order),
         counts={
             **report.counts,
-            "blank_queries": int(blank.sum()),
+            "short_queries": int((retrieved < cut).sum()),
             "missing_queries" if complete else "left_out_queries": judged.missing,
             "unjudged_queries": judged.unjudged,
         },
     )
 
 
-def _to_find(measure: Measure, y: Floats, ptr: Ints) -> Floats | None:
-    """Return, per query, what a measure divides by: best possible DCG or relevant documents; None where it does not."""
-    if isinstance(measure, NDCG):
-        best = DCG(k=measure.k, gain=measure.gain, discount=measure.discount, ties=Ties.INPUT, short=Short.PAD)
-        return best.per_query(y, y, ptr)
-    if not isinstance(measure, (AP, Recall, MRR)):
-        return None
-    relevant = np.add.reduceat(np.append(y > measure.above, 0), ptr[:-1]) * (np.diff(ptr) > 0)
-    if isinstance(measure, AP) and measure.norm == Norm.CUT and measure.k is not None:
-        relevant = np.minimum(relevant, measure.k)
-    if isinstance(measure, MRR):
-        relevant = np.minimum(relevant, 1)  # it asks only whether there is anything
-    return relevant.astype(np.float64)
-
-
-def _grouped(values: AnyArray, query: Ints, counted: AnyArray) -> tuple[AnyArray, Ints, Ints]:
-    """Return the values of the counted queries, query by query, where each begins, and which queries they are."""
+def _grouped(query: Ints, counted: AnyArray) -> tuple[Ints, Ints, Ints]:
+    """Return the rows of the counted queries, query by query, where each begins, and which queries they are."""
     kept = np.flatnonzero(counted[query])
-    order = kept[np.argsort(query[kept], kind="stable")]
+    rows = kept[np.argsort(query[kept], kind="stable")]
     chosen = np.flatnonzero(counted)
-    lengths = np.bincount(query[order], minlength=len(counted))[chosen]
-    return values[order], np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), chosen
+    lengths = np.bincount(query[rows], minlength=len(counted))[chosen]
+    return rows, np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), chosen

@@ -9,7 +9,7 @@ import numpy as np
 from tests.oracles import measures as oracles
 from toprank.measures import ERR, Measure
 
-ORACLES = {"map": oracles.ap, "meanndcg": oracles.mean_ndcg}
+ORACLES = {"map": oracles.ap, "meanndcg": oracles.mean_ndcg, "p@share": oracles.p_at_share}
 
 
 @dataclass

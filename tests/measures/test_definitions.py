@@ -46,6 +46,8 @@ def any_rules(draw) -> Measure:
         hint = get_type_hints(kind)[field.name]
         if field.name == "ties":
             rules["ties"] = draw(st.sampled_from(kind.tie_rules))
+        elif field.name == "share":
+            rules["share"] = draw(st.sampled_from([0.07, 0.25, 1 / 3, 0.5, 1.0]))
         elif field.name == "p":
             rules["p"] = draw(st.floats(0.05, 0.95))
         elif field.name == "above":
@@ -77,6 +79,9 @@ def test_any_combination_of_rules(one: Measure, queries: list[list[tuple[float, 
         ids=np.array([f"{7 * i % 10}" for i in range(len(documents))], dtype=str),
     )
     assert_same(one, lists)
+    if one.reads_unjudged:
+        lists.y = lists.y - (np.arange(len(lists.y)) % 3 == 0)
+        assert_same(one, lists)
     assert measure(str(one)) == one
 
 
@@ -149,7 +154,8 @@ def test_empty_queries_and_no_queries(name: str) -> None:
     assert kind().per_query([], [], [0]).tolist() == []
     assert kind().per_query([], [], [0, 0, 0]).tolist() == [0.0, 0.0]
     assert np.isnan(kind().mean([], [], [0]))
-    assert kind().per_query([1.0], [0], [0, 0, 1, 1]).tolist() == [0.0, 0.0, 0.0]
+    of_one = float(name == "judged")
+    assert kind().per_query([1.0], [0], [0, 0, 1, 1]).tolist() == [0.0, of_one, 0.0]
 
 
 def test_blank_queries_count_as_their_rule_says() -> None:

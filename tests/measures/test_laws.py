@@ -22,11 +22,15 @@ from toprank.measures import (
     NDCG,
     RBP,
     WTA,
+    BPref,
     Gain,
     MeanNDCG,
     Measure,
     P,
+    PAtShare,
     Recall,
+    RPrecision,
+    Success,
     Ties,
     measure,
 )
@@ -104,7 +108,7 @@ def test_the_best_order_is_worth_exactly_1(convention: str) -> None:
     whole = lists.y.astype(int)
     several = np.array([len(set(whole[a:b])) > 1 for a, b in zip(lists.ptr[:-1], lists.ptr[1:], strict=True)])
     relevant = np.array([max(whole[a:b]) > 1 for a, b in zip(lists.ptr[:-1], lists.ptr[1:], strict=True)])
-    for one in (NDCG, MeanNDCG, AP, MRR, Recall, AUC, WTA):
+    for one in (NDCG, MeanNDCG, AP, MRR, Recall, AUC, WTA, RPrecision, BPref, Success, PAtShare):
         got = values(one(convention=convention), best, lists, lists.y)
         assert (got[several & relevant] == 1.0).all(), one
     assert (values(NDCG(k=3, convention=convention), best, lists, lists.y)[relevant] == 1.0).all()
@@ -195,6 +199,40 @@ def test_what_the_text_of_a_measure_may_say() -> None:
     assert str(P(k=5, above=1.0)) == "p@5:above=1"
     assert str(P(k=5, convention="mslr", above=0.1 + 0.2)) == f"p@5:mslr:above={0.1 + 0.2!r}"
     assert NDCG(convention="ranklib") != NDCG(), "the convention is part of the value"
+    assert measure("prec@0.25") == measure("p@25%") == PAtShare(share=0.25)
+    assert str(measure("precision@7%:mslr")) == "p@7%:mslr"
+    assert measure(str(PAtShare(share=1 / 3))) == PAtShare(share=1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("ndcg_cut_10", "ndcg@10"), ("ndcg_cut.10", "ndcg@10"), ("nDCG@10", "ndcg@10"), ("NDCG", "ndcg"),
+        ("P_10", "p@10"), ("P.5", "p@5"), ("P@5", "p@5"), ("recip_rank", "mrr"), ("RR@10", "mrr@10"),
+        ("map_cut_100", "map@100"), ("AP", "map"), ("AP@10", "map@10"), ("R@100", "recall@100"),
+        ("recall_1000", "recall@1000"), ("Recall@5", "recall@5"), ("Success@5", "success@5"),
+        ("success_1", "success@1"),
+        ("hit_rate@3", "success@3"), ("Rprec", "rprec"), ("R-precision", "rprec"), ("bpref", "bpref"),
+        ("Bpref", "bpref"), ("Judged@10", "judged@10"), ("ERR@20", "err@20"), ("precision@0.5", "p@50%"),
+    ],
+)  # fmt: skip
+def test_names_that_people_type(typed: str, text: str) -> None:
+    assert str(measure(typed)) == text
+
+
+def test_a_hint_is_close_or_not_given() -> None:
+    for text, hint in (
+        ("ndgc", "ndcg"),
+        ("maap", "map"),
+        ("bperf", "bpref"),
+        ("sucess@5", "success"),
+        ("recal", "recall"),
+    ):
+        with pytest.raises(InputError, match=rf"\(did you mean '{hint}'\?\)"):
+            measure(text)
+    for text in ("f1", "mae", "zzz", "gain@10", "kendall"):
+        with pytest.raises(InputError, match=r"unknown measure '\w+': there are auc, bpref"):
+            measure(text)
     assert rule("mslr", "p", "above") == 1.0
 
 
@@ -216,6 +254,10 @@ def test_what_the_text_of_a_measure_may_say() -> None:
         ("p@5:above=inf", "above must be a finite number"),
         ("wta@3", "wta has no cut-off: drop @3"),
         ("auc@3", "auc has no cut-off: drop @3"),
+        ("p@150%", "share must be at most 1, got 1.5"),
+        ("p@0.0", "share must be a number above 0"),
+        ("p@x%", "the cut-off of 'p@x%' must be a number, got 'x'"),
+        ("ndcg@0.5", "the cut-off of 'ndcg@0.5' must be a number, got '0.5'"),
         ("map@10:ranklib", "map under ranklib reads the whole list: drop @10"),
         ("mrr:ties=shared", "mrr cannot rank ties by SHARED: use one of INPUT, ID, WORST, BEST, AVERAGE"),
     ],

@@ -14,6 +14,7 @@ import sys
 import numpy as np
 import pytest
 
+import toprank as tr
 from tests.measures.lists import Lists, random_lists
 from toprank.measures import Measure, measure
 
@@ -43,19 +44,62 @@ def test_trec_eval() -> None:
             "ndcg",
             "map",
             "recip_rank",
-            "success.1",
-            *(f"{m}.{cuts}" for m in ("ndcg_cut", "map_cut", "P", "recall")),
+            "Rprec",
+            "bpref",
+            *(f"{m}.{cuts}" for m in ("ndcg_cut", "map_cut", "P", "recall", "success")),
         }
         result = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
 
         def theirs(name: str, result=result, qrels=qrels) -> list[float]:
             return [result[query][name] for query in qrels]
 
-        for text, name in (("ndcg", "ndcg"), ("map", "map"), ("mrr", "recip_rank"), ("wta", "success_1")):
-            assert_same(text, "trec_eval", lists, theirs(name))
+        for name in ("ndcg", "map", "recip_rank", "Rprec", "bpref"):
+            assert_same(name, "trec_eval", lists, theirs(name))
+        assert_same("wta", "trec_eval", lists, theirs("success_1"))
         for k in CUTS:
-            for text, name in (("ndcg", "ndcg_cut"), ("map", "map_cut"), ("p", "P"), ("recall", "recall")):
-                assert_same(f"{text}@{k}", "trec_eval", lists, theirs(f"{name}_{k}"))
+            for name in ("ndcg_cut", "map_cut", "P", "recall", "success"):
+                assert_same(f"{name}_{k}", "trec_eval", lists, theirs(f"{name}_{k}"))
+
+
+def random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    """Judgements and a run that share some documents: unjudged ones are retrieved, judged ones are missed."""
+    rng = np.random.default_rng(seed)
+    qrels, run = {}, {}
+    for q in range(150):
+        judged = {f"d{i}": int(g) for i, g in enumerate(rng.integers(0, 4, rng.integers(1, 25)))}
+        held = [f"d{i}" for i in rng.permutation(30)[: rng.integers(1, 20)]]
+        qrels[f"q{q:03}"] = judged
+        run[f"q{q:03}"] = dict(zip(held, rng.integers(0, 8, len(held)).astype(float).tolist(), strict=True))
+    return qrels, run
+
+
+def test_runs_against_trec_eval() -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    for seed in range(3):
+        qrels, run = random_run(seed)
+        names = ["ndcg", "map", "recip_rank", "Rprec", "bpref"]
+        names += [f"{m}_{k}" for m in ("ndcg_cut", "map_cut", "P", "recall", "success") for k in (1, 5, 20)]
+        asked = {"ndcg", "map", "recip_rank", "Rprec", "bpref"}
+        asked |= {f"{m}.1,5,20" for m in ("ndcg_cut", "map_cut", "P", "recall", "success")}
+        theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
+        report = tr.evaluate_run(run, qrels, names)
+        for one, name in zip(report.measures, names, strict=True):
+            expected = [theirs[q][name] for q in report.query_ids]
+            np.testing.assert_allclose(report.per_query[one.name], expected, rtol=0, atol=1e-9, err_msg=name)
+
+
+def test_runs_against_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    qrels, run = random_run(5)
+    run = {q: {d: s + 1e-3 * i for i, (d, s) in enumerate(docs.items())} for q, docs in run.items()}  # its ties differ
+    names = ["Judged@5", "Judged@50", "Success@5", "Rprec", "Bpref", "nDCG@10", "P@5", "R@5", "RR@3", "AP@7"]
+    theirs: dict[str, dict[str, float]] = {}
+    for metric in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], qrels, run):
+        theirs.setdefault(str(metric.measure), {})[metric.query_id] = metric.value
+    report = tr.evaluate_run(run, qrels, names)
+    for one, name in zip(report.measures, names, strict=True):
+        expected = [theirs[name][q] for q in report.query_ids]
+        np.testing.assert_allclose(report.per_query[one.name], expected, rtol=0, atol=1e-9, err_msg=name)
 
 
 def test_scikit_learn() -> None:

@@ -6,8 +6,9 @@ the mean of its value over all of them, so tied groups must be short.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import groupby, permutations, product
-from math import factorial, inf, log2, nan, prod
+from math import ceil, factorial, inf, log2, nan, prod
 
 BLANK = {"zero": 0.0, "one": 1.0, "skip": nan}
 
@@ -96,6 +97,48 @@ def recall(scores, grades, ids=None, *, k, above, ties, blank):
 
 def wta(scores, grades, ids=None, *, above, ties):
     return p(scores, grades, ids, k=1, above=above, ties=ties, short="pad")
+
+
+def success(scores, grades, ids=None, *, k, above, ties):
+    k = inf if k is None else k
+    return average(float(_hits(order, grades, k, above) > 0) for order in orders(scores, grades, ties, ids))
+
+
+def p_at_share(scores, grades, ids=None, *, share, above, ties, blank):
+    n_relevant = sum(1 for grade in grades if grade > above)
+    if n_relevant == 0:
+        return BLANK[blank]
+    cut = ceil(Fraction(str(share)) * n_relevant)  # as the number is written: 0.07 of 100 documents is 7
+    return average(_hits(order, grades, cut, above) / cut for order in orders(scores, grades, ties, ids))
+
+
+def rprec(scores, grades, ids=None, **rules):
+    return p_at_share(scores, grades, ids, share=1, **rules)
+
+
+def bpref(scores, grades, ids=None, *, above, ties, blank):
+    relevant = [i for i in range(len(grades)) if grades[i] > above]
+    irrelevant = [i for i in range(len(grades)) if 0 <= grades[i] <= above]
+    if not relevant:
+        return BLANK[blank]
+
+    def one(order):
+        total = 0.0
+        for i in relevant:
+            ahead = sum(1 for j in irrelevant if order.index(j) < order.index(i))
+            total += 1 - min(ahead, len(relevant)) / min(len(relevant), len(irrelevant)) if ahead else 1.0
+        return total / len(relevant)
+
+    return average(one(order) for order in orders(scores, grades, ties, ids))
+
+
+def judged(scores, grades, ids=None, *, k, ties):
+    places = len(scores) if k is None else min(k, len(scores))
+    if places == 0:
+        return 0.0
+    return average(
+        sum(1 for i in order[:places] if grades[i] >= 0) / places for order in orders(scores, grades, ties, ids)
+    )
 
 
 def ap(scores, grades, ids=None, *, k, above, ties, norm, blank):

@@ -236,7 +236,7 @@ def mean_value(values: Floats, weight: ArrayLike | None = None) -> float:
 
 def rules_text(measure: Measure) -> dict[str, str]:
     """Return every rule of a measure as the text that `measure` reads."""
-    return {name: _text(getattr(measure, name)) for name in _rules(type(measure))}
+    return {name: rule_text(getattr(measure, name)) for name in _rules(type(measure))}
 
 
 def measure(text: str | Measure, *, convention: str = "standard") -> Measure:
@@ -298,7 +298,7 @@ def _named(head: str) -> tuple[type[Measure], str | None]:
 def _rules(kind: type[Measure]) -> dict[str, type[Any]]:
     """Return the fields that a convention decides, with their types."""
     hints = get_type_hints(kind)
-    return {f.name: hints[f.name] for f in fields(kind) if f.name not in ("k", "convention")}
+    return {f.name: hints[f.name] for f in fields(kind) if f.name not in ("k", "convention", "share")}
 
 
 def _checked(kind: type[Any], name: str, value: Any) -> Any:
@@ -329,7 +329,8 @@ def _number(kind: type[int] | type[float], text: str, what: str) -> int | float:
         raise InputError(f"{what} must be a number, got {text!r}") from None
 
 
-def _text(value: Any) -> str:
+def rule_text(value: Any) -> str:
+    """Return the value of a rule as `measure` reads it."""
     if isinstance(value, IntEnum):
         return value.name.lower()
     if isinstance(value, bool):

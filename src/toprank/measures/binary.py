@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from .._typing import Floats, Ints
 from ..data import validation
+from ..errors import InputError
 from .base import BLANK, BY_CONVENTION, Compiled
 from .order import Ties
 from .plan import Recipe
@@ -76,6 +77,93 @@ class WTA(Compiled):
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""
         return Recipe("precision", (int(Short.PAD),), (0.0, self.above), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Success(Compiled):
+    """Success@k = 1 if any of the first k documents is relevant, else 0.
+
+    >>> Success(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
+    [1.0]
+    """
+
+    above: float = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+
+    short_name: ClassVar[str] = "success"
+    aliases: ClassVar[tuple[str, ...]] = ("hit", "hit_rate")
+    bounded: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["top"]] = "top"
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("success", (), (0.0, self.above), self.k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PAtShare(Compiled):
+    """P@κ = P@⌈κ n₊⌉, n₊ = #{relevant} and 0 < κ ≤ 1 the `share`; read from "p@25%" or "prec@0.25".
+
+    What the precision@k learners with `kappa` aim at. `blank` where nothing is relevant.
+
+    >>> print(PAtShare(share=0.5), PAtShare(share=0.5).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist())
+    p@50% [0.0]
+    """
+
+    share: float = 0.25
+    above: float = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+    blank: Blank = BY_CONVENTION
+
+    short_name: ClassVar[str] = "p@share"
+    cuts: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validation.check_positive(share=self.share)
+        if self.share > 1:
+            raise InputError(f"share must be at most 1, got {self.share:g}: it is a part of the relevant documents")
+        object.__setattr__(self, "share", float(self.share))
+
+    @property
+    def name(self) -> str:
+        """The share as a percentage where that is exact."""
+        percent = f"{100 * self.share:g}"
+        return f"p@{percent}%" if float(percent) / 100 == self.share else f"p@{self.share!r}"
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("precision_at_share", (), (BLANK[self.blank], self.above, self.share), None)
+
+
+P.by_share = PAtShare
+
+
+@dataclass(frozen=True, kw_only=True)
+class RPrecision(Compiled):
+    """R-precision = P@R, R = #{relevant}; `blank` where nothing is relevant.
+
+    >>> RPrecision().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
+    [0.5]
+    """
+
+    above: float = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+    blank: Blank = BY_CONVENTION
+
+    short_name: ClassVar[str] = "rprec"
+    aliases: ClassVar[tuple[str, ...]] = ("r-precision", "r_precision", "rprecision")
+    cuts: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
+    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("precision_at_share", (), (BLANK[self.blank], self.above, 1.0), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import cleandoc
 
 from .._tables import Table
-from .base import _NAMED, Measure, rules_text
-from .presets import CONVENTIONS
+from .base import _NAMED, Measure, rule_text, rules_text
+from .presets import CONVENTIONS, Value
 
 
 def kinds() -> list[type[Measure]]:
@@ -19,9 +20,9 @@ def catalog() -> list[Table]:
 
     >>> measures, conventions = catalog()
     >>> [name for name, *_ in measures.rows]
-    ['auc', 'dcg', 'err', 'map', 'meanndcg', 'mrr', 'ndcg', 'p', 'rbp', 'recall', 'wta']
+    ['auc', 'bpref', 'dcg', 'err', 'judged', 'map', ..., 'rbp', 'recall', 'rprec', 'success', 'wta']
     >>> [row for row in conventions.rows if row[0] == "ranx"]
-    [['ranx', 'dcg: gain=linear · meanndcg: gain=linear · ndcg: gain=linear · rbp: graded=true']]
+    [['ranx', 'gain=linear, ties=input · auc: ties=average · err: gain=exp2 · rbp: graded=true']]
     """
     measures = [
         [
@@ -32,16 +33,24 @@ def catalog() -> list[Table]:
         ]
         for kind in kinds()
     ]
-    conventions = [
-        [name, " · ".join(filter(None, (_differences(kind, name) for kind in kinds())))] for name in CONVENTIONS
-    ]
+    conventions = [[name, _differences(name)] for name in CONVENTIONS]
     return [
         Table(("measure", "also", "cut-off", "formula"), measures, title="Measures"),
         Table(("convention", "differs from standard in"), conventions, title="Conventions"),
     ]
 
 
-def _differences(kind: type[Measure], convention: str) -> str:
-    standard, own = rules_text(kind()), rules_text(kind(convention=convention))
-    changed = [f"{rule}={value}" for rule, value in own.items() if value != standard[rule]]
-    return f"{kind.short_name}: {', '.join(changed)}" if changed else ""
+def _differences(convention: str) -> str:
+    """Return the rules of a convention that `standard` has not: those for all measures, then those for one."""
+    general = _text(CONVENTIONS[convention].get("*", {}), CONVENTIONS["standard"]["*"])
+    parts = [", ".join(f"{rule}={value}" for rule, value in general.items())]
+    for kind in kinds():
+        standard, own = rules_text(kind()), rules_text(kind(convention=convention))
+        special = [f"{rule}={value}" for rule, value in own.items() if value != general.get(rule, standard[rule])]
+        parts += [f"{kind.short_name}: {', '.join(special)}"] if special else []
+    return " · ".join(filter(None, parts))
+
+
+def _text(rules: Mapping[str, Value], standard: Mapping[str, Value]) -> dict[str, str]:
+    """Return the rules that differ, as text."""
+    return {name: rule_text(value) for name, value in rules.items() if value != standard[name]}

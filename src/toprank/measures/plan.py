@@ -62,15 +62,22 @@ class Plan:
         return self._run(*_checked(scores, y, ptr, doc_ids), want_mixed=False)[0]
 
     def run_with_ties(
-        self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        ptr: ArrayLike,
+        doc_ids: ArrayLike | None = None,
+        *,
+        of_run: bool = False,
     ) -> tuple[Floats, AnyArray, Floats]:
         """Return the values, in which queries ties matter to any of them, and the values in the order of the rows.
 
         Ties matter where the best order of tied documents, the higher grade first, has another value than the worst.
-        Only queries in which documents tie that differ in grade are looked at.
+        Only queries in which documents tie that differ in grade are looked at. `of_run` says that documents at the end
+        of a query whose score is NaN are judged and not retrieved, and that those with a grade below 0 are not judged.
         """
-        s, labels, bounds, ids = _checked(scores, y, ptr, doc_ids)
-        values, mixed = self._run(s, labels, bounds, ids, want_mixed=True)
+        s, labels, bounds, ids = _checked(scores, y, ptr, doc_ids, of_run)
+        values, mixed = self._run(s, labels, bounds, ids, want_mixed=True, of_run=of_run)
         matter, in_row_order = np.zeros_like(mixed), values.copy()
         if not mixed.any():
             return values, matter, in_row_order
@@ -80,76 +87,74 @@ class Plan:
         for seen, which in ((s, ~single), (s.astype(np.float32).astype(np.float64), single)):
             if which.any():
                 best, worst, given = (
-                    self._settled(seen, labels, part, ties)[which] for ties in (Ties.BEST, Ties.WORST, Ties.INPUT)
+                    self._settled(seen, labels, part, ties, of_run)[which]
+                    for ties in (Ties.BEST, Ties.WORST, Ties.INPUT)
                 )
                 matter[mixed] |= (np.abs(best - worst) > 1e-12 * np.maximum(np.abs(best), 1)).any(axis=0)
                 in_row_order[np.ix_(which, mixed)] = given
         return values, matter, in_row_order
 
-    def _settled(self, s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
+    def _settled(self, s: Floats, y: Floats, ptr: Ints, ties: Ties, of_run: bool) -> Floats:
         """Return the values of the one order that a tie rule makes."""
-        return self._run(-places(s, y, ptr, ties), y, ptr, None, want_mixed=False)[0]
+        ranked = np.where(np.isnan(s), s, -places(s, y, ptr, ties))
+        return self._run(ranked, y, ptr, None, want_mixed=False, of_run=of_run)[0]
 
-    def _run(self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, want_mixed: bool) -> tuple[Floats, AnyArray]:
+    def _run(
+        self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, *, want_mixed: bool, of_run: bool = False
+    ) -> tuple[Floats, AnyArray]:
         values = np.empty((len(self.measures), len(ptr) - 1))
         mixed = np.zeros(len(ptr) - 1, dtype=np.bool_)
+        raw, y = y, np.maximum(y, 0.0) if of_run else y
         lowest, highest = (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0)
-        for order, group in self._groups.items():
-            for i in group.where:
-                group.check(i, y, ptr, lowest, highest)
-            found = group.values(s, y, ptr, want_mixed or (order == Ties.ID and ids is not None))
+        for group in self._groups:
+            order, grades = group.order, raw if group.reads_unjudged else y
+            for measure in group.measures:
+                measure.check(grades, ptr, lowest, highest)
+            found = group.values(s, grades, ptr, want_mixed or (order == Ties.ID and ids is not None))
             values[group.where] = found[: len(group.where)]
             if len(found) > len(group.where):
                 mixed |= (differ := found[-1] > 0)
                 if order == Ties.ID and ids is not None and differ.any():
                     rows, part = _rows_of(ptr, differ)
                     settled = _by_id(s[rows], part, ids[rows])
-                    values[np.ix_(group.where, differ)] = group.values(settled, y[rows], part, False)
-        for i, measure in enumerate(self.measures):
-            if not isinstance(measure, Compiled):
-                values[i] = measure.per_query(s, y, ptr)
+                    values[np.ix_(group.where, differ)] = group.values(settled, grades[rows], part, False)
+        for i, own in enumerate(self.measures):
+            if not isinstance(own, Compiled):
+                values[i] = own.per_query(*(_retrieved(s, y, ptr) if of_run else (s, y, ptr)))
         if want_mixed and not self._groups:
-            mixed |= _Group((), (), Ties.INPUT).values(s, y, ptr, True)[-1] > 0
+            mixed |= _Group([], [], Ties.INPUT, False).values(s, y, ptr, True)[-1] > 0
         return values, mixed
 
     @cached_property
-    def _groups(self) -> dict[Ties, _Group]:
-        """The compiled measures by the order they need."""
-        found: dict[Ties, list[int]] = {}
+    def _groups(self) -> list[_Group]:
+        """The compiled measures by the order and the grades they need."""
+        found: dict[tuple[Ties, bool], _Group] = {}
         for i, measure in enumerate(self.measures):
             if isinstance(measure, Compiled):
-                found.setdefault(_order_of(measure.ties), []).append(i)
-        return {
-            order: _Group(tuple(where), tuple(self.measures[i] for i in where), order)  # type: ignore[misc]
-            for order, where in sorted(found.items())
-        }
+                key = _order_of(measure.ties), measure.reads_unjudged
+                group = found.setdefault(key, _Group([], [], *key))
+                group.where.append(i)
+                group.measures.append(measure)
+        return list(found.values())
 
     @cached_property
     def list_function(self) -> MeasureFunction:
         """The one measure of this plan as a C function."""
         (measure,) = self.measures
         if isinstance(measure, Compiled):
-            (group,) = self._groups.values()
+            (group,) = self._groups
             return group.function(False)
         return called_back(measure)
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Measures that share one order."""
+    """Measures that share one order, and their positions in the plan."""
 
-    where_tuple: tuple[int, ...]
-    measures: tuple[Compiled, ...]
+    where: list[int]
+    measures: list[Compiled]
     order: Ties
-
-    @property
-    def where(self) -> list[int]:
-        """Their positions in the plan."""
-        return list(self.where_tuple)
-
-    def check(self, i: int, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
-        """Let a measure refuse grades."""
-        self.measures[self.where_tuple.index(i)].check(y, ptr, lowest, highest)
+    reads_unjudged: bool
 
     def values(self, s: Floats, y: Floats, ptr: Ints, want_mixed: bool) -> Floats:
         """Return measure × query, and with `want_mixed` a row that is 1 where documents of different grade tie."""
@@ -237,7 +242,7 @@ def _by_id(s: Floats, ptr: Ints, ids: AnyArray) -> Floats:
     order = np.lexsort((id_places(ids, len(s)), -s.astype(np.float32), query))
     scores = np.empty(len(s))
     scores[order] = -np.arange(len(s)) + np.repeat(ptr[:-1], np.diff(ptr))
-    return scores
+    return np.where(np.isnan(s), s, scores)
 
 
 def _rows_of(ptr: Ints, chosen: AnyArray) -> tuple[Ints, Ints]:
@@ -247,10 +252,16 @@ def _rows_of(ptr: Ints, chosen: AnyArray) -> tuple[Ints, Ints]:
     return np.arange(bounds[-1]) + np.repeat(ptr[:-1][chosen] - bounds[:-1], lengths), bounds
 
 
+def _retrieved(s: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats, Ints]:
+    """Return the documents that a run holds."""
+    held = ~np.isnan(s)
+    return s[held], y[held], np.concatenate(([0], np.cumsum(held)))[ptr]
+
+
 def _checked(
-    scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None
+    scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None, of_run: bool = False
 ) -> tuple[Floats, Floats, Ints, AnyArray | None]:
-    s = _writeable(validation.as_scores(scores))
+    s = _writeable(np.asarray(scores, dtype=np.float64) if of_run else validation.as_scores(scores))
     labels = _writeable(validation.as_labels(y, len(s)))
     bounds = _writeable(validation.as_ptr(ptr, len(s)))
     return s, labels, bounds, validation.as_doc_ids(doc_ids, len(s))

@@ -1,0 +1,57 @@
+"""Measures that tell documents which were not judged (a grade below 0) from irrelevant ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import BLANK, BY_CONVENTION, Compiled
+from .order import Ties
+from .plan import Recipe
+from .presets import Blank, Short
+
+JUST_BELOW_0 = -5e-324
+
+
+@dataclass(frozen=True, kw_only=True)
+class BPref(Compiled):
+    """bpref = (1/R) Σ_{relevant} 1 − min(#{judged irrelevant above it}, R) / min(R, N), R and N of them judged.
+
+    Documents that were not judged count for nothing. `blank` where nothing is relevant.
+
+    >>> BPref().per_query([4.0, 3.0, 2.0, 1.0], [0, 1, -1, 1], [0, 4]).tolist()
+    [0.0]
+    """
+
+    above: float = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+    blank: Blank = BY_CONVENTION
+
+    short_name: ClassVar[str] = "bpref"
+    cuts: ClassVar[bool] = False
+    reads_unjudged: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+    best_is_one: ClassVar[bool] = True
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("binary_preference", (), (BLANK[self.blank], self.above), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Compiled):
+    """Judged@k = share of the first k documents that were judged (of all, where the list is shorter than k).
+
+    >>> Judged(k=2).per_query([4.0, 3.0, 2.0], [0, -1, 1], [0, 3]).tolist()
+    [0.5]
+    """
+
+    ties: Ties = BY_CONVENTION
+
+    short_name: ClassVar[str] = "judged"
+    reads_unjudged: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        return Recipe("precision", (int(Short.SHORTEN),), (0.0, JUST_BELOW_0), self.k)
