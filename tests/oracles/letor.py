@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-INTEGER = re.compile(rb"[+-]?[0-9]+")
+INTEGER = re.compile(rb"0|-?[1-9][0-9]*")  # written another way, an id is text
 MAX_INDEX = 2**31 - 2
 
 
@@ -117,6 +117,9 @@ def assemble(labels, qids, entries, ids, dtype, n_features, zero_based) -> Parse
     width = n_features or seen
     if width == 0 or seen > width:
         raise BadTextError(None)
+    numbers = all(re.fullmatch(r"[0-9]+", one) for one in ids)
+    if qids[0] is None and numbers and len(set(ids)) < len(ids):  # Yandex: the comment of a line is its query
+        qids, ids = [query_id(one.encode(), 0, 0) for one in ids], [""] * len(ids)
     if any(isinstance(qid, str) for qid in qids):
         qids = [str(qid) for qid in qids]
     first_seen = list(dict.fromkeys(qids))

@@ -19,13 +19,16 @@ import numpy as np
 from .._typing import AnyArray
 from ..errors import InputError, MissingExtraError, ParseError
 from ._piles import physical_memory
-from ._text import ByteStream, name_of, open_bytes, text_array
+from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
 
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
 
 _LEAST_CELL = 4
 """Bytes of memory that a cell takes at least: float32."""
+
+_MOST_TIMES = 2000
+"""A Parquet file whose cells take more than this many times its size, and more than `MOST_UNPACKED`, is refused."""
 
 _BLOCK_ROWS = 1 << 13
 """Rows that the plain CSV reader holds as Python text at a time."""
@@ -125,9 +128,16 @@ def _read_parquet(path: Path) -> Any:
         if path.is_file():
             about = pq.read_metadata(path)
             # A few bytes can stand for any number of equal rows, so the size is known before it is there.
-            if about.num_rows * about.num_columns * _LEAST_CELL > physical_memory():
+            size = about.num_rows * about.num_columns * _LEAST_CELL
+            if size > physical_memory():
                 raise InputError(
                     f"{path} holds {about.num_rows} rows of {about.num_columns} columns: more than fits in memory"
+                )
+            if size > max(MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
+                raise InputError(
+                    f"{path} holds {about.num_rows} rows of {about.num_columns} columns, which take more than "
+                    f"{_MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: if that is as it should be, write it "
+                    "again without compression and dictionaries"
                 )
         return pq.read_table(path)  # a folder of Parquet files is one table
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError, MemoryError) as error:

@@ -210,10 +210,10 @@ def ends_token(byte):
 
 @kernel
 def integer(text, i):
-    """Read a query id: where it ends, its value, and whether it is an integer of 64 bits."""
+    """Read a query id: where it ends, its value, and whether it is an integer of 64 bits, written the one usual way."""
     start = i
     negative = text[i] == MINUS
-    if negative or text[i] == PLUS:
+    if negative:
         i += np.uint64(1)
     digits = i
     value, fits = np.int64(0), True
@@ -223,7 +223,8 @@ def integer(text, i):
         fits &= value > -922337203685477580 or (value == -922337203685477580 and digit <= 7 + negative)
         value = value * 10 - digit
         i += np.uint64(1)
-    if i > digits and fits and ends_token(text[i]):
+    usual = text[digits] != ZERO or (i == digits + np.uint64(1) and not negative)  # 007, -0 and +7 are kept as text
+    if i > digits and usual and fits and ends_token(text[i]):
         return i, value if negative else -value, True
     i = start
     while not ends_token(text[i]):

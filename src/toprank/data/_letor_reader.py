@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Lock
+from threading import Condition, Lock, Thread
 
 from ..errors import InputError
 from ._letor_chunk import Chunk, Rules
@@ -25,13 +24,26 @@ def read_chunks(
     queue = _Queue(stream, size, [Chunk(rules) for _ in range(threads + (threads > 1))], add)
     if threads == 1:
         return queue.work()
-    with ThreadPoolExecutor(threads) as pool:
+    failures: list[BaseException] = []
+
+    def work() -> None:
         try:
-            for done in [pool.submit(queue.work) for _ in range(threads)]:
-                done.result()
-        except BaseException:
-            queue.stop()
-            raise
+            queue.work()
+        except BaseException as error:
+            failures.append(error)
+
+    # Not a pool: on Ctrl-C it would wait for a thread that waits for standard input.
+    crew = [Thread(target=work, daemon=True) for _ in range(threads)]
+    try:
+        for one in crew:
+            one.start()
+        for one in crew:
+            one.join()
+    except BaseException:
+        queue.stop()
+        raise
+    if failures:
+        raise failures[0]
 
 
 class _Queue:

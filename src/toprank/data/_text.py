@@ -11,7 +11,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -26,6 +26,9 @@ TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
 _FORMAT = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 _STEP, _PIECE = 1 << 13, 1 << 17
+
+MOST_TIMES, MOST_UNPACKED = 200, 1 << 28
+"""A file that unpacks to more bytes than this and to this many times its size is refused; text packs 5 to 20 times."""
 
 
 def text_array(words: list[str]) -> AnyArray:
@@ -70,10 +73,19 @@ def open_bytes(path: TextSource) -> ByteStream:
         except (OSError, ValueError) as error:
             raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
         return ByteStream(raw, name, owned=True)
-    raw = sys.stdin.buffer if isinstance(path, str) else path
+    raw = _standard_input() if isinstance(path, str) else path
     if not hasattr(raw, "readinto") or isinstance(raw, io.TextIOBase):
         raise InputError(f"path must be a file name, '-' or a file opened in binary mode, got {path!r}")
     return ByteStream(raw, name, owned=False)
+
+
+def _standard_input() -> Any:
+    """Return standard input without Python's own buffer, whose lock a thread that waits for input would keep."""
+    buffer = sys.stdin.buffer
+    try:
+        return open(buffer.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, ValueError, AttributeError):  # replaced by something else
+        return buffer
 
 
 class ByteStream(io.BufferedReader):
@@ -163,6 +175,7 @@ class _Unowned(io.RawIOBase):
 class _Guarded(io.RawIOBase):
     def __init__(self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None) -> None:
         self._plain, self._packed, self._name, self._packing = plain, packed, name, packing
+        self._unpacked = 0
 
     def readable(self) -> bool:
         return True
@@ -171,7 +184,16 @@ class _Guarded(io.RawIOBase):
         if self._packing:  # what the decompressors make to fill a large buffer takes several times its size
             buffer = memoryview(buffer)[:_PIECE]
         with _named(self._name, self._packing):
-            return int(self._plain.readinto(buffer))
+            got = int(self._plain.readinto(buffer))
+        self._unpacked += got
+        if self._packing and self._unpacked > MOST_UNPACKED:
+            with suppress(OSError):  # a pipe does not tell how much of it was read
+                if self._unpacked > MOST_TIMES * self._packed.tell():
+                    raise InputError(
+                        f"{self._name} unpacks to more than {MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: "
+                        "if that is as it should be, unpack it first"
+                    )
+        return got
 
     def close(self) -> None:
         if not self.closed:

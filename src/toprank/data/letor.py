@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..errors import InputError
 from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes
 from .dataset import QueryDataset
-from .mapped import drafting, open_queries
+from .mapped import drafting, open_queries, save_queries
 
 _BLOCK_VALUES = 1 << 15
 
@@ -32,9 +33,11 @@ def read_letor(
     A line is `label [qid:id] [feature:value …] [#comment]`, with blanks or tabs between its parts. Labels and values
     are decimal numbers; each value is the double nearest to its text, rounded once more to `dtype` if that is float32.
     Indices may come in any order but none twice; what a line does not write is 0. Lines without a label (blank, or
-    only a comment) do not count. Without `qid:` the file is one list. Query ids are integers, or text if one of them
-    is not an integer of 64 bits. Rows of a query that do not stand together are brought together; `data.order` tells
-    where they were. A comment `#docid = ID …`, or one of a single word, gives the document's id; others are ignored.
+    only a comment) do not count. Without `qid:` the file is one list, unless every comment is a whole number and some
+    come again: then they are the query ids (Yandex's `grade feature:value … # query`). Query ids are integers, or text
+    if one of them is not an integer of 64 bits as one writes it (007). Rows of a query that do not stand together are
+    brought together; `data.order` tells where they were. A comment `#docid = ID …`, or one of a single word, gives the
+    document's id; others are ignored.
 
     `path` is a file name, `-` for standard input, or an open binary file; `.gz`, `.bz2`, `.xz` and `.zst` are unpacked.
     `dense` asks for a dense or a CSR matrix; None takes CSR if the file writes less than a quarter of all cells.
@@ -86,7 +89,21 @@ def _read(
     if order is not None:
         y = y[order]
         doc_ids = None if doc_ids is None else doc_ids[order]
-    return QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
+    data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
+    return data if tally.has_qid else _by_comments(data)
+
+
+def _by_comments(data: QueryDataset) -> QueryDataset:
+    """Group one list by its comments, if they are numbers that come again: no document stands twice in a list."""
+    ids = data.doc_ids
+    if ids is None:
+        return data
+    distinct = np.unique(ids)
+    if len(distinct) == len(ids) or not all(word.isdecimal() and word.isascii() for word in distinct.tolist()):
+        return data
+    numbers = max(map(len, distinct.tolist())) < 19
+    plain = numbers and all(str(int(word)) == word for word in distinct.tolist())
+    return QueryDataset.from_arrays(data.X, data.y, ids.astype(np.int64) if plain else ids)
 
 
 def stream_letor(
@@ -122,12 +139,17 @@ def stream_letor(
         try:
             read_chunks(stream, rules, rows.add, threads=_count_threads(threads))
             rows.write(draft, dense)
+            has_qid = rows.tally.has_qid
         finally:
             rows.close()
         for file in raw.iterdir():
             file.unlink()
         raw.rmdir()
-    return open_queries(folder)
+    data = open_queries(folder)
+    if has_qid or (grouped := _by_comments(data)) is data:
+        return data
+    shutil.rmtree(folder)
+    return open_queries(save_queries(grouped, folder))
 
 
 def _rules(path: TextSource, dense: Any, dtype: Any, n_features: Any, zero_based: Any) -> Any:

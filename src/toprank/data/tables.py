@@ -171,8 +171,11 @@ def _number(column: Column) -> AnyArray:
 
 
 def _text(values: AnyArray) -> AnyArray:
-    """Return ids of text as numpy text, whatever the table keeps them in."""
-    return text_array([str(value) for value in values.tolist()]) if values.dtype == object else values
+    """Return ids of text as numpy text, whatever the table keeps them in; others as they are."""
+    if values.dtype != object:
+        return values
+    words = values.tolist()
+    return text_array(words) if all(isinstance(word, str) for word in words) else values
 
 
 def _grouped(values: AnyArray, order: Ints | None) -> AnyArray:

@@ -253,10 +253,12 @@ def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints
     """
     if qid is None:
         return np.array([0, n_docs], dtype=np.int64), np.zeros(1, dtype=np.int64), None
-    ids = np.asarray(qid)
+    ids = _as_written(qid)
     if ids.ndim != 1 or len(ids) != n_docs:
         raise InputError(f"qid must have one id per document ({n_docs}), got shape {ids.shape}")
-    if ids.dtype.kind == "f":
+    if ids.dtype.kind in "mM":
+        _name_first(np.isnat(ids), lambda i: f"qid is missing (NaT) in row {i}")
+    elif ids.dtype.kind == "f":
         _name_first(np.isnan(ids), lambda i: f"qid is missing (NaN) in row {i}")
     elif ids.dtype.kind == "O":
         _name_first(
@@ -265,6 +267,15 @@ def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints
         )
     starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
     return group_runs(ids[starts], starts, n_docs)
+
+
+def _as_written(qid: Any) -> AnyArray:
+    """Return ids as an array that keeps 1 and "1" apart, which numpy would make the same text."""
+    ids = _unmasked(qid, "qid")
+    if ids.dtype.kind in "US" and isinstance(qid, (list, tuple)) and len({type(one) for one in qid}) > 1:
+        ids = np.empty(len(qid), dtype=object)
+        ids[:] = qid
+    return ids
 
 
 def group_runs(heads: AnyArray, starts: Ints, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
