@@ -12,6 +12,7 @@ import toprank as tr
 from toprank.contests import holding, peers, search
 from toprank.contests import parts as contest_parts
 from toprank.data.splits import Fold
+from toprank.solvers.deadline import deadline
 
 QUICK = ["RankSVM", "AdaRank", "OnlineListNet"]
 
@@ -474,6 +475,27 @@ class TestPlan:
             "few was still rising when it reached its number of rounds: more might do better."
         ]
         assert peers.LightGBM().rounds == peers.XGBoost().rounds == 2000
+
+    @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost"])
+    def test_time_ends_boosting(self, kind, parts):
+        pytest.importorskip(kind.lower())
+        train, valid, test = parts
+        with deadline(0.0):
+            for watched in (valid, None):
+                fitted = getattr(peers, kind)(rounds=500).fit_queries(train, watched)
+                assert fitted.n_iter_ == 1
+                assert np.isfinite(fitted.predict_grouped(test)).all()
+
+    def test_a_setting_that_ran_out_of_time_is_told_and_not_kept(self, parts, tmp_path):
+        """A share of a budget of 1 ns: everybody's default ends at once, usable, and no further round begins."""
+        train, valid, test = parts
+        result = tr.contest(train, test, valid, ["ListNet", "RankSVM"], budget=1e-9, state=tmp_path)
+        assert [result.entrant(name).tried for name in ("ListNet", "RankSVM")] == [1, 1]
+        assert "ListNet: 1 of its settings ran out of time, its share of the budget." in result.warnings
+        assert list(tmp_path.glob("*.json")) == []
+        whole = tr.contest(train, test, valid, ["ListNet", "RankSVM"], budget=0, state=tmp_path)
+        assert whole.warnings == ()
+        assert len(list(tmp_path.glob("*.json"))) == 2
 
     @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost"])
     def test_early_stopping_honours_the_weights_of_queries(self, kind):

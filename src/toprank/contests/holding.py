@@ -71,7 +71,8 @@ def contest(
     "combmnz"). With `refit` the winners learn once more, from training and validation queries together.
 
     `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
-    further round of settings is started, but everybody's defaults are always tried. `baseline` names the one that the
+    further round of settings is started, but everybody's defaults are always tried; within a round everybody's setting
+    has the same share of the time that is left, and ends when it is over. `baseline` names the one that the
     others are compared with; None compares every pair; `margin` and `n_resamples` are as in `compare`. `state` is a
     folder that keeps finished settings, so that an interrupted contest goes on where it was, with the same result. A
     ranker that cannot learn from the data is left out; `warnings` and `notes` say why.
@@ -324,9 +325,11 @@ def _notes(
 
 def _warnings(held: _Held) -> list[str]:
     """Return what casts doubt on a result."""
+    cut = {name: n for name, winners in held.winners.items() if (n := sum(winner.cut for winner in winners))}
     capped = [name for name, winners in held.winners.items() if any(winner.capped for winner in winners)]
     return [
         *dict.fromkeys(held.notes.warned),
         *(f"{name} was left out: {reason}." for name, reason in held.left_out.items()),
+        *(f"{name}: {n} of its settings ran out of time, its share of the budget." for name, n in cut.items()),
         *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from ..rankers.base import Ranker
 from ..rankers.kernel import KernelSlamPerceptron
 from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
+from ..solvers.deadline import deadline, out_of_time
 from .peers import Trees
 from .spaces import Candidate
 
@@ -49,6 +51,8 @@ class Winner:
     """Whether a fit that was done again (for a resumed run) reached the same value."""
     capped: bool = False
     """Whether the number of rounds ended boosting while the measure was still rising."""
+    cut: int = 0
+    """How many of its settings ran out of time."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Trial:
     error: str | None
     ranker: Ranker | None
     """None where the result comes from an earlier run."""
+    cut: bool = False
+    """Whether its time ran out."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,10 @@ class Search:
     """Settings level by level: first everybody's defaults, then everybody's second setting, and so on.
 
     A level starts only while the time that the levels before it took to learn is below the allotment, and is then tried
-    for everybody: nobody gets more tries for standing earlier in the list. The defaults always are. Time is counted as
-    it was stored, so a resumed run decides as it did before.
+    for everybody: nobody gets more tries for standing earlier in the list. The defaults always are. Each setting of a
+    level may take an equal share of what is left; then batch solvers and boosting end with what they have (online
+    learners make the passes they were given). Time is counted as it was stored, so a resumed run decides as it did
+    before; a setting that was stopped is not stored.
     """
 
     measure: Measure
@@ -92,6 +100,8 @@ class Search:
         spent = 0.0
         for level in range(max(len(c.rankers) for c in self.candidates)):
             closed = level > 0 and spent >= allotment
+            taking_part = sum(level < len(c.rankers) and c.name not in given_up for c in self.candidates)
+            limit = (allotment - spent) / max(taking_part, 1) if allotment > 0 else inf
             for c in self.candidates:
                 if level >= len(c.rankers):
                     continue
@@ -100,7 +110,7 @@ class Search:
                     continue
                 self.tell(f"{where}{c.name}", 0)
                 try:
-                    trial = self._try(c, level, train, valid, data)
+                    trial = self._try(c, level, train, valid, data, limit)
                 except MissingExtraError as error:
                     trial = Trial(level, -inf, 0.0, str(error), None)
                     given_up.add(c.name)
@@ -114,24 +124,30 @@ class Search:
                 self.tell(f"{where}{c.name}", 1)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
 
-    def _try(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, data: str) -> Trial:
-        fitted: list[Ranker] = []
-
-        def compute() -> dict[str, Any]:
-            _warm_up(c.rankers[place], train, valid)
-            began = time.perf_counter()
-            try:
-                ranker = fit(c.rankers[place], train, valid)
-                value = self.value(ranker, valid)
-            except (InputError, ArithmeticError) as error:
-                return {"valid": None, "seconds": time.perf_counter() - began, "error": str(error)}
-            fitted.append(ranker)
-            return {"valid": value, "seconds": time.perf_counter() - began, "error": None}
-
+    def _try(
+        self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, data: str, limit: float
+    ) -> Trial:
         key = None if self.state.folder is None else self._key(c.rankers[place], data)
-        found = (self.state if key is not None else Checkpoint(None)).get(key or {}, compute)
-        value = np.nan if found["valid"] is None else float(found["valid"])
-        return Trial(place, value, float(found["seconds"]), found["error"], fitted[0] if fitted else None)
+        found = None if key is None else self.state.find(key)
+        if found is not None:
+            value = np.nan if found["valid"] is None else float(found["valid"])
+            return Trial(place, value, float(found["seconds"]), found["error"], None)
+        trial = self._tried(c, place, train, valid, limit)
+        if key is not None and not trial.cut:
+            self.state.get(key, lambda: {"valid": trial.valid, "seconds": trial.seconds, "error": trial.error})
+        return trial
+
+    def _tried(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, limit: float) -> Trial:
+        _warm_up(c.rankers[place], train, valid)
+        began = time.perf_counter()
+        try:
+            with deadline(limit):
+                ranker = fit(c.rankers[place], train, valid)
+                cut = out_of_time()
+            value = self.value(ranker, valid)
+        except (InputError, ArithmeticError) as error:
+            return Trial(place, np.nan, time.perf_counter() - began, str(error), None)
+        return Trial(place, value, time.perf_counter() - began, None, ranker, cut)
 
     def _key(self, ranker: Ranker, data: str) -> dict[str, Any] | None:
         """Return all that a result depends on; None for a ranker with parameters that are not plain data."""
@@ -160,6 +176,7 @@ class Search:
             planned=sum(c.sizes),
             repeats=repeats,
             capped=isinstance(ranker, Trees) and ranker.capped_,
+            cut=sum(trial.cut for trial in trials),
         )
 
     def value(self, ranker: Ranker, valid: QueryDataset) -> float:
@@ -174,7 +191,9 @@ def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
     """Fit a ranker with the same parameters; the validation queries also choose its epoch, round or C."""
     ranker = type(template)(**template.get_params(deep=False))
     watches = not isinstance(ranker, KernelSlamPerceptron)
-    with np.errstate(all="ignore"):  # a step size that overflows is a setting that fails, not news
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # A step size that overflows and weights that stay 0 are settings that lose, not news.
+        warnings.simplefilter("ignore", (RuntimeWarning, UserWarning))
         return ranker.fit_queries(train, valid if watches else None)
 
 
@@ -216,7 +235,7 @@ def _better(one: Trial, other: Trial) -> bool:
 
 
 def _without_ranker(trial: Trial) -> Trial:
-    return Trial(trial.place, trial.valid, trial.seconds, trial.error, None)
+    return replace(trial, ranker=None)
 
 
 def fingerprint(data: QueryDataset) -> str:

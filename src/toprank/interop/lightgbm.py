@@ -13,6 +13,7 @@ from ..data.dataset import QueryDataset
 from ..errors import MissingExtraError
 from ..measures.base import Measure
 from ..rankers.base import parameters
+from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
 from .curvature import Curved, boundaries, per_query_weight
 from .trees import Boosted, BoosterModel, TreeRanker
@@ -120,6 +121,15 @@ def boost_lightgbm(
         callbacks.append(lgb.early_stopping(patience, verbose=verbose))
     if verbose:
         callbacks.append(lgb.log_evaluation())
+
+    def on_time(env: Any) -> None:
+        if out_of_time():
+            reached_so_far = history.get("valid", {}).get("measure")
+            best = env.iteration if reached_so_far is None else int(np.argmax(reached_so_far))
+            raise lgb.callback.EarlyStopException(best, env.evaluation_result_list)
+
+    on_time.order = 40  # type: ignore[attr-defined]  # after what is recorded
+    callbacks.append(on_time)
     repeatable = {"verbosity": -1, "deterministic": True, "force_row_wise": True, "metric": "None"}
     train = lightgbm_data(lgb, data)
     booster = lgb.train(

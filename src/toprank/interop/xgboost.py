@@ -13,6 +13,7 @@ from ..data.dataset import QueryDataset
 from ..errors import MissingExtraError
 from ..measures.base import Measure
 from ..rankers.base import parameters
+from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
 from .curvature import Curved, per_query_weight
 from .trees import Boosted, BoosterModel, TreeRanker
@@ -119,6 +120,10 @@ def boost_xgboost(
         y, values = (np.asarray(x, dtype=np.float64) for x in (part.get_label(), scores))
         return "measure", measure.mean(values, y, ptr, per_query_weight(part.get_weight(), ptr))
 
+    class OnTime(xgb.callback.TrainingCallback):  # type: ignore[misc]
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            return out_of_time()
+
     history: dict[str, Any] = {}
     booster = xgb.train(
         {"verbosity": 0, "disable_default_eval_metric": True, **params},
@@ -131,11 +136,13 @@ def boost_xgboost(
         early_stopping_rounds=None if valid is None else patience,
         evals_result=history,
         verbose_eval=verbose,
+        callbacks=[OnTime()],
     )
     if valid is None:
         return Boosted(booster, int(booster.num_boosted_rounds()), np.empty(0))
-    best = booster[: booster.best_iteration + 1]
-    return Boosted(best, int(best.num_boosted_rounds()), np.array(history["valid"]["measure"]))
+    reached_by_round = np.array(history["valid"]["measure"])
+    best = int(np.argmax(reached_by_round)) + 1  # where time ran out, XGBoost has not noted it
+    return Boosted(booster[:best], best, reached_by_round)
 
 
 def xgboost_data(xgb: Any, data: QueryDataset) -> Any:
