@@ -200,6 +200,32 @@ def test_a_pipeline_goes_whole(tmp_path):
         tr.export.check_preparation("sql", ["root"])
 
 
+@pytest.mark.parametrize("steps", [("log",), ("log", "log")])
+def test_vespa_takes_logarithms_too(tmp_path, steps):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) * (1e4, 1.0)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fill = np.array([0.0, -2.0])
+    feature, threshold = np.array([0, 1, 0]), np.array([1.0, -0.3, -1.5])
+    inner = [Linear(("a", "b c"), np.array([1e-9, -2.0]), 0.5)]
+    inner.append(
+        Stumps(("a", "b c"), StumpModel(2, feature, threshold, np.array([1.0, 0.3, -2.0])), source="RankBoost")
+    )
+    for model in (Prepared(each, steps, fill) for each in inner):
+        tr.export.write(model, tmp_path / "m.profile", "vespa", expressions={"b c": "bm25(b)"})
+        text = (tmp_path / "m.profile").read_text()
+        assert text.startswith("rank-profile ")
+        assert "expression: if (f_a < 0, -log(1 - f_a), log(1 + f_a))" in text
+        check = tr.export.verify(model, tmp_path / "m.profile", X)
+        assert check.agrees
+        rows = [[f if v is None else v for v, f in zip(row, fill.tolist(), strict=True)] for row in as_rows(X)]
+        expected = model.inner.predict(np.array([oracle.prepared(steps, [row])[0] for row in rows]))
+        assert tr.export.read(tmp_path / "m.profile")[1].score_rows(X) == pytest.approx(expected, abs=1e-9)
+        (tmp_path / "m.profile").write_text(text.replace("log(1 + f_a)", "log(2 + f_a)"))
+        with pytest.raises(InputError, match="is not a logarithm as it is written here"):
+            tr.export.read(tmp_path / "m.profile")
+
+
 def test_two_thousand_features(database, tmp_path):
     rng = np.random.default_rng(0)
     names = tuple(f"f{j}" for j in range(2000))

@@ -13,7 +13,9 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,8 +23,8 @@ import numpy as np
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError
-from .replicas import LinearReplica, Replica, next_single
-from .scorers import Linear, Stumps, Trees
+from .replicas import LinearReplica, PreparedReplica, Replica, next_single
+from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name
 from .tree_replicas import Split, TreeReplica, side
 from .trees import (
@@ -49,6 +51,7 @@ _GUARD = re.compile(rf"if \(isNan\((.*)\), ({_NUMBER}), \1\)")
 _SUM = re.compile(r"-phase \{\n\s*expression \{\n(.*?)\n\s*\}\n", re.DOTALL)
 _TERM = re.compile(r"(?:\+ )?constant\(w_(\w+)\) \* f_\1")
 _END = re.compile(rf"\+ ({_NUMBER})")
+_LOG = "if ({0} < 0, -log(1 - {0}), log(1 + {0}))"
 _TOKEN = re.compile(rf"\s*(if \(|!\(f_\w+ >=|f_\w+ <|,|\)|{_NUMBER})")
 
 MANY_LEAVES, MANY_STEPS, LARGE_TREE = 25_000, 2_500, 12
@@ -61,8 +64,9 @@ class Vespa(Target):
 
     name = "vespa"
     settings: ClassVar[frozenset[str]] = frozenset({"shift", "expressions", "phase"})
+    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return a rank profile to be put into a schema."""
         check_names(scorer.names, self.name)
         unknown = next((name for name in settings.expressions if name not in scorer.names), None)
@@ -70,38 +74,42 @@ class Vespa(Target):
             raise InputError(f"--map {unknown}=…: the model has no feature {unknown!r}")
         name = model_name(scorer, settings, IDENTIFIER)
         ids = [n if IDENTIFIER.fullmatch(n) else f"{j}_" for j, n in enumerate(scorer.names, start=1)]
+        inner, logs = (scorer.inner, len(scorer.steps)) if isinstance(scorer, Prepared) else (scorer, 0)
+        last = "l" * logs or "f"  # the score looks at f_x, a feature, or l_x, its logarithm, or ll_x, that of l_x
         constant = scorer.offset + (settings.shift or 0.0)
         lines = [
             f"rank-profile {name} {{",
             f"    # Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
         ]
-        if isinstance(scorer, Linear):
+        if isinstance(inner, Linear):
             used = list(range(len(ids)))
-            pairs = zip(ids, scorer.weights.tolist(), strict=True)
+            pairs = zip(ids, inner.weights.tolist(), strict=True)
             lines += ["    constants {", *(f"        w_{i}: {decimal(weight)}" for i, weight in pairs), "    }"]
-            terms = [f"constant(w_{i}) * f_{i}" for i in ids]
+            terms = [f"constant(w_{i}) * {last}_{i}" for i in ids]
             told = [
                 f"{scorer.missing} by the model, but Vespa computes with NaN: make sure that every feature has a value"
                 if scorer.fill is None
                 else f"{scorer.missing}: isNan in the profile does it"
             ]
         else:
-            roots = forest_of(scorer, after)
+            roots = forest_of(inner, after)
             told = []
             if large(roots):
-                roots = forest_of(scorer, above)
-                check_single(scorer, roots, constant)
+                roots = forest_of(inner, above)
+                check_single(inner, roots, constant)
                 told = [
                     f"Vespa keeps thresholds and leaves of a forest with more than {MANY_LEAVES:,} leaves, or long "
                     "ways to them, in float32: they are written so",
-                    *side_notes(scorer, roots),
+                    *side_notes(inner, roots),
                 ]
             used = used_features(roots)
-            terms = [_nested(root, ids, bool(told), scorer.follows) for root in roots]
+            named = [f"{last}_{i}" for i in ids]
+            terms = [_nested(root, named, bool(told), scorer.follows) for root in roots]
             how = "the splits do it" if scorer.follows else "isNan in the profile does it"
+            asked = replace(inner, fill=scorer.fill) if logs else inner
             told += [
-                used_note(scorer, roots),
-                missing_note(scorer, roots, how, "NaN counts as above every threshold in Vespa"),
+                used_note(inner, roots),
+                missing_note(asked, roots, how, "NaN counts as above every threshold in Vespa"),
                 "leave the rank property vespa.eval.use_fast_forest off, as it is by default: it rounds thresholds and "
                 "features to float32",
             ]
@@ -110,6 +118,9 @@ class Vespa(Target):
             guarded = feature if fill is None else f"if (isNan({feature}), {fill!r}, {feature})"
             label = json.dumps(scorer.names[j], ensure_ascii=False)
             lines += [f"    function f_{ids[j]}() {{ # {label}", f"        expression: {guarded}", "    }"]
+            for before, behind in pairwise(["f", *("l" * n for n in range(1, logs + 1))]):
+                log = _LOG.format(f"{before}_{ids[j]}")
+                lines += [f"    function {behind}_{ids[j]}() {{", f"        expression: {log}", "    }"]
         terms = [f"{'+ ' if place else ''}{term}" for place, term in enumerate(terms)]
         terms += [f"+ {constant!r}"] if constant else []
         lines += [
@@ -150,9 +161,13 @@ class Vespa(Target):
             weights = {i: float(value) for i, value in numbers.items()}
             functions = {i: (str(json.loads(label)), expression) for i, label, expression in _FUNCTION.findall(text)}
             found = _SUM.search(text)
-            if found and re.search(r"(?:^|\n)\s*(?:\+ )?if ", found[1]):
-                return _forest(found[1], functions)
-            ids, end = _terms(found[1] if found else "")
+            terms = found[1] if found else ""
+            logs = _logs(text, terms)
+            terms = re.sub(r"\bl+_(?=\w)", "f_", terms)
+            if re.search(r"(?:^|\n)\s*(?:\+ )?if ", terms):
+                forest = _forest(terms, functions)
+                return PreparedReplica(forest.names, logs, forest, forest.fill, forest.rule) if logs else forest
+            ids, end = _terms(terms)
             names = tuple(functions[i][0] for i in ids)
             fill = _fills(ids, functions)
             columns = np.array([weights[i] for i in ids])
@@ -160,7 +175,19 @@ class Vespa(Target):
             raise InputError(f"{place} is not a rank profile as toprank writes it: {error}") from None
         if not ids or not np.isfinite(columns).all():
             raise InputError(f"{place} is not a rank profile as toprank writes it: no sum of weights times features")
-        return LinearReplica(names, columns, _rule(fill), np.float64, np.float64, fill=fill, end=end)
+        linear = LinearReplica(names, columns, _rule(fill), np.float64, np.float64, fill=fill, end=end)
+        return PreparedReplica(names, logs, linear, fill, linear.rule) if logs else linear
+
+
+def _logs(text: str, terms: str) -> tuple[str, ...]:
+    """Return the logarithms that stand between the features and the sum."""
+    found = set(re.findall(r"\b(l+)_\w", terms))
+    if len(found) > 1:
+        raise ValueError("the terms are not prepared alike")
+    for prefix, name, expression in re.findall(r"function (l+)_(\w+)\(\) \{\n\s*expression: (.*)\n", text):
+        if expression != _LOG.format(f"{prefix[1:] or 'f'}_{name}"):
+            raise ValueError(f"{expression!r} is not a logarithm as it is written here")
+    return ("log",) * len(found.pop()) if found else ()
 
 
 def decimal(value: float) -> str:
@@ -233,7 +260,7 @@ def _nested(node: Tree, ids: Sequence[str], rounded: bool, follows: bool) -> str
         return repr(single(node) if rounded else node)
     name, threshold = ids[node.feature], limit(node.threshold) if rounded else node.threshold
     low, high = (_nested(branch, ids, rounded, follows) for branch in (node.low, node.high))
-    test = f"!(f_{name} >= {threshold!r})" if follows and node.missing_low else f"f_{name} < {threshold!r}"
+    test = f"!({name} >= {threshold!r})" if follows and node.missing_low else f"{name} < {threshold!r}"
     return f"if ({test}, {low}, {high})"
 
 
