@@ -100,6 +100,11 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Rank
     from .. import rankers as package
     from .._suggest import did_you_mean
 
+    if name in ("LightGBM", "XGBoost"):
+        raise InputError(
+            f"{name} is somebody else's: `toprank compare --rankers {name}` trains and saves it, and "
+            f"toprank.interop.{name}Ranker trains it on our losses"
+        )
     if name not in package.__all__:
         raise InputError(f"unknown ranker {name!r}{did_you_mean(name, package.__all__)}; `toprank rankers` lists them")
     kind = getattr(package, name)

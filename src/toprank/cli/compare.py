@@ -72,6 +72,13 @@ if TYPE_CHECKING:
     help="Fuse all that was learned, as further baselines: rrf, combsum, combmnz; by commas, or repeatable.",
 )
 @click.option(
+    "--repeats",
+    default=0,
+    metavar="N",
+    help="Learn from N resamples of the training queries, with two seeds each: says which learner is better, and how "
+    "much of a difference is the training sample, the seed, the queries.",
+)
+@click.option(
     "--resamples",
     type=click.IntRange(min=1),
     metavar="N",
@@ -112,6 +119,7 @@ def compare(
     margin: float | None,
     refit: bool,
     fusion: tuple[str, ...],
+    repeats: int,
     resamples: int | None,
     missing: Missing,
     html: str | None,
@@ -131,7 +139,9 @@ def compare(
     """
     _check_writable(html)
     if trec:
-        _refuse_with_trec(valid=valid, folds=folds, rankers=rankers, output=output, state=state, refit=refit)
+        _refuse_with_trec(
+            valid=valid, folds=folds, rankers=rankers, output=output, state=state, refit=refit, repeats=repeats
+        )
         result = _runs(
             files,
             qrels,
@@ -173,6 +183,7 @@ def compare(
             baseline=baseline,
             margin=margin,
             refit=refit,
+            repeats=repeats,
             fusion=_list(fusion),  # type: ignore[arg-type]
             n_resamples=resamples,
             state=kept,
@@ -188,7 +199,7 @@ def compare(
     _print(result, html, models, as_json)
 
 
-def _refuse_with_trec(**options: object) -> None:
+def _refuse_with_trec(options: dict[str, object]) -> None:
     for name, value in options.items():
         if value:
             raise InputError(f"--{name} is about learning, and with --trec nothing is learned: leave it out")

@@ -18,6 +18,8 @@ from ..rankers.base import Ranker
 if TYPE_CHECKING:
     from rich.console import Group
 
+    from .repeats import Repeats
+
 
 @dataclass(frozen=True)
 class Entrant:
@@ -66,6 +68,8 @@ class Contest:
     """The measure that settings were chosen by, as the reports name it; empty where nothing was chosen."""
     against: str = ""
     """Whom gains are certified over."""
+    repeats: Repeats | None = None
+    """What is known about the learners, where learning was repeated."""
 
     def entrant(self, name: str) -> Entrant:
         """Return the contestant of that name."""
@@ -94,7 +98,8 @@ class Contest:
         """Return who scored what with which differences are shown, and what was chosen and tried."""
         from .tables import means, settings
 
-        return (means(self), settings(self)) if any(entrant.params for entrant in self.entrants) else (means(self),)
+        learned = [settings(self)] if any(entrant.params for entrant in self.entrants) else []
+        return (means(self), *([] if self.repeats is None else [self.repeats.table()]), *learned)
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Return everything but the data and the models as plain values, for JSON."""

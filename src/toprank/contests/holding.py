@@ -30,6 +30,7 @@ from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
 from .made import finished
 from .parts import Notes, Parts, checked, folds_of, pool
+from .repeats import Repeats, part_all, resampled
 from .search import Failure, Search, Winner, curves, refitted
 from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
 
@@ -53,6 +54,7 @@ def contest(
     missing: validation.Missing = "error",
     refit: bool = False,
     fusion: Sequence[Method] = (),
+    repeats: int = 0,
     comparison: Test = "permutation",
     baseline: str | None = None,
     margin: float | None = None,
@@ -68,7 +70,9 @@ def contest(
     (`contests.spaces` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which are taken
     as they are, and may have names of your own in a dictionary. The best single feature of the training part and the
     order as given take part as baselines; so do fusions of all that was learned (`fusion`: "rrf", "combsum",
-    "combmnz"). With `refit` the winners learn once more, from training and validation queries together.
+    "combmnz"). With `refit` the winners learn once more, from training and validation queries together. With `repeats`
+    the chosen settings learn from so many resamples of the training queries, with two seeds each: the contest then also
+    says which learner is better, and how much of a difference is the sample, the seed and the queries.
 
     `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
     further round of settings is started, but everybody's defaults are always tried; within a round everybody's setting
@@ -100,9 +104,13 @@ def contest(
         validation.check_choice((*(c.name for c in entries), *fused, FEATURE, ORDER), baseline=baseline)
     if margin is not None:
         validation.check_positive(margin=margin)
+    if repeats:
+        validation.check_count(repeats=repeats)
+        if repeats < 2:
+            raise InputError("repeats must be at least 2: one says nothing about spread")
     folds = folds_of(train, test, valid)
     limit = inf if budget is None else float(budget)
-    held = _hold(folds, entries, target, limit, random_state, state, progress, refit=refit)
+    held = _hold(folds, entries, target, limit, random_state, state, progress, refit=refit, repeats=repeats)
     for name, method in fused.items():
         if len(held.winners) > 1:
             held.scores[name] = [
@@ -112,7 +120,8 @@ def contest(
     significance = partial(
         compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
-    return _judge(held, entries, target, wanted, convention, budget, significance, baseline, title)
+    judged = _judge(held, entries, target, wanted, convention, budget, significance, baseline, title)
+    return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged, target))
 
 
 def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int) -> list[Candidate]:
@@ -159,6 +168,8 @@ class _Held:
     silent: int = 0
     """Training queries with one grade only, in the fold with the most of them."""
     refit: bool = False
+    repeated: dict[str, list[Floats]] = field(default_factory=dict)
+    """Test scores (resample × seed × document) of each learner, fold by fold."""
 
 
 def _hold(
@@ -171,6 +182,7 @@ def _hold(
     progress: bool | None,
     *,
     refit: bool,
+    repeats: int,
 ) -> _Held:
     if len(folds) == 0:
         raise InputError("there are no folds")
@@ -190,6 +202,11 @@ def _hold(
                 found = {who: won if isinstance(won, Failure) else refitted(won, both) for who, won in found.items()}
                 train = both
             spent += _add(held, found, train, test, target)
+            for who, won in found.items() if repeats else ():
+                if not isinstance(won, Failure):
+                    tell(f"{where}{who}, again and again", 0)
+                    scores = resampled(won.ranker, train, test, repeats, random_state)
+                    held.repeated.setdefault(who, []).append(scores)
     return held
 
 
@@ -321,6 +338,23 @@ def _notes(
         where = "Up to " if len(held.tests) > 1 else ""
         notes.append(f"{where}{held.silent} training queries{each} have one grade only and teach nothing.")
     return notes
+
+
+def _repeats(held: _Held, contest: Contest, target: Measure) -> Repeats:
+    """Measure what was learned again and again on the test queries, and compare the learners."""
+    values = {}
+    for who, folds in held.repeated.items():
+        if who in held.left_out:
+            continue
+        parts = [
+            np.apply_along_axis(lambda s, t=test: target.per_query(s, t.y, t.ptr, doc_ids=t.doc_ids), 2, scores)
+            for scores, test in zip(folds, held.tests, strict=True)
+        ]
+        values[who] = np.concatenate(parts, axis=2)
+    counted = ~np.isnan(next(iter(values.values()))[0, 0])
+    values = {who: one[:, :, counted] for who, one in values.items()}
+    best = max(values, key=lambda who: values[who].mean())
+    return part_all(values, best, contest.main, contest.comparison.alpha)
 
 
 def _warnings(held: _Held) -> list[str]:

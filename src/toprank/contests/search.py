@@ -199,14 +199,18 @@ def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
 
 def refitted(won: Winner, data: QueryDataset) -> Winner:
     """Fit a winner's setting again, to more queries and unwatched: C and the number of rounds are those chosen."""
-    params = won.ranker.get_params(deep=False)
-    found = vars(won.ranker)
-    if "C_" in found:
-        params["C"] = found["C_"]
-    if "rounds" in params:
-        params["rounds"] = max(1, won.ranker.n_iter_)
     with np.errstate(all="ignore"):
-        return replace(won, ranker=type(won.ranker)(**params).fit_queries(data))
+        return replace(won, ranker=type(won.ranker)(**unwatched(won.ranker)).fit_queries(data))
+
+
+def unwatched(ranker: Ranker) -> dict[str, Any]:
+    """Return the parameters with which a fit needs no validation queries: C and the number of rounds as chosen."""
+    params: dict[str, Any] = ranker.get_params(deep=False)
+    if "C_" in vars(ranker):
+        params["C"] = vars(ranker)["C_"]
+    if "rounds" in params:
+        params["rounds"] = max(1, ranker.n_iter_)
+    return params
 
 
 _warm: set[type[Ranker]] = set()

@@ -47,11 +47,13 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "AdaRank": [{"both_directions": False}, {"rule": "paper"}],
     "KernelSlamPerceptron": _grid(gamma=(None, 0.1, 1.0), eta=(0.01, 1.0)),
     "LightGBM": _TREES,
+    "LinearRanker": [{"surrogate": "PairwiseHinge"}, *_ALPHAS],
     "ListMLE": _ALPHAS,
     "ListNet": [*_ALPHAS, *_grid(truth=("gains",), alpha=(1e-3, 1e-2))],
     "MinimaxPerceptron": _ONLINE[:1],  # its rankings do not depend on eta
     "OnePassMiniBatch": [*_AT_K, *_grid(k=(10,), eta=(0.1, 10.0))],
     "OnlineListNet": _ONLINE,
+    "PDGD": _grid(eta=(1e-2, 1.0)),
     "PerceptronAtK": [*_AT_K, {"average": False}, {"variant": "max"}, {"variant": "max", "k": 10}],
     "PermuRank": _grid(C=((0.1, 1.0, 10.0, 100.0, 1000.0),), measure=(None, "map")),
     "RankBoost": [{"thresholds": 100}, {"thresholds": 30}, {"normalize": False}, {"both_directions": True}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,7 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
         "warnings": list(contest.warnings),
         "entrants": [_entrant(contest, entrant, per_query) for entrant in contest.entrants],
         "comparison": contest.comparison.to_dict(),
+        "repeats": None if contest.repeats is None else asdict(contest.repeats),
     }
     if per_query:
         result["fold_of_query"] = contest.fold
