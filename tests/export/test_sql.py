@@ -226,6 +226,24 @@ def test_vespa_takes_logarithms_too(tmp_path, steps):
             tr.export.read(tmp_path / "m.profile")
 
 
+def test_onnx_takes_logarithms_of_linear_models(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) * (1e4, 1e-3)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = Prepared(Linear(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log",), np.array([0.0, -2.0]))
+    tr.export.write(model, tmp_path / "m.onnx", "onnx")
+    check = tr.export.verify(model, tmp_path / "m.onnx", X)
+    assert check.agrees
+    assert check.largest_difference <= check.allowed < 1e-2
+    plain = Prepared(Linear(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log", "log"), np.array([0.0, -2.0]))
+    assert not tr.export.verify(plain, tmp_path / "m.onnx", X).agrees
+    steps = Stumps(("a",), StumpModel(1, np.array([0]), np.array([1.0]), np.array([1.0])), source="RankBoost")
+    with pytest.raises(InputError, match="can move a value across a threshold of RankBoost"):
+        tr.export.write(Prepared(steps, ("log",), np.zeros(1)), tmp_path / "x", "onnx")
+
+
 def test_two_thousand_features(database, tmp_path):
     rng = np.random.default_rng(0)
     names = tuple(f"f{j}" for j in range(2000))

@@ -16,8 +16,8 @@ import numpy as np
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from .replicas import LinearReplica, Replica, next_single
-from .scorers import Linear, Stumps, Trees
+from .replicas import SLACK, LinearReplica, Replica, next_single, unit
+from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
 from .tree_replicas import Split, TreeReplica, side
 from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, used_note
@@ -43,6 +43,8 @@ class OnnxReplica(Replica):
     session: Any
     like: LinearReplica | TreeReplica
     engine: str
+    logs: int = 0
+    """How many logarithms stand before the sum."""
     rule: str = "float32"
 
     @property
@@ -57,8 +59,14 @@ class OnnxReplica(Replica):
         return np.asarray(self.session.run(None, feed)[0], dtype=np.float64).reshape(-1)
 
     def rounding(self, X: Floats) -> Floats:
-        """Return the bound for a float32 sum in any order."""
-        return self.like.rounding(X)
+        """Return the bound for a float32 sum in any order; log(1 + |x|) rounds like a number of size 1."""
+        if not isinstance(self.like, LinearReplica) or not self.logs:
+            return self.like.rounding(X)
+        filled = X if self.like.fill is None else np.where(np.isnan(X), self.like.fill, X)
+        for _ in range(self.logs):
+            filled = np.sign(filled) * np.log1p(np.abs(filled))
+        ones = SLACK * self.logs * unit(np.float32) * float(np.abs(self.like.weights).sum())
+        return self.like.rounding(filled) + ones
 
     def doubtful(self, X: Floats) -> int | None:
         """Return how many values rounding may have moved across a threshold."""
@@ -70,8 +78,9 @@ class Onnx(Target):
 
     name = "onnx"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
+    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return the graph as bytes."""
         onnx = _onnx()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
@@ -85,15 +94,32 @@ class Onnx(Target):
                 helper.make_node("Where", ["gaps", "fill", "features"], ["filled"]),
             ]
             entry = "filled"
+        inner, steps = (scorer.inner, scorer.steps) if isinstance(scorer, Prepared) else (scorer, ())
+        if steps and not isinstance(inner, Linear):
+            raise InputError(
+                f"onnx takes logarithms in float32, which can move a value across a threshold of {scorer.source}: fit "
+                "it without them, since thresholds need no scaling"
+            )
+        for step in range(len(steps)):
+            constants["one"] = np.ones(1)
+            size, more, log, sign, made = (f"{part}_{step}" for part in ("size", "more", "log", "sign", "prepared"))
+            nodes += [
+                helper.make_node("Abs", [entry], [size]),
+                helper.make_node("Add", [size, "one"], [more]),
+                helper.make_node("Log", [more], [log]),
+                helper.make_node("Sign", [entry], [sign]),
+                helper.make_node("Mul", [sign, log], [made]),
+            ]
+            entry = made
         constant = scorer.offset + (settings.shift or 0.0)
-        if isinstance(scorer, Linear):
-            notes = single_precision_notes(scorer.names, scorer.weights)
-            constants |= {"weights": scorer.weights[:, None], "constant": np.array([constant])}
+        if isinstance(inner, Linear):
+            notes = single_precision_notes(inner.names, inner.weights)
+            constants |= {"weights": inner.weights[:, None], "constant": np.array([constant])}
             nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
         else:
-            roots = forest_of(scorer, below)
-            check_single(scorer, roots, constant)
-            notes = [used_note(scorer, roots), *side_notes(scorer, roots)]
+            roots = forest_of(inner, below)
+            check_single(inner, roots, constant)
+            notes = [used_note(inner, roots), *side_notes(inner, roots)]
             trees = {**_attributes(roots), "base_values": [single(constant)]}
             nodes.append(helper.make_node("TreeEnsembleRegressor", [entry], ["scores"], domain="ai.onnx.ml", **trees))
         graph = helper.make_graph(
@@ -104,7 +130,7 @@ class Onnx(Target):
             [onnx.numpy_helper.from_array(value.astype(np.float32), key) for key, value in constants.items()],
         )
         opsets = [helper.make_opsetid("", OPSET)]
-        if not isinstance(scorer, Linear):
+        if not isinstance(inner, Linear):
             opsets.append(helper.make_opsetid("ai.onnx.ml", ML_OPSET))
         model = helper.make_model(graph, producer_name="toprank", producer_version=__version__, opset_imports=opsets)
         model.ir_version = IR_VERSION
@@ -116,7 +142,7 @@ class Onnx(Target):
         helper.set_model_props(model, metadata)
         onnx.checker.check_model(model)
         told = "input features (float32, documents × features), output scores (documents × 1)"
-        gap = "NaN gives NaN" if isinstance(scorer, Linear) else "NaN goes some way or other, so give none"
+        gap = "NaN gives NaN" if isinstance(inner, Linear) else "NaN goes some way or other, so give none"
         how = "NaN in the input does" if scorer.follows else "IsNaN and Where in the graph"
         rule = f"{scorer.missing}: " + (gap if scorer.fill is None and not scorer.follows else how)
         return Artifact(model.SerializeToString(deterministic=True), name, (told, rule, *notes))
@@ -161,7 +187,8 @@ class Onnx(Target):
         if len(names) != len(weights):
             raise InputError(f"{place} names {len(names)} features for {len(weights)} weights")
         like = LinearReplica(names, weights, "float32", np.float32, np.float32, fill=fill, end=constant)
-        return OnnxReplica(names, session, like, engine)
+        logs = sum(node.op_type == "Log" for node in model.graph.node)
+        return OnnxReplica(names, session, like, engine, logs)
 
 
 def _attributes(roots: Sequence[Tree]) -> dict[str, Any]:
