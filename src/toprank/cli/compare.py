@@ -199,7 +199,7 @@ def compare(
     _print(result, html, models, as_json)
 
 
-def _refuse_with_trec(options: dict[str, object]) -> None:
+def _refuse_with_trec(**options: object) -> None:
     for name, value in options.items():
         if value:
             raise InputError(f"--{name} is about learning, and with --trec nothing is learned: leave it out")

@@ -30,7 +30,7 @@ from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
 from .made import finished
 from .parts import Notes, Parts, checked, folds_of, pool
-from .repeats import Repeats, part_all, resampled
+from .repeats import Repeats, measured, part_all, resampled
 from .search import Failure, Search, Winner, curves, refitted
 from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
 
@@ -346,10 +346,7 @@ def _repeats(held: _Held, contest: Contest, target: Measure) -> Repeats:
     for who, folds in held.repeated.items():
         if who in held.left_out:
             continue
-        parts = [
-            np.apply_along_axis(lambda s, t=test: target.per_query(s, t.y, t.ptr, doc_ids=t.doc_ids), 2, scores)
-            for scores, test in zip(folds, held.tests, strict=True)
-        ]
+        parts = [measured(scores, test, target) for scores, test in zip(folds, held.tests, strict=True)]
         values[who] = np.concatenate(parts, axis=2)
     counted = ~np.isnan(next(iter(values.values()))[0, 0])
     values = {who: one[:, :, counted] for who, one in values.items()}

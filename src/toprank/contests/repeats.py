@@ -16,6 +16,7 @@ from .._tables import Table, signed
 from .._typing import Floats
 from ..comparison import span
 from ..data.dataset import QueryDataset
+from ..measures.base import Measure
 from ..rankers.base import Ranker
 
 SEEDS = 2
@@ -99,6 +100,12 @@ def resampled(ranker: Ranker, train: QueryDataset, test: QueryDataset, n: int, r
             with np.errstate(all="ignore"):
                 result[r, s] = fitted.fit_queries(drawn).predict_grouped(test)
     return result
+
+
+def measured(scores: Floats, test: QueryDataset, measure: Measure) -> Floats:
+    """Return the values of a measure (resample × seed × query) for scores (resample × seed × document)."""
+    flat = [measure.per_query(one, test.y, test.ptr, doc_ids=test.doc_ids) for one in scores.reshape(-1, test.n_docs)]
+    return np.stack(flat).reshape(*scores.shape[:2], -1)
 
 
 def parted(a: str, b: str, d: Floats, alpha: float) -> Parted:
