@@ -43,6 +43,7 @@ def test_what_is_printed(capsys, tmp_path):
     assert "first sentence of a docstring" in text
     assert "p (Holm)" in text
     assert "95% interval" in text
+    assert "New queries: bounds on the expected ndcg@10, all together with 95% confidence" in text
     assert all(candidate.name in text for candidate in field())
     assert text.endswith(f"wrote {page}\n")
 

@@ -17,6 +17,7 @@ from .._progress import steps
 from .._suggest import did_you_mean
 from ..comparison import compare
 from ..contests.base import Contest, Entrant
+from ..contests.made import finished
 from ..contests.search import Failure, Search, Winner, curves
 from ..contests.spaces import Candidate, told
 from ..errors import InputError
@@ -113,16 +114,11 @@ def run(packages: Collection[str] | None = None) -> Demo:
     entrants = [Entrant(BM25, bm25, evaluate_grouped(bm25, test, MEASURES))]
     entrants += [_entrant(name, winner, judged) for name, winner in winners.items()]
     facts = facts_of(library, judged)
-    contest = Contest(
-        title=f"Searching the standard library of Python {platform.python_version()}",
-        data=test,
-        entrants=tuple(entrants),
-        # Every pair is tested, and the table that leads holds everybody against BM25.
-        comparison=replace(compare({entrant.name: entrant.report for entrant in entrants}), baseline=BM25),
-        fold=np.zeros(test.n_queries, dtype=np.int64),
-        notes=(*sentences(facts), CHOICE),
-        measure=MEASURE,
-    )
+    # Every pair is tested, and the table that leads holds everybody against BM25.
+    comparison = replace(compare({entrant.name: entrant.report for entrant in entrants}), baseline=BM25)
+    title = f"Searching the standard library of Python {platform.python_version()}"
+    # Packages are dealt to one part each, so no judged query was learned from or chosen by.
+    contest = finished(title, test, entrants, comparison, MEASURE, BM25, unseen=True, notes=(*sentences(facts), CHOICE))
     return Demo(contest, facts, best_of(winners))
 
 
