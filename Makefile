@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly lint bench docs fuzz clean
+.PHONY: demo test nightly lint bench docs fuzz mutants clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set of extras: an install is repeated only when pyproject.toml changes.
@@ -39,6 +39,9 @@ bench: $(STAMP)-test ## ratio tables against named peers, in one run; writes ben
 
 docs: $(STAMP)-docs ## the pages of docs/ as a site in site/
 	$(BIN)/python docs/build.py --out site
+
+mutants: $(STAMP)-test ## one line of the library changed at a time: a named test must fail
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 SECONDS ?= 300
 fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of the four

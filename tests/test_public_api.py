@@ -57,3 +57,13 @@ def test_star_import_gives_every_public_name():
     namespace: dict[str, object] = {}
     exec("from toprank import *", namespace)
     assert set(tr.__all__) <= set(namespace) | {"__version__"}
+
+
+def test_every_mutant_still_has_its_line():
+    """`make mutants` tries them; here only that each one's line stands in its file, once."""
+    from tests.mutants import MUTANTS, TOP
+
+    assert len(MUTANTS) >= 40
+    for mutant in MUTANTS:
+        assert (TOP / "src" / "toprank" / mutant.file).read_text(encoding="utf-8").count(mutant.old) >= 1, mutant
+        assert all((TOP / test).exists() for test in mutant.test.partition(" -k ")[0].split()), mutant

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import toprank as tr
 from toprank import surrogates
@@ -118,14 +120,30 @@ def test_names_and_refusals(data):
             tr.LinearRanker(bad).fit_queries(data)
     with pytest.raises(tr.InputError, match="knows no radius"):
         tr.LinearRanker("PairwiseHinge", radius=1.0, solver="bundle").fit_queries(data)
-    with pytest.warns(UserWarning, match="all weights are 0: TypeOne"):
+    with pytest.warns(ConvergenceWarning, match="LinearRanker learned nothing"):
         tr.LinearRanker("TypeOne").fit_queries(data)
 
 
-def test_warm_start_begins_at_the_weights_so_far(data):
-    ranker = tr.LinearRanker(PairwiseLogistic(), alpha=0.1, warm_start=True).fit_queries(data)
-    assert ranker.n_iter_ > 1
-    assert ranker.fit_queries(data).n_iter_ == 0
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        tr.LinearRanker(PairwiseLogistic(), alpha=0.1),
+        tr.ListNet(),
+        tr.RankCosine(),
+        tr.RankSVM(),
+        tr.RankSVM(loss="hinge"),
+        tr.SVMMap(),
+        tr.SVMPerf(),
+    ],
+    ids=repr,
+)
+def test_warm_start_begins_at_the_weights_so_far(data, ranker):
+    ranker = clone(ranker).set_params(warm_start=True).fit_queries(data)
+    first = ranker.n_iter_
+    assert first > 1
+    cold = ranker.coef_.copy()
+    assert ranker.fit_queries(data).n_iter_ < first
+    np.testing.assert_allclose(ranker.coef_, cold, atol=0.05 * np.abs(cold).max())
     wide = tr.datasets.make_graded(n_queries=5, n_features=9, random_state=0)
     with pytest.raises(tr.InputError, match="warm_start: the weights so far are for 4 features"):
         ranker.fit_queries(wide)

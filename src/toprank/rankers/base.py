@@ -25,10 +25,10 @@ from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
-from ..solvers.base import tell
+from ..solvers.base import Solution, tell
 from ._estimator import BaseEstimator
 from .models import LinearModel, Model
-from .watching import Judge
+from .watching import BestOnValidation, Judge
 
 R = TypeVar("R", bound="Ranker")
 
@@ -89,6 +89,7 @@ class Ranker(BaseEstimator, ABC):
     n_queries_in_: int = field(init=False)
     n_iter_: int = field(init=False)
     trace_: dict[str, Floats] = field(init=False)
+    solution_: Solution = field(init=False)
     certificates_: list[Certificate] = field(init=False)
     _lists: tuple[AnyArray, Ints] = field(init=False)
     """Ids and lengths of the queries of the last fit."""
@@ -166,6 +167,22 @@ class Ranker(BaseEstimator, ABC):
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
         for i, part in enumerate((data,) if valid is None else (data, valid)):
             self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)
+
+    def _start(self, data: QueryDataset) -> Floats | None:
+        """Return the weights to begin at: those so far with `warm_start`, else None."""
+        if not vars(self).get("warm_start") or "model_" not in vars(self):
+            return None
+        if len(self.coef_) != data.n_features:
+            raise InputError(
+                f"warm_start: the weights so far are for {len(self.coef_)} features, got {data.n_features}"
+            )
+        return self.coef_
+
+    def _take(self, coef: Floats, solution: Solution, watch: BestOnValidation[Any]) -> None:
+        """Keep what a solver found."""
+        self.model_, self.solution_ = LinearModel(coef), solution
+        self.trace_ = {**solution.trace, **watch.trace()}
+        self.n_iter_ = solution.n_iter
 
     def _first_labels(self, y: ArrayLike) -> ArrayLike:
         """Return labels as they are learned from; the two-class learners read here which is which."""

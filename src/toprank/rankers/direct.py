@@ -22,9 +22,9 @@ from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
 from ..surrogates.direct import ALIKE, StructuralHinge, bounded, in_training, teaches
-from ._path import choose, constants
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
+from .composing import choose, constants, minimise
 from .models import LinearModel
 from .watching import BestOnValidation, mean_on
 
@@ -54,7 +54,7 @@ class SVMMap(Ranker):
     threshold: float | None = None
     tol: float = 1e-4
     max_iter: int = 2000
-    solution_: Solution = field(init=False)
+    warm_start: bool = False
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -63,15 +63,14 @@ class SVMMap(Ranker):
         loss = StructuralHinge(self.measure, self.threshold)
         objective = Objective(data, loss, executor=executor)
 
-        def solve(path: list[float]) -> list[Solution]:
-            return Bundle(tol=self.tol, max_iter=self.max_iter).path(objective, [1 / C for C in path])
-
-        self.C_, self.solution_, reached = choose(values, solve, self.measure, valid)
+        watch = BestOnValidation[Floats](self._judge(), valid)
+        solver = Bundle(tol=self.tol, max_iter=self.max_iter)
+        found = minimise(objective, [1 / C for C in values], lambda look: solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
+        self.C_ = values[found.place]
         if not teaches(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
             self.solution_ = replace(self.solution_, message=ALIKE)
-        self.model_ = LinearModel(self.solution_.w)
-        self.n_iter_ = self.solution_.n_iter
-        self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
+        self.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)
@@ -116,7 +115,6 @@ class PermuRank(Ranker):
     tol: float = 1e-2
     max_iter: int = 2000
     verbose: bool = False
-    solution_: Solution = field(init=False)
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from concurrent.futures import Executor
 from dataclasses import field
 from inspect import isabstract
@@ -19,7 +18,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
-from ..solvers.base import Solution, Solver
+from ..solvers.base import Solver
 from ..solvers.bundle import Bundle
 from ..solvers.lbfgs import LBFGS, Watch
 from ..solvers.minibatch import MiniBatch
@@ -28,6 +27,7 @@ from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates.base import Surrogate, TwiceDifferentiable
 from .base import Ranker, check_learnable, parameters
+from .composing import minimise
 from .models import LinearModel
 from .watching import BestOnValidation
 
@@ -76,7 +76,6 @@ class LinearRanker(Ranker):
     warm_start: bool = False
     random_state: int = 0
     verbose: bool = False
-    solution_: Solution = field(init=False)
     stream_: dict[str, Floats] | None = field(init=False)
     """What `partial_fit` goes on from; None after a fit."""
 
@@ -93,26 +92,10 @@ class LinearRanker(Ranker):
         check_positive(tol=self.tol, eta=self.eta, radius=1.0 if self.radius is None else self.radius)
         check_count(max_iter=self.max_iter, epochs=self.epochs, batch_size=self.batch_size)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
-
-        def look(iteration: int, w: Floats, value: float) -> bool:
-            return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
-
-        start = self.coef_ if self.warm_start and "model_" in vars(self) else None
-        if start is not None and len(start) != data.n_features:
-            raise InputError(f"warm_start: the weights so far are for {len(start)} features, got {data.n_features}")
-        solver = self._solver(look if valid is not None or self.verbose else None)
-        self.solution_ = solver.minimize(Objective(data, self._loss, self.alpha, executor), start)
-        if valid is not None and not watch.reached:  # a solver that only shows where it ends
-            look(self.solution_.n_iter, self.solution_.w, self.solution_.value)
-        self.model_ = LinearModel(self.solution_.w if watch.best is None else watch.best)
-        if not self.model_.coef.any():
-            warnings.warn(
-                f"all weights are 0: {type(self._loss).__name__} is least there, or has no slope to follow; lower "
-                "alpha, or take another surrogate",
-                stacklevel=4,
-            )
-        self.trace_ = {**self.solution_.trace, **watch.trace()}
-        self.n_iter_, self.stream_ = self.solution_.n_iter, None
+        objective = Objective(data, self._loss, executor=executor)
+        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
+        self.stream_ = None
 
     def _solver(self, look: Watch | None) -> Solver:
         check_choice(("auto", "lbfgs", "newton", "bundle", "minibatch"), solver=self.solver)

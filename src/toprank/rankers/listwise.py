@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from concurrent.futures import Executor
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from .._typing import Floats
@@ -13,11 +13,10 @@ from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_count, check_not_negative, check_positive
 from ..errors import InputError
-from ..measures import measure as parse_measure
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
-from ..solvers.base import Solution, Solver
-from ..solvers.lbfgs import LBFGS
+from ..solvers.base import Solver
+from ..solvers.lbfgs import LBFGS, Watch
 from ..solvers.minibatch import MiniBatch
 from ..surrogates.listwise import ListMLE as ListMLELoss
 from ..surrogates.listwise import ListNet as ListNetLoss
@@ -25,7 +24,7 @@ from ..surrogates.listwise import Listwise, Truth
 from ..surrogates.listwise import RankCosine as RankCosineLoss
 from ..surrogates.transforms import Linear, Transform, parse_transform
 from .base import Ranker, parameters
-from .models import LinearModel
+from .composing import minimise
 from .watching import BestOnValidation
 
 _INSIDE = 0.99
@@ -58,7 +57,8 @@ class ListwiseRanker(Ranker):
     iteration, at most `max_iter`, until the gradient is below `tol`) or "minibatch" (`epochs` of AdaGrad steps of size
     `eta` on `batch_size` queries). A linear transform without `radius` keeps the weights in the ball in which a·w·x + b
     stays positive on the training rows. With a validation set in `fit_queries`, the iterate with the best `measure` on
-    it is kept, and learning stops once `patience` of them in a row have not been better.
+    it is kept, and learning stops once `patience` of them in a row have not been better. `warm_start` begins at the
+    weights so far.
     """
 
     transform: str | Transform = cast(Any, _Parameter("exponential"))
@@ -72,9 +72,9 @@ class ListwiseRanker(Ranker):
     batch_size: int = 16
     eta: float = 0.1
     patience: int | None = None
+    warm_start: bool = False
     random_state: int = 0
     verbose: bool = False
-    solution_: Solution = field(init=False)
     radius_: float | None = field(init=False)
 
     @property
@@ -89,32 +89,19 @@ class ListwiseRanker(Ranker):
         loss = self._loss()
         self._check()
         self.radius_ = self._effective_radius(loss.transform, data)
-        objective = Objective(data, loss, alpha=self.alpha, executor=executor)
-        watch = BestOnValidation[Floats](parse_measure(self.measure), valid, self.patience, self.verbose)
-        self.solution_ = self._minimize(objective, watch)
-        self.model_ = LinearModel(self.solution_.w if watch.best is None else watch.best)
-        self.trace_ = {**self.solution_.trace, **watch.trace()}
-        self.n_iter_ = self.solution_.n_iter
+        watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
+        objective = Objective(data, loss, executor=executor)
+        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
 
-    def _minimize(self, objective: Objective, watch: BestOnValidation[Floats]) -> Solution:
-        def look(iteration: int, w: Floats, value: float) -> bool:
-            return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
-
+    def _solver(self, look: Watch | None) -> Solver:
         if self.solver == "minibatch":
             return MiniBatch(
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                eta=self.eta,
-                radius=self.radius_,
-                random_state=self.random_state,
-                watch=look if watch.valid is not None or self.verbose else None,
-            ).minimize(objective)
-        solver: Solver = (
-            LBFGS(max_iter=self.max_iter, tol=self.tol, watch=look)
-            if self.radius_ is None
-            else BallLBFGS(self.radius_, max_iter=self.max_iter, tol=self.tol, watch=look)
-        )
-        return replace(solver.minimize(objective), chosen=watch.best is not None)
+                self.epochs, self.batch_size, self.eta, self.radius_, random_state=self.random_state, watch=look
+            )
+        if self.radius_ is not None:
+            return BallLBFGS(self.radius_, self.max_iter, self.tol, watch=look)
+        return LBFGS(self.max_iter, self.tol, watch=look)
 
     def _check(self) -> None:
         check_not_negative(alpha=self.alpha)

@@ -15,13 +15,12 @@ from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..objective import Objective
-from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
 from ..surrogates.pairwise import Loss, PairwiseHinge
-from ._path import choose, constants
 from .base import Ranker, parameters
-from .models import LinearModel
+from .composing import constants, minimise
+from .watching import BestOnValidation
 
 
 @parameters
@@ -34,7 +33,7 @@ class RankSVM(Ranker):
     liblinear-ranksvm. In the library's other notation alpha = 1/(C Σ_q c_q). The squared hinge is solved by truncated
     Newton steps, the hinge by cutting planes, in at most `max_iter` steps. `solution_.gap` bounds the distance to the
     optimum of (alpha/2)‖w‖² + mean ℓ. C may be a list: the path is then solved with warm starts, and the value
-    with the best `measure` on the validation set is kept as `C_`.
+    with the best `measure` on the validation set is kept as `C_`. `warm_start` begins at the weights so far.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
@@ -50,23 +49,20 @@ class RankSVM(Ranker):
     normalize: bool = True
     tol: float = 1e-4
     max_iter: int = 1000
-    solution_: Solution = field(init=False)
+    warm_start: bool = False
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_positive(tol=self.tol)
         values = constants(self.C, valid)
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)), executor=executor)
-
-        def solve(path: list[float]) -> list[Solution]:
-            alphas = [1 / (C * objective.total_weight) for C in path]
-            solver = Bundle if self.loss == "hinge" else Newton
-            return solver(tol=self.tol, max_iter=self.max_iter).path(objective, alphas)
-
-        self.C_, self.solution_, reached = choose(values, solve, self.measure, valid)
-        self.model_ = LinearModel(self.solution_.w)
-        self.n_iter_ = self.solution_.n_iter
-        self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached)}
+        alphas = [1 / (C * objective.total_weight) for C in values]
+        solver = (Bundle if self.loss == "hinge" else Newton)(tol=self.tol, max_iter=self.max_iter)
+        watch = BestOnValidation[Floats](self._judge(), valid)
+        found = minimise(objective, alphas, lambda look: solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
+        self.C_ = values[found.place]
+        self.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)))

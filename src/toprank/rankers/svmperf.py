@@ -12,11 +12,10 @@ from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_positive
 from ..objective import Objective
-from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, PrecStruct, cutoff
 from .base import parameters
-from .models import LinearModel
+from .composing import minimise
 from .two_classes import TwoClassRanker
 from .watching import BestOnValidation
 
@@ -47,24 +46,20 @@ class SVMPerf(TwoClassRanker):
     C: float = 1.0
     tol: float = 1e-3
     max_iter: int = 1000
-    solution_: Solution = field(init=False)
+    warm_start: bool = False
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_choice(tuple(_SURROGATES), variant=self.variant)
         check_positive(C=self.C)
         cutoff(self.k, self.kappa)
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
-        objective = Objective(data, surrogate, alpha=1 / self.C, executor=executor)
-        solution = Bundle(tol=self.tol, max_iter=self.max_iter).minimize(objective)
-        if not solution.w.any():
+        objective = Objective(data, surrogate, executor=executor)
+        solver, watch = Bundle(tol=self.tol, max_iter=self.max_iter), BestOnValidation[Floats](self._judge(), valid)
+        found = minimise(objective, [1 / self.C], lambda look: solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
+        if not found.coef.any():
             told = "the minimum is at w = 0, which ranks nothing: raise kappa, or learn in batches (SGDAtK)"
-            solution = replace(solution, message=told)
-        self.solution_ = solution
-        self.model_ = LinearModel(self.solution_.w)
-        watch = BestOnValidation[None](self._judge(), valid)
-        watch.look(self.model_, lambda: None)
-        self.trace_ = {**self.solution_.trace, **watch.trace()}
-        self.n_iter_ = self.solution_.n_iter
+            self.solution_ = replace(self.solution_, message=told)
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         coded = self.coding.recode(data)

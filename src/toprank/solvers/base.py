@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -94,3 +95,11 @@ class Solver(ABC):
     @abstractmethod
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise the objective from w0 (zero where None)."""
+
+    def path(self, objective: Objective, alphas: Sequence[float], w0: Floats | None = None) -> list[Solution]:
+        """Minimise for each alpha in turn, each from the weights of the one before."""
+        solutions: list[Solution] = []
+        for alpha in alphas:
+            start = solutions[-1].w if solutions else w0
+            solutions.append(self.minimize(replace(objective, alpha=alpha), start))
+        return solutions

@@ -55,7 +55,7 @@ class Bundle(Solver):
         """Minimise a convex objective with alpha > 0 from w0 (zero where None)."""
         return self._run(objective, w0, _Model.empty(objective))[0]
 
-    def path(self, objective: Objective, alphas: Sequence[float]) -> list[Solution]:
+    def path(self, objective: Objective, alphas: Sequence[float], w0: Floats | None = None) -> list[Solution]:
         """Minimise for each alpha in turn; a cut of the risk holds for every alpha, so each run starts from all cuts.
 
         >>> import toprank as tr
@@ -68,7 +68,7 @@ class Bundle(Solver):
         solutions: list[Solution] = []
         model = _Model.empty(objective)
         for alpha in alphas:
-            start = solutions[-1].w if solutions else None
+            start = solutions[-1].w if solutions else w0
             solution, model = self._run(replace(objective, alpha=alpha), start, model)
             solutions.append(solution)
         return solutions

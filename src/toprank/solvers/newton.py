@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -80,14 +80,6 @@ class Newton(Solver):
             message=message,
             trace={"value": np.array(values), "grad_norm": np.array(norms), "products": np.array([float(products)])},
         )
-
-    def path(self, objective: Objective, alphas: Sequence[float]) -> list[Solution]:
-        """Minimise for each alpha in turn, each from the weights of the one before."""
-        solutions: list[Solution] = []
-        for alpha in alphas:
-            start = solutions[-1].w if solutions else None
-            solutions.append(self.minimize(replace(objective, alpha=alpha), start))
-        return solutions
 
 
 def conjugate_gradients(

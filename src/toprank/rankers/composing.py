@@ -1,20 +1,61 @@
-"""One regularisation constant or several: how the rankers with a C choose it on a validation set."""
+"""How a ranker is composed: a surrogate on data is an objective, a solver minimises it, a validation set chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from .._typing import Floats
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
-from ..solvers.base import Solution
+from ..objective import Objective
+from ..solvers.base import Solution, Solver
+from ..solvers.lbfgs import Watch
 from .models import LinearModel
 from .watching import BestOnValidation
 
 Constant = float | Sequence[float]
 """A number, or numbers to choose from by the validation part that `fit_queries` gets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The weights that count, the solution they come from, and the place of its alpha among those that were tried."""
+
+    coef: Floats
+    solution: Solution
+    place: int
+
+
+def minimise(
+    objective: Objective,
+    alphas: Sequence[float],
+    solver: Callable[[Watch | None], Solver],
+    watch: BestOnValidation[Floats],
+    start: Floats | None = None,
+) -> Found:
+    """Solve for each alpha in turn, and keep what is best on the validation set: an iterate, or a solution.
+
+    `solver` makes the solver, given who watches its iterates; one that shows none is judged by its solutions.
+    """
+
+    def look(iteration: int, w: Floats, value: float) -> bool:
+        return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
+
+    wanted = watch.valid is not None or watch.verbose
+    solutions = solver(look if wanted else None).path(objective, alphas, start)
+    if watch.reached:
+        assert watch.best is not None
+        return Found(watch.best, replace(solutions[-1], chosen=True), len(solutions) - 1)
+    if watch.valid is None:
+        return Found(solutions[0].w, solutions[0], 0)
+    for solution in solutions:
+        look(solution.n_iter, solution.w, solution.value)
+    best = solutions[watch.best_at]
+    return Found(best.w, best, watch.best_at)
 
 
 def constants(C: Constant, valid: QueryDataset | None) -> list[float]:

@@ -1,0 +1,197 @@
+"""Mutants: one line of the library is changed, and a named small test must fail.
+
+`make mutants` runs all of them, `python tests/mutants.py watching` those whose file or test has this in its name, and
+`--list` prints them. A mutant that survives is a hole in the tests, and so is one whose line is no longer there: the
+script says which and ends with 1. Each runs on a copy of the sources, so nothing here is ever changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+TOP = Path(__file__).resolve().parent.parent
+
+
+class Mutant(NamedTuple):
+    """A file of the library, what stands in it, what stands there instead, and the test that must notice."""
+
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
+SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
+CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
+
+MUTANTS = [
+    # One watcher
+    Mutant(
+        "rankers/watching.py", "data.query_weight)", "None)",
+        f"{WATCH} -k weights_of_the_validation and (ListNet or AtK)",
+    ),
+    Mutant("rankers/watching.py", "doc_ids=data.doc_ids", "doc_ids=None", f"{WATCH} -k document_ids"),
+    Mutant("rankers/watching.py", "reached > self.reached[", "reached >= self.reached[", f"{WATCH} -k patience"),
+    Mutant("rankers/watching.py", ">= self.patience", "> self.patience", f"{WATCH} -k patience"),
+    Mutant("rankers/watching.py", "best > worst", "best >= worst", f"{WATCH} -k cannot_choose and ListNet"),
+    # A fit that fails, and the doors
+    Mutant("rankers/base.py", "new = object.__new__(type(self))", "new = self", f"{FAILED} -k refused_fit and ListNet"),
+    Mutant("rankers/base.py", "self.__dict__ is not before", "False", f"{FAILED} -k two_threads and SlamPerceptron"),
+    Mutant("rankers/base.py", "validation.check_grades(grades)", "pass", f"{WATCH} -k same_words and ListNet"),
+    Mutant("rankers/base.py", "np.nextafter(1024.0, 0.0)", "1e9", f"{WATCH} -k same_words and ListNet"),
+    Mutant(
+        "rankers/base.py", "grades = data.in_caller_order(data.y)", "grades = data.y",
+        f"{WATCH} -k same_words and ListNet",
+    ),
+    Mutant("rankers/base.py", "places[order] = ranks(", "places[:] = ranks(", f"{LAWS} -k interleaved and ListNet"),
+    Mutant("rankers/base.py", "rows > ONE_LIST", "rows < 0", f"{SILENCE} -k without_qid"),
+    Mutant("rankers/base.py", "known.get(query, length) != length", "False", f"{SILENCE} -k cuts_queries"),
+    Mutant(
+        "rankers/models.py", "X.shape[1] != self.n_features", "X.shape[1] < self.n_features",
+        f"{FAILED} -k each_model",
+    ),
+    Mutant("rankers/kernel.py", "store = store.copy()", "store = store", f"{FAILED} -k held_model and Kernel"),
+    # Two classes and the top
+    Mutant("rankers/two_classes.py", "s > lowest[group]", "s >= lowest[group]", f"{SILENCE} -k enumeration"),
+    Mutant("rankers/two_classes.py", "room * among", "room", f"{SILENCE} -k enumeration"),
+    Mutant("rankers/two_classes.py", "int(data.y.sum())", "data.n_docs", f"{AT_K} -k default_to_the_share"),
+    Mutant("rankers/scoring.py", '-1.0 if coding.kind == "grades" else 1.0', "1.0", f"{SILENCE} -k three_classes"),
+    Mutant("rankers/at_k.py", "steps.k / max(n_positive, 1)", "1.0", f"{SILENCE} -k judged_list"),
+    Mutant("rankers/at_k.py", "total.skipped > played / 2", "total.skipped > played", f"{SILENCE} -k skipped"),
+    # Streams, files, compositions
+    Mutant(
+        "rankers/online.py", "before is not None and before != now", "False",
+        f"{SILENCE} -k one_measure and Minimax",
+    ),
+    Mutant("rankers/perceptrons.py", "min(averages.values()) == averages[best]", "False", f"{SILENCE} -k step_sizes"),
+    Mutant("rankers/persistence.py", "content.version != VERSION", "False", f"{CONTRACT} -k spoilt"),
+    Mutant("rankers/persistence.py", "model.n_features != content.n_features", "False", f"{CONTRACT} -k spoilt"),
+    Mutant("rankers/linear.py", "self.coef_ / steps.eta", "0 * self.coef_", f"{LINEAR} -k starts_at"),
+    Mutant("rankers/linear.py", "if not loss.convex:", "if False:", f"{LINEAR} -k goes_on and RankCosine"),
+    Mutant("rankers/linear.py", "start = self.coef_ if", "start = None if", f"{LINEAR} -k warm_start"),
+    # Data
+    Mutant(
+        "data/validation.py", "number[by_appearance] = ", "number[:] = ",
+        "tests/data/test_dataset.py -k first_appearance",
+    ),
+    Mutant("data/validation.py", "if (heights > largest)", "if (heights < 0)", f"{SILENCE} -k overflow"),
+    Mutant(
+        "data/dataset.py", "result[self.order] = values", "result[:] = values[self.order]",
+        "tests/data/test_dataset.py -k permuting_rows",
+    ),
+    Mutant("data/labels.py", "pos_label is None or pos_label == high", "True", "tests/data/test_labels.py"),
+    # Measures and evaluation
+    Mutant(
+        "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
+        f"{WATCH} -k weights_of and ListNet",
+    ),
+    Mutant(
+        "measures/_value_kernels.py", "else rank + 2.0)", "else rank + 3.0)",
+        "tests/measures/test_definitions.py -k ndcg or dcg",
+    ),
+    Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
+    # Surrogates
+    Mutant(
+        "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
+        "tests/test_objective.py tests/surrogates",
+    ),
+    Mutant("surrogates/_at_k_kernels.py", "math.ceil(kappa", "math.floor(kappa", f"{AT_K} -k pseudo_code and kappa"),
+    Mutant(
+        "surrogates/_pairwise_kernels.py", "count * (1.0 - t[i])", "count * (2.0 - t[i])",
+        "tests/surrogates/test_pairwise.py",
+    ),
+    Mutant(
+        "surrogates/transforms.py", "math.log(self.a / 4)", "math.log(self.a / 2)",
+        "tests/surrogates/test_transforms.py",
+    ),
+    # Objective and solvers
+    Mutant("objective.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", "tests/test_objective.py"),
+    Mutant("objective.py", "grad / total + self.alpha * w", "grad / total", "tests/test_objective.py"),
+    Mutant(
+        "solvers/bundle.py", "slope @ slope / (2 * alpha))", "slope @ slope / (4 * alpha))",
+        "tests/solvers/test_bundle.py",
+    ),
+    Mutant(
+        "solvers/ball.py", "w * (radius / norm)", "w / norm",
+        "tests/solvers/test_ball.py src/toprank/solvers/ball.py",
+    ),
+    Mutant("solvers/sgd.py", "self.drift / max(self.t, 1)", "self.drift", f"{AT_K} -k pseudo_code and kappa"),
+    Mutant(
+        "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
+        "tests/solvers/test_boosting.py",
+    ),
+    # Certificates
+    Mutant(
+        "certificates/base.py", "return self.observed >= self.value - slack", "return True",
+        "tests/certificates/test_boosting.py",
+    ),
+    Mutant("certificates/boosting.py", "0.5 * (1 + phi)", "0.5 * (1 - phi)", "tests/certificates/test_boosting.py"),
+]  # fmt: skip
+
+
+def caught(mutant: Mutant, sources: Path) -> str:
+    """Return what became of the mutant: "caught", "SURVIVED", or why it could not be tried."""
+    file = sources / "toprank" / mutant.file
+    original = file.read_text(encoding="utf-8")
+    if mutant.old not in original:
+        return "GONE: the line is no longer there"
+    where, _, only = mutant.test.partition(" -k ")
+    tests = [str(sources / test[4:]) if test.startswith("src/") else test for test in where.split()]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+        *(["-k", only] if only else []),
+    ]
+    environment = os.environ | {"PYTHONPATH": f"{sources}{os.pathsep}{TOP}", "NUMBA_CACHE_DIR": str(sources / "cache")}
+    file.write_text(original.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+    try:
+        done = subprocess.run(
+            command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "caught (it ran for ever)"
+    finally:
+        file.write_text(original, encoding="utf-8")
+        time.sleep(0.01)
+        os.utime(file)  # numba compiles anew what has a new date
+    if done.returncode == 1 and ("FAILED" in done.stdout or "failed" in done.stdout or "error" in done.stdout):
+        return "caught"
+    return "SURVIVED" if done.returncode == 0 else f"NOT RUN: pytest ended with {done.returncode}"
+
+
+def main(words: list[str]) -> int:
+    """Try the mutants and return 0 where all were caught."""
+    names = [word for word in words if word != "--list"]
+    chosen = [m for m in MUTANTS if not names or any(name in f"{m.file} {m.test}" for name in names)]
+    if "--list" in words:
+        for mutant in chosen:
+            print(f"{mutant.file}: {mutant.old!r} → {mutant.new!r}  [{mutant.test}]")
+        return 0
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Path(folder) / "src"
+        shutil.copytree(TOP / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
+        for mutant in chosen:
+            what = caught(mutant, sources)
+            bad += not what.startswith("caught")
+            print(f"{what:10} {mutant.file}: {mutant.old} → {mutant.new}", flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} mutants caught")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
