@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant("rankers/persistence.py", "model.n_features != content.n_features", "False", f"{CONTRACT} -k spoilt"),
     Mutant("rankers/linear.py", "self.coef_ / steps.eta", "0 * self.coef_", f"{LINEAR} -k starts_at"),
     Mutant("rankers/linear.py", "if not loss.convex:", "if False:", f"{LINEAR} -k goes_on and RankCosine"),
-    Mutant("rankers/linear.py", "start = self.coef_ if", "start = None if", f"{LINEAR} -k warm_start"),
+    Mutant("rankers/base.py", 'if not vars(self).get("warm_start") or', "if True or", f"{LINEAR} -k warm_start"),
     # Data
     Mutant(
         "data/validation.py", "number[by_appearance] = ", "number[:] = ",

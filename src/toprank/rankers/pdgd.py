@@ -16,7 +16,8 @@ from ..data.validation import check_count
 from ..errors import InputError
 from ..solvers.steps import Rule, Steps
 from .base import Ranker, parameters
-from .models import LinearModel
+from .models import LinearModel, Model
+from .watching import BestOnValidation
 
 
 @parameters
@@ -85,14 +86,16 @@ class PDGD(Ranker):
         self._begin(data.n_features)
         rng = np.random.default_rng(self.random_state)
         teaching = np.flatnonzero(data.informative)
-        for _ in track(range(self.epochs), "epochs", show=self.verbose):
+        watch = BestOnValidation[Model](self._judge(), valid, verbose=self.verbose)
+        for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             for q in rng.permutation(teaching):
                 query = data[int(q)]
                 noisy = self.model_.scores(query.X) + rng.gumbel(size=query.n_docs)
                 shown = np.argsort(-noisy, kind="stable")[: self.cut]
                 weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
                 self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
-        self.trace_ = {}
+            watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}")
+        self.model_, self.trace_ = watch.best or self.model_, watch.trace()
 
     def _begin(self, n_features: int) -> None:
         """Start at w = 0 unless something was learned already; compare the number of features if so."""
