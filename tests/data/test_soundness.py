@@ -255,3 +255,33 @@ def test_the_header_of_a_folder_is_checked(tmp_path, change, told):
     (folder / "header.json").write_text(json.dumps({k: v for k, v in header.items() if k != "n_features"}))
     with pytest.raises(InputError, match="n_features"):
         tr.open_queries(folder)
+
+
+def test_cells_without_a_value_are_told_whatever_keeps_them():
+    pandas = pytest.importorskip("pandas")
+    flags = pandas.array([True, None], dtype="boolean")
+    frame = pandas.DataFrame({"query": [1, 1], "label": [0, 1], "x": flags, "z": [1.0, 2.0]})
+    with pytest.raises(InputError, match="column 'x' is empty"):
+        tr.read_table(frame)
+    assert tr.read_table(frame, missing="zero").X.tolist() == [[1.0, 1.0], [0.0, 2.0]]
+    with pytest.raises(InputError, match=r"X has NaN in row 1, column 0 \('x'\)"):
+        tr.ListNet().fit(frame[["x", "z"]], [0, 1])
+    with pytest.raises(InputError, match="y "):
+        tr.ListNet().fit([[1.0], [2.0]], flags)
+    for name, wrong in (("query_weight", [1, 2]), ("doc_weight", [1, 2])):
+        with pytest.raises(InputError, match=f"{name} is a masked array"):
+            tr.QueryDataset.from_arrays(np.eye(2), [0, 1], [0, 1], **{name: np.ma.masked_equal(wrong, 1)})
+    with pytest.raises(InputError, match="scores is a masked array"):
+        tr.evaluate(np.ma.masked_equal([0.0, 1.0], 0), y=[0, 1])
+    with pytest.raises(InputError, match="qid is a masked array"):
+        tr.QueryDataset.from_arrays(np.eye(2), [0, 1], np.ma.masked_equal([0, 1], 0))
+
+
+def test_integers_of_128_bits():
+    polars = pytest.importorskip("polars")
+    if not hasattr(polars, "Int128"):
+        pytest.skip("this polars has no Int128")
+    wide = polars.Series([1, 2**100], dtype=polars.Int128)
+    data = tr.read_table(polars.DataFrame({"query": wide, "label": [0, 1], "x": wide}))
+    assert data.query_ids.tolist() == [1, 2**100]
+    assert data.X.tolist() == [[1.0], [2.0**100]]

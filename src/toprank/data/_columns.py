@@ -238,8 +238,17 @@ def _series_column(series: Any) -> Column:
         kind=str(series.dtype),
         numeric=series.dtype.is_numeric() or series.dtype == nw.Boolean,
         missing=lambda: series.is_null().to_numpy(),
-        values=lambda: series.to_numpy(),
+        values=lambda: _values(series),
     )
+
+
+def _values(series: Any) -> AnyArray:
+    """Return a column as an array; numbers that numpy has no type for (128 bits) as Python's own."""
+    if "128" not in str(series.dtype):
+        return np.asarray(series.to_numpy())
+    result = np.empty(len(series), dtype=object)
+    result[:] = series.to_list()
+    return result
 
 
 def require_pyarrow(purpose: str, module: str = "pyarrow") -> Any:

@@ -230,7 +230,9 @@ def _finite(column: Column, missing: validation.Missing) -> AnyArray:
     """Return the numbers of a feature; what is not finite is named by column and row."""
     values = np.asarray(column.values())
     if values.dtype.kind not in "iufb":  # decimals, or numbers that a frame keeps as objects
-        values = values.astype(np.float64)
+        values, cells = np.full(len(values), np.nan), values
+        held = ~np.asarray(column.missing(), dtype=bool)
+        values[held] = cells[held].astype(np.float64)
     if values.dtype.kind != "f":
         return values
     bad = ~np.isfinite(values)

@@ -8,6 +8,7 @@ with one line that names the row, the column or the query. Nothing is copied tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,9 @@ def as_rows(X: Any) -> Matrix:
 
 def _as_dense(X: Any) -> AnyArray:
     array = _unmasked(X, "X")
+    if array.dtype == object and hasattr(X, "to_numpy"):  # a frame with empty cells (pandas' NA) among its numbers
+        with suppress(TypeError, ValueError):
+            array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: X must be real")
     if array.ndim != 2:
@@ -169,7 +173,9 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, large
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
     try:
-        array = np.ascontiguousarray(np.asarray(scores, dtype=np.float64))
+        array = np.ascontiguousarray(_unmasked(scores, "scores"), dtype=np.float64)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         raise InputError(
             f"scores must be numbers, one per document, or a fitted model, got {type(scores).__name__}"
@@ -216,7 +222,7 @@ def as_query_weight(query_weight: ArrayLike | None, n_queries: int) -> Floats | 
     """Return one finite weight ≥ 0 per query, or None for equal weights."""
     if query_weight is None:
         return None
-    weight = np.ascontiguousarray(np.asarray(query_weight, dtype=np.float64))
+    weight = np.ascontiguousarray(_unmasked(query_weight, "query_weight"), dtype=np.float64)
     if weight.shape != (n_queries,):
         raise InputError(f"query_weight must have one weight per query ({n_queries}), got shape {weight.shape}")
     _name_first(
@@ -230,7 +236,7 @@ def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
     """Return one finite weight ≥ 0 per document, or None for equal weights."""
     if doc_weight is None:
         return None
-    weight = np.ascontiguousarray(np.asarray(doc_weight, dtype=np.float64))
+    weight = np.ascontiguousarray(_unmasked(doc_weight, "doc_weight"), dtype=np.float64)
     if weight.shape != (n_docs,):
         raise InputError(f"doc_weight must have one weight per document ({n_docs}), got shape {weight.shape}")
     _name_first(
