@@ -45,8 +45,8 @@ def test_the_mean_measure_is_that_of_the_definition(parts):
     scores = ranker.predict(train)
     values = []
     for q in both:
-        order = sorted(range(train.ptr[q], train.ptr[q + 1]), key=lambda i: -scores[i])
-        ranks = [place for place, i in enumerate(order, start=1) if train.y[i] > 0]
+        ranked = sorted(range(train.ptr[q], train.ptr[q + 1]), key=lambda i: -scores[i])
+        ranks = [place for place, i in enumerate(ranked, start=1) if train.y[i] > 0]
         values.append(1 - np.mean([(found + 1) / rank for found, rank in enumerate(ranks)]))
     assert eq10.observed == pytest.approx(np.mean(values))
     assert eq6.observed == eq10.observed
