@@ -47,3 +47,11 @@ def test_rankboost_leaves_no_more_pairs_wrong_than_its_loss(seed, normalize):
     assert certificate.value == pytest.approx(ranker.trace_["loss"][-1], rel=1e-9)
     (elsewhere,) = ranker.certify(queries(seed + 1))
     assert elsewhere.holds()
+
+
+def test_weights_that_are_not_those_of_the_rounds_are_found_out():
+    data = queries(0)
+    ranker = tr.AdaRank("map", rounds=5).fit_queries(data)
+    assert ranker.certify(data)[0].assumptions_hold
+    ranker.model_ = type(ranker.model_)(-ranker.coef_)
+    assert {c.verdict for c in ranker.certify(data)} == {"does not apply"}

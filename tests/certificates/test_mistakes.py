@@ -30,7 +30,7 @@ def stream(separable, seed, n_docs=6):
 
 def constant(ranker, data):
     """A of Lemma 5, from the definition."""
-    radius2 = max(float(x @ x) for x in data.X)
+    radius2 = max(float(x @ x) for x in data.X[np.repeat(data.informative, data.lengths)])  # the others are no rounds
     if isinstance(ranker, tr.MinimaxPerceptron):
         return 4 * radius2
     target = tr.measure(ranker.measure)
@@ -58,14 +58,15 @@ def test_every_bound_holds_where_its_assumptions_do(kind, name, separable, seed,
     ranker = kind(name, eta=eta, margin=margin, epochs=2, random_state=seed).fit_queries(data)
     for comparator in (u, 10 * u, 0 * u, None):
         certificates = ranker.certify(data, comparator)
-        assert len(certificates) == 6
-        assert certificates[0].value == pytest.approx(A / margin)
+        assert len(certificates) == 6 + (kind is tr.MinimaxPerceptron)
+        assert certificates[0].value <= A / margin * (1 + 1e-9)
+        assert A / margin == pytest.approx(next(v for k, v in certificates[0].terms.items() if "R_X²" in k))
         for certificate in certificates:
             assert certificate.holds() or not certificate.assumptions_hold, str(certificate)
             assert not math.isnan(certificate.value)
         checked = {c.reference: c for c in certificates if c.assumptions_hold}
         assert {"Lemma 5", "Eq. 17"} <= set(checked)
-        assert ("Eq. 17 and Lemma 5" in checked) == (step < 2)
+        assert "Eq. 17 and Lemma 5" in checked or step >= 2
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -77,11 +78,11 @@ def test_margin_bounds_hold_at_the_paper_s_step(kind, name):
     certificates = {c.reference: c for c in ranker.certify(made.data, comparator=made.ranker / made.margin)}
     corollary = next(c for reference, c in certificates.items() if reference.startswith("Corollary"))
     assert corollary.assumptions_hold
-    assert corollary.value == pytest.approx(A / made.margin**2)
+    assert corollary.value <= A / made.margin**2 * (1 + 1e-9)
     assert corollary.observed == pytest.approx((1 - ranker.trace_["measure"]).sum())
     theorem = next(c for reference, c in certificates.items() if reference.startswith("Theorem"))
     assert theorem.assumptions_hold
-    assert theorem.value == pytest.approx(A / made.margin**2)
+    assert theorem.value <= A / made.margin**2 * (1 + 1e-9)
     assert all(c.holds() for c in certificates.values())
 
 
@@ -111,8 +112,8 @@ def test_another_stream_is_noticed():
     other, _ = stream(False, 2)
     ranker = tr.SlamPerceptron("ndcg").partial_fit_queries(data)
     assert ranker.certify(data, u)[1].assumptions_hold
-    assert not ranker.certify(other, u)[1].assumptions_hold
-    assert not ranker.partial_fit_queries(other).certify(data, u)[1].assumptions_hold
+    assert [c.verdict for c in ranker.certify(other, u)] == ["does not apply"]
+    assert [c.verdict for c in ranker.partial_fit_queries(other).certify(data, u)] == ["does not apply"]
     with pytest.raises(tr.InputError, match="comparator must have 5"):
         ranker.certify(data, np.ones(4))
 
@@ -121,7 +122,7 @@ def test_lists_scaled_one_by_one_have_radius_one():
     data, u = stream(False, 1)
     ranker = tr.MinimaxPerceptron("ndcg", eta=0.1, scale="query").partial_fit_queries(data)
     certificates = ranker.certify(data, u)
-    assert certificates[0].value == pytest.approx(4.0)
+    assert certificates[0].value <= 4.0 * (1 + 1e-9)
     assert certificates[1].assumptions_hold
     assert all(c.holds() or not c.assumptions_hold for c in certificates)
 
@@ -258,3 +259,88 @@ def test_a_model_of_another_library_is_refused_by_name():
     X, y = make_classification(50, random_state=0)
     with pytest.raises(tr.InputError, match=r"not Perceptron; .* toprank\.certify_perceptron\(model, X, y\)"):
         tr.certify(Perceptron().fit(X, y), tr.QueryDataset.from_arrays(X, y))
+
+
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron])
+def test_the_tighter_constant_is_the_largest_square_of_a_diameter_over_the_smallest_weight(kind):
+    data, u = stream(False, 2)
+    ranker = kind("ndcg@3", eta=0.1).partial_fit_queries(data)
+    expected, round_ = 0.0, 0
+    for q in range(data.n_queries):
+        X, y = data.X[data.ptr[q] : data.ptr[q + 1]], data.y[data.ptr[q] : data.ptr[q + 1]]
+        if len(set(y.tolist())) < 2:
+            continue
+        if ranker.trace_["mistake"][round_]:
+            diameter2 = max(sum((a - b) ** 2) for a in X for b in X)
+            v = (
+                [1.0]
+                if kind is tr.MinimaxPerceptron
+                else tr.surrogates.Slam("ndcg@3").weights(y, np.array([0, len(y)]))
+            )
+            expected = max(expected, diameter2 / min(weight for weight in v if weight > 0))
+        round_ += 1
+    lemma = ranker.certify(data, u)[0]
+    assert lemma.value == pytest.approx(min(expected, constant(ranker, data)))
+    assert lemma.verdict == "holds"
+
+
+def test_each_inequality_gets_the_comparator_at_which_it_says_most():
+    """The default is nowhere above the bound at any of many vectors, and the numbers add up."""
+    data, u = stream(True, 5)
+    ranker = tr.MinimaxPerceptron("map", eta=0.2, epochs=3, random_state=0).fit_queries(data)
+    default = ranker.certify(data)
+    rng = np.random.default_rng(0)
+    for rival in (u, 3 * u, ranker.coef_, 0 * u, *rng.normal(size=(5, len(u)))):
+        for own, other in zip(default, ranker.certify(data, rival), strict=True):
+            assert own.value <= other.value * 1.02 or own.reference.startswith("Corollary")
+    regret = default[1]
+    terms = regret.terms
+    assert np.linalg.norm(terms["u"]) == pytest.approx(terms["‖u‖"])
+    again = terms["L(u)"] + terms["‖u‖"] ** 2 / (2 * terms["η"]) + terms["η"] / 2 * terms["Σ‖z_t‖²"]
+    assert again == pytest.approx(regret.value)
+    assert "L(u) = " in regret.explain()
+    assert default[-1].reference == "Corollary 11, mistakes"
+    assert default[-1].verdict == "holds"
+    assert default[-1].observed == ranker.totals_["mistakes"]
+
+
+def test_bounds_that_restate_the_mistakes_are_vacuous():
+    rng = np.random.default_rng(0)
+    data = tr.datasets.make_graded(n_queries=60, random_state=0)
+    noise = data._but(y=rng.permutation(data.y))  # nothing to learn: no fixed ranker is better than none
+    ranker = tr.MinimaxPerceptron("ndcg", eta=0.5, random_state=0).fit_queries(noise)
+    verdicts = {c.reference: c.verdict for c in ranker.certify(noise)}
+    assert verdicts["Eq. 17"] == verdicts["Theorem 10"] == verdicts["Eq. 17 at its best step"] == "vacuous"
+    assert verdicts["Corollary 11"] == "does not apply"
+
+
+def test_negated_weights_are_another_run(tmp_path):
+    import json
+
+    data, _ = stream(False, 1)
+    for ranker in (tr.SlamPerceptron("ndcg", eta=0.1), tr.OnlineListNet("ndcg", eta=0.1)):
+        ranker.fit_queries(data).save(tmp_path / "model.json")
+        content = json.loads((tmp_path / "model.json").read_text())
+        content["model"]["fields"]["coef"]["data"] = [-v for v in content["model"]["fields"]["coef"]["data"]]
+        (tmp_path / "model.json").write_text(json.dumps(content))
+        assert [c.verdict for c in tr.load(tmp_path / "model.json").certify(data)] == ["does not apply"]
+
+
+def test_another_processor_s_rounding_is_the_same_run():
+    data, _ = stream(False, 1)
+    ranker = tr.SlamPerceptron("ndcg", eta=0.1).fit_queries(data)
+    ranker._state.weights[0] *= 1 + 1e-12
+    assert ranker.certify(data)[1].assumptions_hold
+
+
+def test_weighted_rounds_keep_their_regret_bound():
+    from dataclasses import replace
+
+    data, u = stream(False, 1)
+    weighted = replace(data, query_weight=1.0 + np.arange(data.n_queries) % 3)
+    ranker = tr.SlamPerceptron("ndcg", eta=0.1).fit_queries(weighted)
+    found = {c.reference: c for c in ranker.certify(weighted, u)}
+    assert found["Eq. 17"].assumptions_hold
+    assert found["Eq. 17"].holds()
+    assert found["Lemma 5"].holds()
+    assert found["Theorem 6"].verdict == "does not apply"

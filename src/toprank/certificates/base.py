@@ -146,7 +146,7 @@ class Certificate:
             "observed": self.observed,
             "sense": self.sense,
             "reference": self.reference,
-            "terms": {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.terms.items()},
+            "terms": {name: _plain(value) for name, value in self.terms.items()},
             "arithmetic": self.arithmetic,
             "assumptions": [{"text": a.text, "verified": a.verified} for a in self.assumptions],
             "holds": self.holds(),
@@ -169,7 +169,15 @@ def _clearly_below(a: float, b: float) -> bool:
     return a < b and (math.isinf(a) or math.isinf(b) or b - a > ROUNDING * max(abs(a), abs(b)))
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value if isinstance(value, (int, float, str)) else _shown(value)
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"a vector of {len(value)} weights"
+    if not isinstance(value, (int, float, str)):
+        return f"a {type(value).__name__}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -39,6 +39,8 @@ def adarank_certificates(measure: str, phi: Floats, delta: Floats, alpha: Floats
             assumptions=(Assumption(f"{measure} lies in [0, 1]", True),),
             sense=">=",
             vacuous_from=0.0,
+            meaning=f"on the queries it learned from, mean {measure} was bound to reach {float(bound):.4g}",
+            terms={"round": t, "φ": float(phi[t - 1]), "δ": float(delta[t - 1]), "α": float(alpha[t - 1])},
         )
         for t, (bound, observed) in enumerate(zip(bounds, reached, strict=True), start=1)
     ]
@@ -56,4 +58,5 @@ def rankboost_certificate(loss: float, misordered: float) -> Certificate:
         observed=misordered,
         reference="RankBoost, ranking loss of the combined ranker",
         vacuous_from=1.0,
+        meaning=f"at most {loss:.2%} of the pairs of documents stand the wrong way round",
     )

@@ -7,9 +7,10 @@ margin Δ other than 1 a mistake costs at least Δ, so F/Δ bounds the loss and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import floor, inf, isclose, log2, sqrt
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import floor, inf, isclose, log2, nan, sqrt
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,12 +26,38 @@ _CONSTANT = {"slam": "4 m R_X² vmax", "slam@k": "4 k R_X² vmax", "minimax": "4
 
 
 @dataclass(frozen=True)
+class Comparator:
+    """What the bounds need to know of a weight vector u."""
+
+    norm2: float
+    """‖u‖²."""
+    loss: float
+    """L(u) = Σ_t f_t(u)."""
+    margin: float = 0.0
+    """Margin of u/‖u‖ on the data (Eq. 21); not above 0 where u misranks a pair."""
+    u: Any = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_not_negative(norm2=self.norm2, loss=self.loss)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The numbers, by their symbols."""
+        known = {} if self.u is None else {"u": self.u}
+        return known | {"‖u‖": sqrt(self.norm2), "L(u)": self.loss}
+
+
+Choice: TypeAlias = Callable[[Callable[[Comparator], float]], Comparator]
+"""Returns the comparator at which a right-hand side is smallest among those at hand."""
+
+
+@dataclass(frozen=True)
 class Run:
-    """What a run of Algorithm 2 or 3 showed, and the constant A of Lemma 5 for its data.
+    """What a run of Algorithm 2 or 3 showed, and the constants of Lemma 5 for its data.
 
     >>> run = Run("minimax", A=4.0, eta=0.25, loss=2.5, mistakes=3, surrogate=4.0, znorm2=9.0, largest_ratio=3.0)
     >>> rival = Comparator(norm2=4.0, loss=0.0, margin=0.5)
-    >>> [certificate.reference for certificate in run.certificates(rival)][:3]
+    >>> [certificate.reference for certificate in run.certificates(lambda bound: rival)][:3]
     ['Lemma 5', 'Eq. 17', 'Eq. 17 and Lemma 5']
     """
 
@@ -51,56 +78,91 @@ class Run:
     """Δ of the surrogate."""
     assumptions: tuple[Assumption, ...] = ()
     """What holds for the run as a whole (constant step, weights that start at 0, …)."""
+    tight: float = inf
+    """max_t diam_t²/vmin_t over the mistake rounds: the tighter constant (docs/theory.md)."""
+    rounds: float = inf
+    zero: float = inf
+    """L(0): what is known without any comparator."""
+    radius: float = nan
+    weighted: bool = False
+    """Whether queries have weights: f_t and z_t then are weighted, and Σ RML_t is not what they bound."""
 
     def __post_init__(self) -> None:
         check_positive(eta=self.eta, margin=self.margin)
         check_not_negative(A=self.A, loss=self.loss, surrogate=self.surrogate, znorm2=self.znorm2)
 
-    def certificates(self, u: Comparator) -> list[Certificate]:
-        """Return every theorem of the paper that speaks of this run."""
-        return [
+    def certificates(self, choose: Choice) -> list[Certificate]:
+        """Return every theorem of the paper that speaks of this run, each at the comparator that suits it best."""
+        found = [
             self.self_bounding(),
-            self.regret(u),
-            self.any_step(u),
-            self.optimised_step(u),
-            self.after_the_fact(u),
-            self.separable(u),
+            self.regret(choose(lambda u: self._regret(u))),
+            self.any_step(choose(lambda u: u.loss + u.norm2 / (2 * self.eta))),
+            self.optimised_step(choose(lambda u: best_bound(self._a, u))),
+            self.after_the_fact(choose(lambda u: u.loss + sqrt(u.norm2 * self.znorm2))),
+            self.separable(widest := choose(lambda u: -u.margin)),
         ]
+        return found + ([self.number_of_mistakes(widest)] if self.algorithm == "minimax" else [])
 
     @property
     def _a(self) -> float:
-        return self.A / self.margin
+        """The smaller of the constants of Lemma 5."""
+        return min(self.A, self.tight) / self.margin
+
+    @property
+    def _unweighted(self) -> tuple[Assumption, ...]:
+        return (*self.assumptions, *([Assumption("all queries weigh 1", False)] if self.weighted else []))
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        return {"A": self._a, "η": self.eta, "Δ": self.margin, "R_X": self.radius, "Σ‖z_t‖²": self.znorm2}
 
     def self_bounding(self) -> Certificate:
         """‖z_t‖² ≤ A f_t(w_t) in every round (Lemma 5; Theorem 10's proof for Algorithm 3)."""
+        tighter = self.tight < self.A
+        name = "max_t diam_t²/vmin_t" if tighter else _CONSTANT[self.algorithm]
         return Certificate(
-            statement=f"max_t ‖z_t‖²/f_t(w_t) ≤ A = {_CONSTANT[self.algorithm]}",
+            statement=f"max_t ‖z_t‖²/f_t(w_t) ≤ A = {name}",
             value=self._a,
             observed=self.largest_ratio,
             reference="Lemma 5",
+            meaning="no step was long where the loss was small",
+            terms={"A": self._a, _CONSTANT[self.algorithm]: self.A / self.margin, "R_X": self.radius},
+            arithmetic=f"{self._a:.6g}"
+            + (f" (the paper's {_CONSTANT[self.algorithm]}: {self.A / self.margin:.6g})" if tighter else ""),
         )
+
+    def _regret(self, u: Comparator) -> float:
+        return u.loss + u.norm2 / (2 * self.eta) + self.eta / 2 * self.znorm2
 
     def regret(self, u: Comparator) -> Certificate:
         """F ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖², after the fact, for the step that was used (Eq. 17)."""
+        value = self._regret(u)
+        parts = (u.loss, u.norm2 / (2 * self.eta), self.eta / 2 * self.znorm2)
         return Certificate(
             statement="Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²",
-            value=u.loss + u.norm2 / (2 * self.eta) + self.eta / 2 * self.znorm2,
+            value=value,
             observed=self.surrogate,
             reference="Eq. 17",
             assumptions=self.assumptions,
+            vacuous_from=self._regret(Comparator(0.0, self.zero)),
+            meaning=f"while it learned it lost at most {value - u.loss:.4g} more than one fixed ranker would have",
+            terms=u.terms | self._terms,
+            arithmetic=f"{' + '.join(f'{part:.6g}' for part in parts)} = {value:.6g}",
         )
 
     def any_step(self, u: Comparator) -> Certificate:
         """F ≤ (L(u) + ‖u‖²/(2η)) / (1 − ηA/2) for every η < 2/A."""
         room = 1 - self.eta * self._a / 2
+        limit = f" = {2 / self._a:.4g}" if self._a > 0 else ""
         return Certificate(
             statement="Σ f_t(w_t) ≤ (L(u) + ‖u‖²/(2η)) / (1 − ηA/2)",
             value=(u.loss + u.norm2 / (2 * self.eta)) / room if room > 0 else inf,
             observed=self.surrogate,
             reference="Eq. 17 and Lemma 5",
-            assumptions=(*self.assumptions, Assumption(f"η = {self.eta:.4g} < 2/A = {2 / self._a:.4g}", room > 0))
-            if self._a > 0
-            else self.assumptions,
+            assumptions=(*self.assumptions, Assumption(f"η = {self.eta:.4g} < 2/A{limit}", room > 0)),
+            vacuous_from=self.zero / room if room > 0 else None,
+            terms=u.terms | self._terms,
+            arithmetic=f"({u.loss:.6g} + {u.norm2:.6g}/{2 * self.eta:.4g})/{room:.6g}",
         )
 
     def optimised_step(self, u: Comparator) -> Certificate:
@@ -108,34 +170,51 @@ class Run:
 
         For Algorithm 3 neither rankings nor z_t depend on η, so the bound at the best η is a bound at every η.
         """
-        q = self._a * u.norm2
-        best = best_step(self._a, u)
-        assumptions = self.assumptions
+        a = self._a
+        if self.algorithm != "minimax" and isclose(self.eta, best_step(self.A / self.margin, u), rel_tol=1e-6):
+            a = self.A / self.margin  # the step was chosen by the paper's constant
+        q, best = a * u.norm2, best_step(a, u)
+        assumptions = self._unweighted
         if self.algorithm != "minimax":
             near = isclose(self.eta, best, rel_tol=1e-6)
             assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} is the optimised {best:.4g}", near))
+        value = (u.loss + sqrt(q * u.loss) + q) / self.margin
         return Certificate(
             statement="Σ RML_t ≤ L(u) + √(A‖u‖²)·√L(u) + A‖u‖²",
-            value=(u.loss + sqrt(q * u.loss) + q) / self.margin,
+            value=value,
             observed=self.loss,
             reference=_THEOREM[self.algorithm],
             assumptions=assumptions,
+            vacuous_from=self._known,
+            meaning=f"the rankings shown while it learned lost {value:.6g} in all, at most",
+            terms=u.terms | self._terms,
+            arithmetic=f"({u.loss:.6g} + √({q:.6g}·{u.loss:.6g}) + {q:.6g})/{self.margin:g} = {value:.6g}",
         )
+
+    @property
+    def _known(self) -> float:
+        """What bounds Σ RML_t without any learning: the rounds, and L(0), which restates the mistakes."""
+        return min(self.rounds, self.zero / self.margin)
 
     def after_the_fact(self, u: Comparator) -> Certificate:
         """Σ RML_t ≤ (L(u) + ‖u‖ √Σ‖z_t‖²) / Δ: Eq. 17 at the η that is best for the observed subgradients."""
         spread = sqrt(self.znorm2)
         best = sqrt(u.norm2) / spread if spread > 0 else inf
-        assumptions = self.assumptions
+        assumptions = self._unweighted
         if self.algorithm != "minimax":
             near = isclose(self.eta, best, rel_tol=1e-6) or spread == 0
             assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} is ‖u‖/√Σ‖z_t‖² = {best:.4g}", near))
+        value = (u.loss + sqrt(u.norm2) * spread) / self.margin
         return Certificate(
             statement="Σ RML_t ≤ L(u) + ‖u‖·√Σ‖z_t‖²",
-            value=(u.loss + sqrt(u.norm2) * spread) / self.margin,
+            value=value,
             observed=self.loss,
             reference="Eq. 17 at its best step",
             assumptions=assumptions,
+            vacuous_from=self._known,
+            meaning=f"the rankings shown while it learned lost {value:.6g} in all, at most",
+            terms=u.terms | self._terms,
+            arithmetic=f"({u.loss:.6g} + {sqrt(u.norm2):.6g}·{spread:.6g})/{self.margin:g} = {value:.6g}",
         )
 
     def separable(self, u: Comparator) -> Certificate:
@@ -144,31 +223,37 @@ class Run:
         Algorithm 2 needs η = 1/A for it; at another η < 2/A the bound grows by 1/(ηA(2 − ηA)).
         """
         separates = Assumption(f"u/‖u‖ ranks every list with margin γ = {u.margin:.4g}", u.margin > 0)
-        assumptions = (*self.assumptions, separates)
+        assumptions = (*self._unweighted, separates)
         value, statement = inf, "Σ RML_t ≤ A/γ²"
         scaled = self.eta * self._a
         if u.margin > 0:
-            value = self.A / u.margin**2
+            value = self._a * self.margin / u.margin**2
             if self.algorithm != "minimax" and not isclose(scaled, 1.0, rel_tol=1e-6):
                 statement = "Σ RML_t ≤ A/γ² · 1/(ηA(2 − ηA))"
                 value = value / (scaled * (2 - scaled)) if scaled < 2 else inf
                 assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} < 2/A = {2 / self._a:.4g}", scaled < 2))
-        return Certificate(statement, value, self.loss, _COROLLARY[self.algorithm], assumptions)
+        return Certificate(
+            statement,
+            value,
+            self.loss,
+            _COROLLARY[self.algorithm],
+            assumptions,
+            vacuous_from=self.rounds,
+            meaning=f"however long the stream, its rankings will lose {value:.6g} in all, at most",
+            terms=u.terms | self._terms | {"γ": u.margin},
+            arithmetic=f"{self._a * self.margin:.6g}/{u.margin:.6g}² = {value:.6g}" if u.margin > 0 else "",
+        )
 
-
-@dataclass(frozen=True)
-class Comparator:
-    """What the bounds need to know of a weight vector u."""
-
-    norm2: float
-    """‖u‖²."""
-    loss: float
-    """L(u) = Σ_t f_t(u)."""
-    margin: float = 0.0
-    """Margin of u/‖u‖ on the data (Eq. 21); not above 0 where u misranks a pair."""
-
-    def __post_init__(self) -> None:
-        check_not_negative(norm2=self.norm2, loss=self.loss)
+    def number_of_mistakes(self, u: Comparator) -> Certificate:
+        """Mistakes ≤ A/γ² for Algorithm 3: a round with a mistake has f_t ≥ Δ, so Corollary 11 counts them too."""
+        found = self.separable(u)
+        return replace(
+            found,
+            statement="mistakes ≤ A/γ²",
+            observed=float(self.mistakes),
+            reference="Corollary 11, mistakes",
+            meaning=f"however long the stream, it will show at most {found.value:.6g} imperfect rankings",
+        )
 
 
 def best_step(A: float, u: Comparator) -> float:

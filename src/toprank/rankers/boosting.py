@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from .._typing import Floats, Ints
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..certificates.boosting import adarank_certificates, rankboost_certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_count
@@ -77,9 +77,7 @@ class AdaRank(Ranker):
         done = boost.run(data, table, importance, executor)
         keep = watch.best or len(done.candidates)
         self.candidates_, self.alphas_ = done.candidates[:keep], done.weights[:keep]
-        coef = np.zeros(2 * data.n_features)
-        np.add.at(coef, self.candidates_, self.alphas_)
-        self.model_ = LinearModel(coef[: data.n_features] - coef[data.n_features :])
+        self.model_ = LinearModel(self._summed())
         self.n_iter_ = keep
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, _first(done.trace, keep)))
@@ -95,7 +93,16 @@ class AdaRank(Ranker):
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         measure = bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
-        return _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
+        found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
+        near = np.allclose(self.coef_, self._summed(), rtol=1e-9, atol=1e-12)
+        own = Assumption("the weights are those of the rounds", bool(near))
+        return [replace(certificate, assumptions=(own, *certificate.assumptions)) for certificate in found]
+
+    def _summed(self) -> Floats:
+        """Return Σ_t α_t h_t as weights; a reversed feature counts against."""
+        coef = np.zeros(2 * self.n_features_in_)
+        np.add.at(coef, self.candidates_, self.alphas_)
+        return coef[: self.n_features_in_] - coef[self.n_features_in_ :]
 
     def _importance(self, data: QueryDataset, measure: Measure) -> Floats:
         """Return P_1: every query counts in the figure, else those with two grades."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite, sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from .base import Ranker
 from .kernel import KernelSlamPerceptron, compared_grades
 from .kernel_store import Store, squared_norm
 from .models import KernelModel, LinearModel, Model
-from .replay import best_length, longer_run, longest_row, observed_run
+from .replay import Rivals, longer_run, longest_row, observed_run
 
 _LANDMARKS = 256
 """How many documents the search for a comparator works with."""
@@ -49,8 +49,8 @@ def certify_kernel(
     """
     replay = KernelReplay(ranker, data)
     run = replay.run()
-    rival = replay.best(run) if comparator is None else replay.rival(comparator)
-    lemma, *others = run.certificates(rival)
+    given = None if comparator is None else replay.rival(comparator)
+    lemma, *others = run.certificates(replay.rivals(run).choose if given is None else lambda bound: given)
     return [replace(lemma, assumptions=(replay.inner_product,)), *others]
 
 
@@ -107,7 +107,8 @@ class KernelReplay:
             Assumption(kept, self.dropped == 0),
             self.inner_product,
         )
-        return observed_run(self.learner, self.data, self.rounds, sqrt(self.radius2), assumptions)
+        found = observed_run(self.learner, self.data, self.rounds, sqrt(self.radius2), assumptions)
+        return replace(found, zero=float(self.losses(np.zeros(self.data.n_docs), np.ones(1))[0]))
 
     def losses(self, scores: Floats, scales: Floats) -> Floats:
         """L(c·u) = Σ_t f_t(c·u) for every c in `scales`, from the scores of u."""
@@ -127,21 +128,19 @@ class KernelReplay:
         """Return what the bounds need to know of u."""
         norm2, scores = squared_norm(u), u.scores(self.data.X)
         margin = self.margin(scores) / sqrt(norm2) if norm2 > 0 else 0.0
-        return Comparator(norm2, float(self.losses(scores, np.ones(1))[0]), margin)
+        return Comparator(norm2, float(self.losses(scores, np.ones(1))[0]), margin, u)
 
-    def best(self, run: Run) -> Comparator:
-        """Return the comparator with the smallest bound among those found, each direction tried at many lengths."""
-        found = (inf, self.rival(self.store.function(np.zeros((0, self.data.n_features)), np.zeros(0))))
+    def rivals(self, run: Run) -> Rivals:
+        """Return the functions at hand, each at many lengths."""
+        found = Rivals(run.margin, run.zero, self.store.function(np.zeros((0, self.data.n_features)), np.zeros(0)))
         for direction in self.directions(run.A):
             norm = sqrt(squared_norm(direction))
-            if norm == 0:
-                continue
-            scores = direction.scores(self.data.X) / norm
-            margin = self.margin(scores)
-            bound, scale, loss = best_length(run, margin, partial(self.losses, scores))
-            if bound < found[0]:
-                found = bound, Comparator(scale**2, loss, margin)
-        return found[1]
+            if norm > 0:
+                scores = direction.scores(self.data.X) / norm
+                found.add(
+                    replace(direction, alpha=direction.alpha / norm), self.margin(scores), partial(self.losses, scores)
+                )
+        return found
 
     def directions(self, A: float) -> Iterator[KernelModel]:
         """Yield the learner's last function, its average over the rounds, and two of a longer run.

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from math import isfinite, sqrt
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from math import inf, isfinite, nan, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
-from ..certificates.mistakes import Algorithm, Comparator, Run, best_bound, ranking_margin
+from ..certificates.mistakes import Algorithm, Comparator, Run, ranking_margin
 from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..errors import InputError
 from ..measures import AP, NDCG
-from ..solvers.online import OnlineDescent, OnlineState, Rounds, inverse_scale, within_moment
-from ..solvers.steps import Rule, Scaling, Steps
-from ..surrogates import Slam
+from ..objective import Objective
+from ..solvers import _list_kernels
+from ..solvers.newton import Newton
+from ..solvers.online import OnlineDescent, inverse_scale, within_moment
+from ..solvers.steps import Rule, Scaling, Steps, Total
+from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate
 from .models import LinearModel
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ _SCALES = np.geomspace(1e-4, 1e6, 121)
 """Lengths tried for a comparator whose direction is found and whose length is free."""
 _EPOCHS = 20
 """Passes of the search for a comparator."""
+_DESCENT = 40
+"""Steps of the descent on a bound's own right-hand side."""
+_MOST = 2_000_000
+"""Values in X up to which a ranking SVM is solved for a comparator."""
 
 
 def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
@@ -40,26 +47,68 @@ def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats 
     The rounds are played again with the parameters, order and number of passes that the ranker remembers; that they end
     at the ranker's own weights is the first assumption. Scaled features are certified as the learner saw them: how they
     were scaled does not depend on the weights, so the scaled lists are a stream like any other. A comparator is then a
-    weight vector for scaled features.
+    weight vector for scaled features. Where none is given, each inequality gets the one at which it says most.
     """
     learner = ranker._learner()
-    if comparator is not None and comparator.shape != (data.n_features,):
-        raise InputError(f"the comparator must have {data.n_features} weights, got shape {comparator.shape}")
     if not isinstance(learner.measure, (AP, NDCG)):
         raise InputError(f"the theorems speak of ndcg, ndcg@k and map, not of {learner.measure}")
     replay = Replay(ranker, learner, data)
+    if not replay.same:
+        return [_another_run()]
     assumptions = (
-        Assumption("these lists, in this order, are what the ranker learned from, starting at 0", replay.same),
+        Assumption(_SAME, True),
         Assumption("the step is constant", learner.steps.rule == Rule.CONSTANT),
     )
     if learner.always:
         return [_listnet_regret(replay, comparator, assumptions)]
     run = replay.run(assumptions)
-    u, scale, loss = replay.best(run) if comparator is None else (comparator, 1.0, replay.losses(comparator, 1.0))
-    norm = float(np.linalg.norm(u))
-    margin = replay.margin(u) / norm if norm > 0 else 0.0
-    rival = Comparator(float(norm * scale) ** 2, loss, margin if isfinite(margin) else 0.0)
-    return run.certificates(rival)
+    if comparator is not None:
+        norm = float(np.linalg.norm(comparator))
+        margin = replay.margin(comparator) / norm if norm > 0 else 0.0
+        given = Comparator(norm**2, replay.loss(comparator)[0], margin if isfinite(margin) else 0.0, comparator)
+        return run.certificates(lambda bound: given)
+    rivals = Rivals(run.margin, run.zero, np.zeros(data.n_features))
+    for direction in (replay.state.last, replay.state.average, *replay.others(run.A)):
+        replay.enter(rivals, direction)
+    start = rivals.choose(lambda u: u.loss + u.norm2 / (2 * run.eta)).u
+    replay.enter(rivals, replay.least(start, 1 / run.eta))
+    return run.certificates(rivals.choose)
+
+
+_SAME = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
+
+
+def _another_run() -> Certificate:
+    """What is left where the lists are not those of the run."""
+    return Certificate(
+        statement="loss while learning ≤ what one fixed ranker would have lost + the price of learning",
+        value=inf,
+        observed=nan,
+        reference="Theorems 6 to 10",
+        assumptions=(Assumption(_SAME, False),),
+        meaning="the theorems speak of the stream that was learned from, and these lists do not lead to its weights",
+    )
+
+
+class Rivals:
+    """Comparators at hand: directions, each at many lengths, with what the bounds need to know of them."""
+
+    def __init__(self, delta: float, zero: float, nothing: Any) -> None:
+        self._delta = delta
+        self.found = [Comparator(0.0, zero, 0.0, nothing)]
+
+    def add(self, unit: Any, margin: float, losses: Callable[[Floats], Floats], length: float | None = None) -> None:
+        """Enter a direction of length 1 with its margin; `losses` are L at many lengths."""
+        separates = 0 < margin < inf
+        scales = np.concatenate([_SCALES, [self._delta / margin] if separates else [], [length] if length else []])
+        for scale, loss in zip(scales.tolist(), losses(scales).tolist(), strict=True):
+            loss = 0.0 if separates and scale * margin >= self._delta * (1 - 1e-12) else loss
+            kept = scale * unit if isinstance(unit, np.ndarray) else replace(unit, alpha=scale * unit.alpha)
+            self.found.append(Comparator(scale**2, loss, margin if isfinite(margin) else 0.0, kept))
+
+    def choose(self, bound: Callable[[Comparator], float]) -> Comparator:
+        """Return the comparator at which a bound is smallest."""
+        return min(self.found, key=bound)
 
 
 class Replay:
@@ -68,14 +117,25 @@ class Replay:
     def __init__(self, ranker: OnlineRanker, learner: OnlineDescent, data: QueryDataset) -> None:
         self.data, self._ranker, self._scaling = data, ranker, learner.scaling
         self.learner = replace(learner, scaling=Scaling.NONE, compare=False)
-        self.state, self.rounds, _ = self._play(None, None)
+        self.state, rows, self.seen = self.learner.start(data.n_features), [], list[_Seen]()
+        rival, scales = (None, None) if learner.always else (np.zeros(data.n_docs), np.ones(1))
+        for shown, order in self.passes():
+            lists = (shown.X, shown.y, shown.ptr, order, shown.query_weight)
+            played = self.learner.play(self.state, *lists, rival=rival, scales=scales)
+            rows.append(played.rows)
+            if learner.always:
+                continue
+            if self.seen and self.seen[-1].data is shown:
+                self.seen[-1] = replace(self.seen[-1], weights=self.seen[-1].weights + played.weights)
+            else:
+                level = _list_kernels.number_grades(self.grades, np.array(shown.ptr))[0]
+                self.seen.append(_Seen(shown, level, played.weights))
+        self.rounds = np.concatenate(rows)
+        # Scaling rows beforehand, or another type of processor, rounds otherwise than the learner's own loop did.
         own = ranker._state
-        if learner.scaling == Scaling.NONE:
-            same = np.array_equal(self.state.weights[0], own.weights[0])
-        else:  # scaling rows beforehand rounds otherwise than the learner's own loop
-            size = 1 + float(np.abs(own.weights[0]).max())
-            same = np.allclose(self.state.weights[0], own.weights[0], rtol=1e-6, atol=1e-9 * size)
-        self.same = bool(ranker._passes["fresh"]) and bool(same)
+        learned = own.average if ranker.averaged_ else own.last
+        self.same = bool(ranker._passes["fresh"]) and _near(self.state.weights[0], own.weights[0])
+        self.same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and _near(learned, ranker.coef_)
 
     def passes(self) -> Iterator[tuple[QueryDataset, Ints]]:
         """Yield the data of each pass, scaled as the learner saw them, and the order of its lists."""
@@ -120,48 +180,103 @@ class Replay:
         """Yield the passes whose data differ: all with the running scale, else one."""
         return self.passes() if self._scaling == Scaling.RUNNING else islice(self.passes(), 1)
 
-    def _play(self, u: Floats | None, scales: Floats | None) -> tuple[OnlineState, Floats, Floats]:
-        state = self.learner.start(self.data.n_features)
-        played: list[Rounds] = []
-        for data, order in self.passes():
-            rival = None if u is None else linear.scores(data.X, u)
-            lists = (data.X, data.y, data.ptr, order, data.query_weight)
-            played.append(self.learner.play(state, *lists, rival=rival, scales=scales))
-        losses = np.sum([rounds.rival for rounds in played], axis=0)
-        return state, np.concatenate([rounds.rows for rounds in played]), losses
-
     def run(self, assumptions: tuple[Assumption, ...]) -> Run:
-        """Return the numbers of the run and the constant of Lemma 5."""
+        """Return the numbers of the run and the constants of Lemma 5."""
         radius = max(longest_row(seen) for seen, _ in self.distinct())
-        return observed_run(self.learner, self.data, self.rounds, radius, assumptions)
+        found = observed_run(self.learner, self.data, self.rounds, radius, assumptions)
+        tight = max(tightest(self.learner.surrogate, one.data, one.weights) for one in self.seen)
+        return replace(found, tight=tight, zero=self.loss(np.zeros(self.data.n_features))[0])
 
-    def losses(self, u: Floats, scale: float) -> float:
-        """L(u) = Σ_t f_t(scale·u)."""
-        return float(self.losses_at(u, np.array([scale]))[0])
+    def loss(self, u: Floats) -> tuple[float, Floats]:
+        """L(u) = Σ_t f_t(u), and a subgradient."""
+        total, slope = 0.0, np.zeros(len(u))
+        for one in self.seen:
+            g = np.empty(one.data.n_docs)
+            scores = linear.scores(one.data.X, u)
+            lists = (one.weights, one.level, np.array(one.data.ptr))
+            total += float(_list_kernels.rival_slope(*self._kind, scores, *lists, g))
+            slope += linear.adjoint(one.data.X, g)
+        return total, slope
 
     def losses_at(self, u: Floats, scales: Floats) -> Floats:
         """L(c·u) for every c in `scales`."""
-        return self._play(u, scales)[2]
+        losses = np.zeros(len(scales))
+        for one in self.seen:
+            scores = linear.scores(one.data.X, u)
+            ptr = np.array(one.data.ptr)
+            _list_kernels.rival_losses(*self._kind, scores, one.weights, one.level, ptr, scales, losses)
+        return losses
 
-    def best(self, run: Run) -> tuple[Floats, float, float]:
-        """Return the comparator with the smallest bound among those found: direction, length and L.
+    @property
+    def _kind(self) -> tuple[bool, float]:
+        loss = self.learner.surrogate
+        return isinstance(loss, Minimax), float(getattr(loss, "margin", 1.0))
 
-        Directions are the ranker's last and averaged weights and the averaged weights of a longer run that steps on the
-        margin loss in every round; each is tried at many lengths.
-        """
+    def enter(self, rivals: Rivals, direction: Floats) -> None:
+        """Enter a direction among the rivals, also at the length that it has."""
+        norm = float(np.linalg.norm(direction))
+        if norm > 0:
+            unit = direction / norm
+            rivals.add(unit, self.margin(unit), partial(self.losses_at, unit), norm)
+
+    def others(self, A: float) -> Iterator[Floats]:
+        """Yield directions that it did not find itself: of a longer run, and of a ranking SVM with hardly a penalty."""
         *_, (data, _) = self.distinct()
-        found: tuple[float, Floats, float, float] | None = None
-        for direction in (self.state.last, self.state.average, *longer_run(self.learner, data, run.A)):
-            norm = float(np.linalg.norm(direction))
-            if norm == 0:
-                continue
-            u = direction / norm
-            bound, scale, loss = best_length(run, self.margin(u), partial(self.losses_at, u))
-            if found is None or bound < found[0]:
-                found = bound, u, scale, loss
-        if found is None:
-            return np.zeros(data.n_features), 1.0, self.losses(np.zeros(data.n_features), 1.0)
-        return found[1:]
+        yield from longer_run(self.learner, data, A)
+        if data.X.shape[0] * data.n_features <= _MOST and not is_sparse(data.X):
+            part = data if data.query_weight is None else data._but(query_weight=None)
+            coded = part._but(y=self.grades, mapped=None)
+            objective = Objective(
+                coded, PairwiseHinge("squared_hinge"), alpha=1e-7 * max(longest_row(data), 1e-12) ** 2
+            )
+            yield Newton(tol=1e-6, max_iter=50).minimize(objective).w
+
+    def least(self, start: Floats, alpha: float) -> Floats:
+        """Return u with a small L(u) + (alpha/2)‖u‖²: subgradient steps 2/(alpha (t + 1)) from the best one known."""
+        w, best, found = start.copy(), inf, start
+        for t in range(_DESCENT):
+            value, slope = self.loss(w)
+            value += alpha / 2 * float(w @ w)
+            if value < best:
+                best, found = value, w.copy()
+            w = w - (slope + alpha * w) * 2 / (alpha * (t + _DESCENT))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Lists as the learner saw them, their grades by number, and what each document weighed in all rounds together."""
+
+    data: QueryDataset
+    level: Ints
+    weights: Floats
+
+
+def _near(a: Floats, b: Floats) -> bool:
+    """Whether two vectors are the same up to what another processor rounds otherwise."""
+    return a.shape == b.shape and bool(
+        np.allclose(a, b, rtol=1e-6, atol=1e-9 * (1 + float(np.abs(b).max(initial=0.0))))
+    )
+
+
+def tightest(surrogate: Surrogate, data: QueryDataset, weights: Floats) -> float:
+    """max diam²/vmin over the lists with a mistake: ‖z_t‖ ≤ diam_t, and f_t ≥ vmin_t Δ (docs/theory.md).
+
+    A list of more than 300 documents counts twice its largest distance from the mean for its diameter.
+    """
+    v = surrogate.weights(data.y, data.ptr) if isinstance(surrogate, Slam) else np.ones(data.n_docs)
+    largest = 0.0
+    own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    for a, b, c in zip(data.ptr[:-1].tolist(), data.ptr[1:].tolist(), own.tolist(), strict=True):
+        if weights[a:b].any():
+            rows = data.X[a:b]
+            rows = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+            if b - a <= 300:
+                squares = float(pdist(rows, "sqeuclidean").max(initial=0.0))
+            else:
+                squares = 4 * float(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max())
+            largest = max(largest, c * squares / float(v[a:b][v[a:b] > 0].min()))
+    return largest
 
 
 def observed_run(
@@ -169,11 +284,9 @@ def observed_run(
 ) -> Run:
     """Return the numbers of rounds that were played, and the constant of Lemma 5 for documents of norm ≤ `radius`."""
     measure, surrogate, _, znorm2 = rounds.T
-    weight = 1.0 if data.query_weight is None else max(1.0, float(data.query_weight.max()))
-    if weight != 1.0 or (data.query_weight is not None and data.query_weight.min() < 1):
-        assumptions = (*assumptions, Assumption("all queries weigh 1", False))
+    weight = 1.0 if data.query_weight is None else float(data.query_weight.max())
     algorithm: Algorithm = "minimax"
-    A = 4 * radius**2
+    A = 4 * radius**2 * max(weight, 1e-300)  # c²‖z‖² ≤ c A · c f for a query of weight c
     if isinstance(learner.surrogate, Slam):
         target, margin = learner.surrogate.target, learner.surrogate.margin
         longest = int(data.lengths[data.informative].max(initial=1))
@@ -194,6 +307,9 @@ def observed_run(
         largest_ratio=float((znorm2[active] / surrogate[active]).max(initial=0.0)),
         margin=margin,
         assumptions=assumptions,
+        rounds=float(len(rounds)),
+        radius=radius,
+        weighted=data.query_weight is not None and bool((data.query_weight != 1).any()),
     )
 
 
@@ -205,16 +321,6 @@ def longer_run(learner: OnlineDescent, data: QueryDataset, A: float) -> tuple[Fl
     for _ in range(_EPOCHS):
         longer.play(state, data.X, data.y, data.ptr, rng.permutation(data.n_queries), data.query_weight)
     return state.last, state.average
-
-
-def best_length(run: Run, margin: float, losses: Callable[[Floats], Floats]) -> tuple[float, float, float]:
-    """Return the smallest bound over the lengths of a unit comparator with this margin, that length, and L there."""
-    scales = np.append(_SCALES, run.margin / margin) if 0 < margin < np.inf else _SCALES
-    tried = []
-    for scale, loss in zip(scales.tolist(), losses(scales).tolist(), strict=True):
-        loss = 0.0 if margin > 0 and scale * margin >= run.margin * (1 - 1e-12) else loss
-        tried.append((best_bound(run.A / run.margin, Comparator(scale**2, loss)), scale, loss))
-    return min(tried, key=itemgetter(0))
 
 
 def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
@@ -230,11 +336,13 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
 
 def _listnet_regret(replay: Replay, u: Floats | None, assumptions: tuple[Assumption, ...]) -> Certificate:
     """Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖² for the cross entropy; u is the averaged weights if not given."""
-    u, loss = replay.state.average if u is None else u, 0.0
+    u = replay.state.average if u is None else u
+    loss = zero = 0.0
     for data, _ in replay.passes():
-        losses, _ = replay.learner.surrogate.per_query(LinearModel(u).scores(data.X), data.y, data.ptr)
         weight = replay.learner.rounds(data.y, data.ptr).astype(np.float64)
-        loss += float((losses * (weight if data.query_weight is None else weight * data.query_weight)).sum())
+        weight = weight if data.query_weight is None else weight * data.query_weight
+        loss += float(replay.learner.surrogate.per_query(LinearModel(u).scores(data.X), data.y, data.ptr)[0] @ weight)
+        zero += float(replay.learner.surrogate.per_query(np.zeros(data.n_docs), data.y, data.ptr)[0] @ weight)
     eta, totals = replay.learner.steps.eta, replay.rounds.sum(axis=0)
     return Certificate(
         statement="Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²",
@@ -242,6 +350,10 @@ def _listnet_regret(replay: Replay, u: Floats | None, assumptions: tuple[Assumpt
         observed=float(totals[1]),
         reference="Eq. 17",
         assumptions=assumptions,
+        vacuous_from=zero + eta / 2 * float(totals[3]),
+        meaning="while it learned it lost little more than one fixed ranker would have",
+        terms={"u": u, "‖u‖": float(np.linalg.norm(u)), "L(u)": loss, "η": eta, "Σ‖z_t‖²": float(totals[3])},
+        arithmetic=f"{loss:.6g} + {float(u @ u) / (2 * eta):.6g} + {eta / 2 * float(totals[3]):.6g}",
     )
 
 

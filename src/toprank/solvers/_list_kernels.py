@@ -120,3 +120,43 @@ def rival_losses(minimax, margin, s, weight, level, ptr, scales, losses):
         if minimax:
             for c in range(len(scales)):
                 losses[c] += heaviest * max(0.0, margin + scales[c] * gap)
+
+
+@kernel
+def rival_slope(minimax, margin, s, weight, level, ptr, slope):
+    """Return Σ f_t(u) as `rival_losses` has it, and write a subgradient in the scores into `slope`."""
+    total = 0.0
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        heaviest, top = 0.0, 0
+        for i in range(a, b):
+            slope[i] = 0.0
+            heaviest = max(heaviest, weight[i])
+            top = max(top, level[i])
+        if heaviest == 0.0:
+            continue
+        best = np.full(top + 2, -1)  # the document with the best score of all lower grades
+        for i in range(a, b):
+            g = level[i] + 1
+            if best[g] < 0 or s[i] > s[best[g]]:
+                best[g] = i
+        for g in range(1, top + 2):
+            if best[g] < 0 or (best[g - 1] >= 0 and s[best[g - 1]] > s[best[g]]):
+                best[g] = best[g - 1]
+        gap, low, high = -math.inf, -1, -1
+        for i in range(a, b):
+            j = best[level[i]]
+            if j < 0:
+                continue
+            if minimax:
+                if s[j] - s[i] > gap:
+                    gap, low, high = s[j] - s[i], j, i
+            elif weight[i] > 0.0 and margin + s[j] - s[i] > 0.0:
+                total += weight[i] * (margin + s[j] - s[i])
+                slope[i] -= weight[i]
+                slope[j] += weight[i]
+        if minimax and high >= 0 and margin + gap > 0.0:
+            total += heaviest * (margin + gap)
+            slope[high] -= heaviest
+            slope[low] += heaviest
+    return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,8 @@ class Rounds:
 
     rows: Floats
     rival: Floats
+    weights: Floats = field(default_factory=lambda: _EMPTY)
+    """What each document weighs in the surrogate of its round, where there was a rival."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ class OnlineDescent:
         if len(first) == 0:
             level = (y > reals[2] if codes[6] else y).astype(np.int32)
         _list_kernels.rival_losses(minimax, reals[1], rival, given, level, ptr, scales, losses)
-        return Rounds(rows[:played], losses)
+        return Rounds(rows[:played], losses, given)
 
     def _play_lists(
         self, state: OnlineState, X: Matrix, y: Floats, ptr: Ints, order: Ints, query_weight: Floats | None
