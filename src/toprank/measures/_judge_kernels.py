@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
+from numba import carray, types
+from numba.extending import intrinsic
 
 from ..core._call_kernels import calls, measure_function
 from ._order_kernels import ENDS, INDEX, LANES, ORDER, RANKED, REALS, ROWS
@@ -16,6 +17,16 @@ ENTRY = 3
 """Codes of each measure: where it is, where its own codes and its numbers begin."""
 
 order_at, value_at = calls(ORDER), calls(VALUE)
+
+
+@intrinsic
+def number_of(typing_context, pointer):
+    """Return a pointer as a whole number."""
+
+    def generate(context, builder, signature, values):
+        return builder.ptrtoint(values[0], context.get_value_type(types.int64))
+
+    return types.int64(pointer), generate
 
 
 @measure_function
@@ -36,8 +47,7 @@ def judge(
     size = longest + LANES + 1
     own = length < (ROWS + 2) * size or head[3] != 0  # places are wanted in the caller's room
     room = np.empty((ROWS + 2) * size) if own else carray(room_at, length)
-    s, y = carray(s_at, ptr[lists]).ctypes.data, carray(y_at, ptr[lists]).ctypes.data
-    codes, numbers = head.ctypes.data, carray(numbers_at, 1).ctypes.data
+    s, y, codes, numbers = number_of(s_at), number_of(y_at), number_of(codes_at), number_of(numbers_at)
     base = room.ctypes.data
     ranked, ends, spare = base + 8 * RANKED * size, base + 8 * (REALS + ENDS) * size, base + 8 * ROWS * size
     index = room[(REALS + INDEX) * size : (REALS + INDEX + 1) * size].view(np.int64)

@@ -29,7 +29,7 @@ ROWS = REALS + INTS + 2
 
 EVERY = 1 << 40
 """More ranks than any list has."""
-LANES = 32
+LANES = np.int64(32)
 """Running maxima kept side by side where only the top is wanted."""
 COUNTED = 512
 """Lists up to this length are ranked by counting (SIMD), longer ones by merging."""
@@ -116,14 +116,12 @@ def order_list(s_at, g_at, n, ties, top, scratch_at, size):
     ints = room[REALS * size : (REALS + INTS) * size].view(np.int64).reshape((INTS, size))
     rank = room[(ROWS - 2) * size : (ROWS - 1) * size].view(np.int32)
     single = room[(ROWS - 1) * size :].view(np.float32)
+    by_grade = 1.0 if ties == WORST else -1.0 if ties == BEST else 0.0
+    by_row = 1.0 if ties == BY_ID else 0.0
     for i in range(n):
-        reals[VALUES, i], reals[TIE, i] = s[i], 0.0
-    if ties == BY_ID:
-        for i in range(n):
-            reals[VALUES, i], reals[TIE, i] = np.float64(np.float32(s[i])), n - i
-    elif ties != INPUT:
-        for i in range(n):
-            reals[TIE, i] = g[i] if ties == WORST else -g[i]
+        reals[VALUES, i], reals[TIE, i] = s[i], by_grade * g[i] - by_row * i
+    for i in range(n if ties == BY_ID else 0):
+        reals[VALUES, i] = np.float64(np.float32(s[i]))
     m = candidates(n, top, ints, reals, rank, single)
     counted = m <= COUNTED
     for r in range(m):

@@ -21,8 +21,10 @@ from ..core.jit import inner_kernel
 from .presets import Discount, Gain, Norm, Short
 
 LINEAR, LETOR, CUT = int(Gain.LINEAR), int(Discount.LETOR), int(Norm.CUT)
-SHORTEN, ZERO = int(Short.SHORTEN), int(Short.ZERO)
+PAD, SHORTEN, ZERO = np.int64(Short.PAD), np.int64(Short.SHORTEN), np.int64(Short.ZERO)
 
+START = np.int64(0)
+"""Where loops over ranks begin: a plain 0 is another type, and every helper would be compiled twice."""
 EACH, AVERAGE, SHARED = 0, 1, 2
 """What a tied group counts: each rank alone, the mean over its orders, all documents at its last rank."""
 WHOLE = 62
@@ -121,7 +123,7 @@ def best_grades(y, n, top, best, spare):
     if outside > 0:
         for i in range(n):
             best[i] = y[i]
-        sort_down(best, 0, n, spare)
+        sort_down(best, START, n, spare)
         return
     r = 0
     for grade in range(top_grade, -1, -1):
@@ -141,7 +143,7 @@ def dcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     codes = carray(codes_at, 6)
     k, rule, short, gain, kind = codes[0], codes[1], codes[2], codes[3], codes[4]
     ranked, ends, table = carray(ranked_at, n), carray(ends_at, n), carray(numbers_at, 2 + codes[5])[2:]
-    last, value, low = min(places(k, n, short), n), 0.0, 0
+    last, value, low = min(places(k, n, short), n), 0.0, START
     if short == ZERO and k > n:
         return 0.0
     while low < last:
@@ -165,7 +167,7 @@ def ndcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
         best_grades(carray(y_at, total), total, last, best, room[total + 1 :])
     if total == 0 or gain_of(best[0], gain) == 0:
         return numbers[0]
-    reached, ideal, ratios, low = 0.0, 0.0, 0.0, 0
+    reached, ideal, ratios, low = 0.0, 0.0, 0.0, START
     while low < last:
         high = end_of(ends, low, rule) if low < n else last
         shown = mean_gain(ranked, low, high, gain) if low < n else 0.0
@@ -185,7 +187,7 @@ def ndcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
 @inner_kernel
 def expected_hits(ranked, ends, last, above, rule):
     """Expected number of relevant documents up to rank `last`."""
-    hits, low = 0.0, 0
+    hits, low = 0.0, START
     while low < last:
         high = end_of(ends, low, rule)
         found = count_above(ranked, low, high, above)
@@ -208,7 +210,7 @@ def precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at)
 def precision_at_share(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     """#{r ≤ c: relevant} / c at c = ⌈κ · relevant⌉. Codes: 0, rule; numbers: blank, above, κ."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 3)
-    relevant = count_above(carray(y_at, total), 0, total, numbers[1])
+    relevant = count_above(carray(y_at, total), START, total, numbers[1])
     if relevant == 0:
         return numbers[0]
     cut = max(np.int64(np.ceil(numbers[2] * relevant * (1.0 - 1e-12))), 1)
@@ -219,10 +221,10 @@ def precision_at_share(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at,
 def recall(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     """#{r ≤ k: relevant} / #{relevant}. Codes: k, rule."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 2)
-    relevant = count_above(carray(y_at, total), 0, total, numbers[1])
+    relevant = count_above(carray(y_at, total), START, total, numbers[1])
     if relevant == 0:
         return numbers[0]
-    last = min(places(codes[0], n, 0), n)
+    last = min(places(codes[0], n, PAD), n)
     return expected_hits(carray(ranked_at, n), carray(ends_at, n), last, numbers[1], codes[1]) / relevant
 
 
@@ -233,7 +235,7 @@ def success(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
     """
     codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
-    last, low = min(places(codes[0], n, 0), n), 0
+    last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
         found = count_above(ranked, low, high, numbers[1])
@@ -254,7 +256,7 @@ def reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, ro
     m/(t − i) Π_{l<i} (t − m − l)/(t − l).
     """
     codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
-    last, low = min(places(codes[0], n, 0), n), 0
+    last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
         found = count_above(ranked, low, high, numbers[1])
@@ -265,7 +267,7 @@ def reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, ro
                 none_yet *= (high - r - found) / (high - r)
             return value
         low = high
-    return numbers[0] if count_above(carray(y_at, total), 0, total, numbers[1]) == 0 else 0.0
+    return numbers[0] if count_above(carray(y_at, total), START, total, numbers[1]) == 0 else 0.0
 
 
 @value_function
@@ -276,11 +278,11 @@ def average_precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
     i (m − 1)/(t − 1) of those before it. With the rule "shared" they all stand at the end of their group.
     """
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
-    rule, above, last = codes[1], numbers[1], min(places(codes[0], n, 0), n)
-    relevant = count_above(carray(y_at, total), 0, total, above)
+    rule, above, last = codes[1], numbers[1], min(places(codes[0], n, PAD), n)
+    relevant = count_above(carray(y_at, total), START, total, above)
     if relevant == 0:
         return numbers[0]
-    hits, value, low = 0, 0.0, 0
+    hits, value, low = 0, 0.0, START
     while low < last:
         high = end_of(ends, low, rule)
         found = count_above(ranked, low, high, above)
@@ -299,8 +301,8 @@ def average_precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
 def rank_biased(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     """(1 − p) Σ_{r ≤ k, relevant} p^{r−1}. Codes: k, rule, whether grades weigh; numbers: blank, above, p."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
-    above, p, last = numbers[1], numbers[2], min(places(codes[0], n, 0), n)
-    value, weight, low = 0.0, 1.0, 0
+    above, p, last = numbers[1], numbers[2], min(places(codes[0], n, PAD), n)
+    value, weight, low = 0.0, 1.0, START
     while low < last:
         high = end_of(ends, low, codes[1])
         shown = 0.0
@@ -353,8 +355,8 @@ def stops_among_tied(ranked, low, high, last, gain, scale, means, ahead):
 def expected_reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max. Codes: k, rule, gain; numbers: 0, 0, max."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
-    last, gain, room = min(places(codes[0], n, 0), n), codes[2], carray(room_at, 2 * (n + 1))
-    value, going, low = 0.0, 1.0, 0
+    last, gain, room = min(places(codes[0], n, PAD), n), codes[2], carray(room_at, 2 * (n + 1))
+    value, going, low = 0.0, 1.0, START
     scale = numbers[2] if gain == LINEAR else 2.0 ** numbers[2]
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -394,13 +396,13 @@ def pair_accuracy(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room
     shown, spare = room[: n + 1], room[n + 1 :]
     for r in range(n):
         shown[r] = ranked[r]
-    tied, low = 0, 0
+    tied, low = 0, START
     while low < n:
         high = end_of(ends, low, rule)
         tied += unequal_pairs(shown, low, high)
         low = high
-    wrong = sort_down(shown, 0, n, spare)
-    pairs = unequal_pairs(shown, 0, n)
+    wrong = sort_down(shown, START, n, spare)
+    pairs = unequal_pairs(shown, START, n)
     return blank if pairs == 0 else 1.0 - (wrong + 0.5 * tied) / pairs
 
 
@@ -412,14 +414,14 @@ def binary_preference(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
     """
     codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
     y, above = carray(y_at, total), numbers[1]
-    relevant = count_above(y, 0, total, above)
+    relevant = count_above(y, START, total, above)
     if relevant == 0:
         return numbers[0]
     judged = 0
     for i in range(total):
         judged += y[i] >= 0
     irrelevant = judged - relevant
-    value, passed, low = 0.0, 0, 0
+    value, passed, low = 0.0, 0, START
     while low < n:
         high = end_of(ends, low, codes[1])
         found, other = count_above(ranked, low, high, above), 0
@@ -439,7 +441,7 @@ def binary_preference(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
 def mixed_ties(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
     """1 where documents of different grade tie among the first k ranks, else 0. Codes: k."""
     codes, ranked, ends = carray(codes_at, 1), carray(ranked_at, n), carray(ends_at, n)
-    for r in range(min(places(codes[0], n, 0), n)):
+    for r in range(min(places(codes[0], n, PAD), n)):
         if ends[r] > r + 1 and ranked[r] != ranked[r + 1]:
             return 1.0
     return 0.0
