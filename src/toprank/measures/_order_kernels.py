@@ -131,16 +131,20 @@ def order_list(s_at, g_at, n, ties, top, scratch_at, size):
         for r in range(m):
             ints[INDEX, rank[r]], reals[KEYS, rank[r]] = ints[LISTED, r], single[r]
     # Single precision counts at twice the speed; what it cannot tell apart, and ties with a rule, are settled here.
+    unsettled = 0 if counted else 1
+    for r in range(1, m if counted else 0):
+        unsettled += reals[KEYS, r] == reals[KEYS, r - 1]
     low = np.int64(0)
-    while low < m - 1:
+    while unsettled > 0 and low < m - 1:
         high = low + 1
         while high < m and (reals[KEYS, high] == reals[KEYS, low] or not counted):
             high += 1
         if high > low + 1:
             settle(low, high, ints, reals)
         low = high
-    for r in range(m - 1, -1, -1):
+    for r in range(m):
         reals[RANKED, r], ints[ENDS, r] = g[ints[INDEX, r]], r + 1
-        if r + 1 < m and reals[VALUES, ints[INDEX, r]] == reals[VALUES, ints[INDEX, r + 1]]:
+    for r in range(m - 2 if unsettled > 0 else -1, -1, -1):
+        if reals[VALUES, ints[INDEX, r]] == reals[VALUES, ints[INDEX, r + 1]]:
             ints[ENDS, r] = ints[ENDS, r + 1]
     return m

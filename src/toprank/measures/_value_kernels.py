@@ -286,7 +286,9 @@ def average_precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
     while low < last:
         high = end_of(ends, low, rule)
         found = count_above(ranked, low, high, above)
-        if rule == SHARED:
+        if high == low + 1:
+            value += found * ((hits + 1) / high)
+        elif rule == SHARED:
             value += found * ((hits + found) / high) if high <= last else 0.0
         elif found > 0:
             more = (found - 1) / max(high - low - 1, 1)
