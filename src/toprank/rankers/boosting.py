@@ -19,7 +19,7 @@ from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
 from ..solvers.base import tell_nothing_learned
-from ..solvers.boosting import RankBoostRounds, Rounds, SortedColumns
+from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALIKE, bounded, teaches
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
@@ -155,9 +155,10 @@ class RankBoost(Ranker):
 
     H = Σ_t α_t [x_{k_t} > θ_t], each (k, θ) with the largest |Σ_{pairs} D (h_i − h_j)|, D ∝ e^{H_j − H_i}.
 
-    A pair's weight factors into its two documents, so a round needs one potential per document and one pass over the
-    presorted columns, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
-    evenly spread over the documents (None: all). `both_directions` lets a stump count against the documents above it
+    A pair's weight factors into its two documents, so a round needs one potential per document and one histogram of
+    them per column, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
+    evenly spread over the documents (None: one between any two values, which takes as much memory as X); up to 255 of
+    them a value takes one byte. `both_directions` lets a stump count against the documents above it
     too. `normalize` gives every query the same weight instead of every pair.
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
@@ -174,7 +175,7 @@ class RankBoost(Ranker):
     """
 
     rounds: int = 300
-    thresholds: int | None = None
+    thresholds: int | None = 255
     both_directions: bool = False
     normalize: bool = True
     every: int = 25
@@ -188,7 +189,7 @@ class RankBoost(Ranker):
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         looks = _Rounds(watch, min(self.every, self.rounds))
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
-        columns = SortedColumns.of(data.X, self.thresholds, np.repeat(weight > 0, data.lengths))
+        columns = BinnedColumns.of(data.X, self.thresholds, np.repeat(weight > 0, data.lengths))
         done, thresholds = boost.run(data, columns, weight, executor)
         keep = watch.best or len(done.candidates)
         self.model_ = StumpModel(data.n_features, done.candidates[:keep], thresholds[:keep], done.weights[:keep])

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""RankBoost: pair weights as document potentials, and all thresholds of a column in one presorted pass."""
+"""RankBoost: pair weights as document potentials, and the thresholds of a column by a histogram."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import math
 import numpy as np
 
 from ..core.jit import kernel
+
+CLEARLY = 1.0 + 1e-12
+"""A threshold takes the place of an earlier one if it is better by more than rounding."""
 
 
 @kernel
@@ -58,67 +61,73 @@ def potentials(H, codes, ptr, weight, levels, out):
 
 
 @kernel
-def best_threshold(order, start, turn, potential, both, first, last):
-    """Best column and place in first … last − 1: the largest Σ_{x > θ} potential, or with `both` its largest size.
+def write_codes(X, edges, start, codes):
+    """codes[k, i] = number of edges of column k below X[i, k]."""
+    for k in range(X.shape[1]):
+        for i in range(X.shape[0]):
+            low, size, x = start[k], start[k + 1] - start[k], X[i, k]
+            while size > 0:
+                half = size >> 1
+                if edges[low + half] < x:
+                    low, size = low + half + 1, size - half - 1
+                else:
+                    size = half
+            codes[k, i] = low - start[k]
 
-    A column lists its rows from high to low up to `turn`, then (below the zeros, which are left out) from the lowest
-    up; ~row marks the last row of a run of equal values with something beyond it: a place where a threshold can be.
-    Returns (|r|, r, column, place).
+
+@kernel
+def best_threshold(codes, rows, begin, at_zero, edges_of, potential, both, first, last):
+    """Best column and edge in first … last − 1: the largest Σ_{x > θ} potential, or with `both` its largest size.
+
+    Column k has codes[begin[k]:begin[k + 1]], of all rows, or of those in `rows`; the others are at its zero. The
+    potentials add up to 0, so what these have is known. Returns (|r|, r, column, edge).
     """
     best, signed, column, place = 0.0, 0.0, -1, -1
+    most = 0
     for k in range(first, last):
+        most = max(most, edges_of[k] + 1)
+    # Four sums for each code: one after the other they would wait for each other where codes repeat.
+    sums = np.empty((4, most))
+    for k in range(first, last):
+        low, high, size = begin[k], begin[k + 1], edges_of[k] + 1
+        if size == 1:
+            continue
+        sums[:, :size] = 0.0
+        own, n = codes[low:high], high - low
+        if len(rows) == 0:
+            for i in range(0, n - 3, 4):
+                sums[0, own[i]] += potential[i]
+                sums[1, own[i + 1]] += potential[i + 1]
+                sums[2, own[i + 2]] += potential[i + 2]
+                sums[3, own[i + 3]] += potential[i + 3]
+            for i in range(n // 4 * 4, n):
+                sums[0, own[i]] += potential[i]
+        else:
+            stored = 0.0
+            for i in range(n):
+                sums[0, own[i]] += potential[rows[low + i]]
+                stored += potential[rows[low + i]]
+            sums[1, at_zero[k]] -= stored
         total = 0.0
-        for p in range(start[k], turn[k]):
-            row = order[p]
-            if row >= 0:
-                total += potential[row]
-            else:
-                total += potential[~row]
-                size = abs(total) if both else total
-                if size > best:
-                    best, signed, column, place = size, total, k, p
-        total = 0.0
-        for p in range(turn[k], start[k + 1]):
-            row = order[p]
-            if row >= 0:
-                total -= potential[row]
-            else:
-                total -= potential[~row]
-                size = abs(total) if both else total
-                if size > best:
-                    best, signed, column, place = size, total, k, p
+        for edge in range(size - 2, -1, -1):
+            total += (sums[0, edge + 1] + sums[1, edge + 1]) + (sums[2, edge + 1] + sums[3, edge + 1])
+            value = abs(total) if both else total
+            if value > best * CLEARLY:
+                best, signed, column, place = value, total, k, edge
     return best, signed, column, place
 
 
 @kernel
-def step(H, order, start, turn, column, place, amount):
-    """H_i += amount for the rows above the threshold (or −amount for those below it: the same up to a constant)."""
-    begin = start[column] if place < turn[column] else turn[column]
-    change = amount if place < turn[column] else -amount
-    for p in range(begin, place + 1):
-        row = order[p]
-        H[row if row >= 0 else ~row] += change
-
-
-@kernel
-def mark_runs(order, values, beyond):
-    """Mark with ~ the last row of each run of equal values; the last run only if there is something `beyond` it."""
-    for p in range(len(order)):
-        if (p + 1 < len(order) and values[p + 1] != values[p]) or (p + 1 == len(order) and beyond):
-            order[p] = ~order[p]
-
-
-@kernel
-def keep_marks(order, limit):
-    """Take marks away until at most `limit` are left, as evenly over the rows as runs allow."""
-    n, kept = len(order), 0
-    for p in range(n):
-        if order[p] < 0:
-            if kept < limit and p + 1 >= (kept + 1) * n / (limit + 1.0):
-                while kept < limit and p + 1 >= (kept + 1) * n / (limit + 1.0):
-                    kept += 1
-            else:
-                order[p] = ~order[p]
+def step(H, codes, rows, begin, at_zero, column, edge, amount):
+    """H_i += amount for the rows above the edge; where zeros are not stored but above it, −amount for those below."""
+    low, high = begin[column], begin[column + 1]
+    for p in range(low, high):
+        if len(rows) == 0:
+            H[p - low] += amount if codes[p] > edge else 0.0
+        elif at_zero[column] <= edge:
+            H[rows[p]] += amount if codes[p] > edge else 0.0
+        else:
+            H[rows[p]] -= amount if codes[p] <= edge else 0.0
 
 
 @kernel

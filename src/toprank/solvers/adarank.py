@@ -36,10 +36,7 @@ PERFECT = 1.0 - 1e-12
 TABLE_VALUES = 1 << 19
 """Feature values in a block of the measure table."""
 
-TOGETHER = 16
-"""Columns that are copied from X at one time: neighbours in a row come from memory together."""
-
-KEPT = 1 / 4
+KEPT = 0.4
 """Share of the columns whose copies are kept."""
 
 PIECE_DOCS = 1 << 16
@@ -195,47 +192,44 @@ class _Ensemble:
         self.rows = [data.ptr[a] + lists.order for (a, _), lists in zip(runs, self.lists, strict=True)]
         self.scores = [np.zeros(len(rows)) for rows in self.rows]
         self.columns: dict[int, list[AnyArray]] = {}
-        self.step: tuple[list[AnyArray], int, float] | None = None
+        self.step: tuple[list[AnyArray], float] | None = None
 
     def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
         """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
         d = self.X.shape[1]
-        columns, row = self._columns(k % d)
+        columns = self._column(k % d)
         weight = weight if k < d else -weight
-        self.step = columns, row, weight
+        self.step = columns, weight
         if known is not None:
             return known
-        work = list(zip(self.lists, self.scores, columns, repeat(row), repeat(weight), strict=False))
+        work = list(zip(self.lists, self.scores, columns, repeat(weight), strict=False))
         values = blocks.map_reduce(_run_values, work, self.executor if len(work) > 1 else None)
         return np.concatenate(values)
 
     def take_step(self) -> None:
         """Go on from what was tried last."""
         assert self.step is not None
-        columns, row, weight = self.step
+        columns, weight = self.step
         for scores, values in zip(self.scores, columns, strict=True):
-            scores += weight * values[row].astype(np.float64, copy=False)
+            scores += weight * values[0].astype(np.float64, copy=False)
 
-    def _columns(self, k: int) -> tuple[list[AnyArray], int]:
-        """Return some columns of every run, and which of them is column k; the last few copies are kept."""
-        width = 1 if is_sparse(self.X) else TOGETHER
-        group, row = divmod(k, width)
-        if group not in self.columns:
-            while len(self.columns) * width > KEPT * self.X.shape[1]:
+    def _column(self, k: int) -> list[AnyArray]:
+        """Return column k, run by run; copies of those used last are kept."""
+        if k not in self.columns:
+            if len(self.columns) + 1 > max(1.0, KEPT * self.X.shape[1]):
                 del self.columns[next(iter(self.columns))]
             if is_sparse(self.X):
                 column = candidate_column(self.X, k)
-                self.columns[group] = [column[None, rows] for rows in self.rows]
+                self.columns[k] = [column[None, rows] for rows in self.rows]
             else:
-                near = slice(group * TOGETHER, (group + 1) * TOGETHER)
-                self.columns[group] = [np.ascontiguousarray(self.X[rows, near].T) for rows in self.rows]
-        self.columns[group] = self.columns.pop(group)  # the one used last goes last
-        return self.columns[group], row
+                self.columns[k] = [self.X[rows, k][None, :] for rows in self.rows]
+        self.columns[k] = self.columns.pop(k)  # the one used last goes last
+        return self.columns[k]
 
 
-def _run_values(work: tuple[_Lists, Floats, AnyArray, int, float]) -> list[Floats]:
-    lists, scores, columns, row, weight = work
-    return [lists.after(scores, columns, np.array([row]), np.array([weight]))[:, 0]]
+def _run_values(work: tuple[_Lists, Floats, AnyArray, float]) -> list[Floats]:
+    lists, scores, column, weight = work
+    return [lists.after(scores, column, np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]]
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:

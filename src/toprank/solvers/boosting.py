@@ -1,4 +1,4 @@
-"""RankBoost over presorted columns: thresholds of single features as weak rankers."""
+"""RankBoost over histograms of columns: thresholds of single features as weak rankers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import blocks
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
+from .deadline import out_of_time
 
 
 def columns_of(X: Matrix) -> Callable[[int], Floats]:
@@ -41,64 +43,91 @@ class Rounds:
     trace: dict[str, Floats] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class SortedColumns:
-    """Rows of every column from high to low, the places where a threshold can be marked; see `best_threshold`."""
+TOGETHER = 16
+"""Columns that are copied from X at one time: neighbours in a row come from memory together."""
+BLOCK = 512
+SAMPLE = 1 << 16
+"""Values of a column that its thresholds are chosen by, where they are to be few."""
 
-    order: AnyArray
+
+@dataclass(frozen=True, eq=False)
+class BinnedColumns:
+    """Every column as small whole numbers: how many of its thresholds lie below a value; see `best_threshold`.
+
+    Up to 255 thresholds a code is one byte, a quarter of X in single precision. Zeros that X does not store are none
+    here either.
+    """
+
+    codes: AnyArray
+    rows: AnyArray
+    begin: Ints
+    at_zero: Ints
+    edges: Floats
     start: Ints
-    turn: Ints
 
     @classmethod
-    def of(cls, X: Matrix, thresholds: int | None = None, taught: AnyArray | None = None) -> SortedColumns:
-        """Sort once; `thresholds` limits how many places a column keeps (None: all), `taught` says which rows count."""
+    def of(cls, X: Matrix, thresholds: int | None = None, taught: AnyArray | None = None) -> BinnedColumns:
+        """Choose at most `thresholds` per column (None: one between any two values) by the rows that are `taught`."""
         from . import _boosting_kernels as kernels
 
-        n_docs, n_features = X.shape
-        n_taught = n_docs if taught is None else int(taught.sum())
-        orders: list[AnyArray] = []
-        turn = np.empty(n_features, dtype=np.int64)
-        start = np.zeros(n_features + 1, dtype=np.int64)
-        if is_sparse(X):
-            by_column = X.tocsc()
-        else:
-            column = columns_of(X)
-        for k in range(n_features):
-            if is_sparse(X):
-                a, b = by_column.indptr[k], by_column.indptr[k + 1]
-                rows, values = by_column.indices[a:b], by_column.data[a:b].astype(np.float64)
+        n_docs, d = X.shape
+        used = np.arange(n_docs) if taught is None else np.flatnonzero(taught)
+        if thresholds is not None:
+            used = used[:: -(-len(used) // SAMPLE)]
+        sparse = is_sparse(X)
+        by_column = X[used].tocsc() if sparse else None
+        parts = []
+        for k in range(d):
+            if by_column is None:
+                if k % TOGETHER == 0:
+                    near = np.ascontiguousarray(X[used, k : k + TOGETHER].T, dtype=np.float64)
+                values = near[k % TOGETHER]
             else:
-                rows, values = np.arange(n_docs), column(k)
-            # The potentials add up to 0, so the documents at 0 need not be looked at: CSR or not, the same pass.
-            used = values != 0 if taught is None else (values != 0) & taught[rows]
-            rows, values = rows[used], values[used]
-            zeros = len(rows) < n_taught
-            above = values > 0 if zeros else np.ones(len(values), dtype=bool)
-            down = np.argsort(-values[above], kind="stable")
-            up = np.argsort(values[~above], kind="stable")
-            head, tail = rows[above][down].astype(np.int32), rows[~above][up].astype(np.int32)
-            kernels.mark_runs(head, values[above][down], zeros)
-            kernels.mark_runs(tail, values[~above][up], zeros)
-            if thresholds is not None:
-                kernels.keep_marks(head, thresholds)
-                kernels.keep_marks(tail, thresholds)
-            orders += [head, tail]
-            turn[k] = start[k] + len(head)
-            start[k + 1] = turn[k] + len(tail)
-        return cls(np.concatenate(orders), start, turn)
+                values = by_column.data[by_column.indptr[k] : by_column.indptr[k + 1]].astype(np.float64)
+            parts.append(_edges(values, len(used) - len(values), thresholds))
+        edges, start = np.concatenate(parts), np.concatenate(([0], np.cumsum([len(part) for part in parts])))
+        most = int(np.diff(start).max(initial=0))
+        kind = next(t for t in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(t).max)
+        at_zero = np.array([np.searchsorted(part, 0.0) for part in parts], dtype=np.int64)
+        if sparse:
+            full = X.tocsc()
+            codes = np.empty(full.nnz, dtype=kind)
+            for k, (a, b) in enumerate(pairwise(full.indptr)):
+                codes[a:b] = np.searchsorted(parts[k], full.data[a:b].astype(np.float64))
+            return cls(codes, full.indices.astype(np.int32), full.indptr.astype(np.int64), at_zero, edges, start)
+        codes = np.empty((d, n_docs), dtype=kind)
+        for low in range(0, n_docs, BLOCK):  # few enough that a second column finds the rows in the cache
+            kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : low + BLOCK])
+        begin = np.arange(d + 1, dtype=np.int64) * n_docs
+        return cls(codes.reshape(-1), np.empty(0, dtype=np.int32), begin, at_zero, edges, start)
 
-    def threshold(self, X: Matrix, column: int, place: int) -> float:
-        """Return θ between the run that ends at `place` and the next value: x > θ exactly for the rows above it."""
-        row, stop = int(self.order[place]), int(self.start[column + 1])
-        here = float(X[row if row >= 0 else ~row, column])
-        next_row = int(self.order[place + 1]) if place + 1 < stop else None
-        if next_row is None or place + 1 == self.turn[column]:
-            beyond = 0.0  # the run of zeros that is left out
-        else:
-            beyond = float(X[next_row if next_row >= 0 else ~next_row, column])
-        low, high = min(here, beyond), max(here, beyond)
-        middle = low + 0.5 * (high - low)
-        return middle if low <= middle < high else low
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """What the kernels read."""
+        return self.codes, self.rows, self.begin, self.at_zero
+
+    def threshold(self, column: int, edge: int) -> float:
+        """Return θ: x > θ exactly for the rows whose code is above the edge."""
+        return float(self.edges[self.start[column] + edge])
+
+
+def _edges(values: Floats, zeros: int, limit: int | None) -> Floats:
+    """Return thresholds between the values (and as many zeros), rising; at most `limit`, evenly over the documents."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if zeros:
+        at = int(np.searchsorted(distinct, 0.0))
+        if at == len(distinct) or distinct[at] != 0:
+            distinct, counts = np.insert(distinct, at, 0.0), np.insert(counts, at, 0)
+        counts[at] += zeros
+    low, high = distinct[:-1], distinct[1:]
+    middle = low + 0.5 * (high - low)
+    found = np.where((low <= middle) & (middle < high), middle, low)
+    if limit is None or len(found) <= limit:
+        return found
+    above = np.cumsum(counts[::-1])[:-1]  # documents above each place, from the highest place down
+    goals = np.arange(1, limit + 1) * (counts.sum() / (limit + 1.0))
+    places = np.unique(np.searchsorted(above, goals))
+    return np.asarray(found[::-1][places[places < len(found)]][::-1])
 
 
 @dataclass(frozen=True)
@@ -112,7 +141,7 @@ class RankBoostRounds:
     """Called after each round with its number, column, threshold and weight; True stops."""
 
     def run(
-        self, data: QueryDataset, columns: SortedColumns, pair_weight: Floats, executor: Executor | None = None
+        self, data: QueryDataset, columns: BinnedColumns, pair_weight: Floats, executor: Executor | None = None
     ) -> tuple[Rounds, Floats]:
         """Boost; `pair_weight` is the weight of one pair of each query. Returns the rounds and their thresholds."""
         from . import _boosting_kernels as kernels
@@ -135,8 +164,8 @@ class RankBoostRounds:
                 break
             r = float(np.clip(r / total, -cap, cap))
             weight = float(0.5 * np.log((1 + r) / (1 - r)))
-            theta = columns.threshold(data.X, column, place)
-            kernels.step(H, columns.order, columns.start, columns.turn, column, place, weight)
+            theta = columns.threshold(column, place)
+            kernels.step(H, *columns.columns, column, place, weight)
             total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
             chosen.append(column)
             thresholds.append(theta)
@@ -144,15 +173,15 @@ class RankBoostRounds:
             losses.append(total / start_weight)
             edges.append(abs(r))
             stop = self.watch is not None and self.watch(t, column, theta, weight)
-            if stop or abs(r) >= cap:
+            if stop or out_of_time() or abs(r) >= cap:
                 break
         trace = {"loss": np.array(losses), "edge": np.array(edges)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace), np.array(thresholds)
 
 
-def _column_runs(columns: SortedColumns) -> list[tuple[int, int]]:
+def _column_runs(columns: BinnedColumns) -> list[tuple[int, int]]:
     """Cut the columns into at most 16 runs of about equal work."""
-    d = len(columns.turn)
+    d = len(columns.at_zero)
     size = -(-d // min(16, d))
     return [(k, min(k + size, d)) for k in range(0, d, size)]
 
@@ -160,12 +189,15 @@ def _column_runs(columns: SortedColumns) -> list[tuple[int, int]]:
 _Found: TypeAlias = tuple[float, float, int, int]
 
 
-def _best(columns: SortedColumns, potential: Floats, both: bool, run: tuple[int, int]) -> _Found:
+def _best(columns: BinnedColumns, potential: Floats, both: bool, run: tuple[int, int]) -> _Found:
     from . import _boosting_kernels as kernels
 
-    found: _Found = kernels.best_threshold(columns.order, columns.start, columns.turn, potential, both, *run)
+    sizes = np.diff(columns.start)
+    found: _Found = kernels.best_threshold(*columns.columns, sizes, potential, both, *run)
     return found
 
 
 def _better(left: _Found, right: _Found) -> _Found:
-    return right if right[0] > left[0] else left
+    from ._boosting_kernels import CLEARLY
+
+    return right if right[0] > left[0] * CLEARLY else left
