@@ -128,7 +128,24 @@ def run() -> list[Row]:
         seconds, _ = best_of(lambda u=surrogate: u.per_query(s, y, np.array([0, 5000])), 20)
         job = f"most violated ranking, {name}, 5,000 documents"
         rows.append(row(job, 1e3 * seconds, "ms", note="half of them relevant"))
-    return rows + large_rows()
+    return rows + many_features() + large_rows()
+
+
+def many_features() -> list[Row]:
+    """SVMMap and PermuRank on 2,243 documents of 300 features; RankBoost's rounds on 472,000 of 136."""
+    wide, rows = data_of(112, 20, 300), []
+    product = one_pass(wide.X)
+    for ranker in (tr.SVMMap(), tr.PermuRank(rounds=20)):
+        seconds, fitted = best_of(lambda r=ranker: r.fit_queries(wide), 1)
+        note = f"{fitted.n_iter_} steps, converged: {fitted.solution_.converged}"
+        rows.append(
+            row(f"{type(ranker).__name__}, {wide.n_docs:,} × 300", seconds, passes=seconds / product, note=note)
+        )
+    large = data_of(4000, 118, 136, np.float32)
+    few, more = (best_of(lambda t=t: tr.RankBoost(rounds=t, thresholds=100).fit_queries(large), 1)[0] for t in (5, 15))
+    a_round = (more - few) / 10
+    job = f"RankBoost, a round, 100 thresholds, {large.n_docs:,} × 136"
+    return [*rows, row(job, a_round, passes=a_round / one_pass(large.X), note="goal ≤ 5 passes")]
 
 
 def large_rows() -> list[Row]:
