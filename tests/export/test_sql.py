@@ -328,6 +328,15 @@ def test_a_changed_number_is_found(tmp_path, dialect):
         tr.export.verify(model, tmp_path / "m.sql", X)
 
 
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres", "bigquery"])
+def test_a_table_in_a_schema_is_verified_by_its_name(tmp_path, dialect):
+    model = Linear(("a", "b"), np.array([0.25, -1.5]))
+    tr.export.write(model, tmp_path / "m.sql", "sql", dialect=dialect, table="shop.public.docs")
+    quote = "`" if dialect == "bigquery" else '"'
+    assert f"FROM {quote}shop{quote}.{quote}public{quote}.{quote}docs{quote}" in (tmp_path / "m.sql").read_text()
+    assert tr.export.verify(model, tmp_path / "m.sql", np.random.default_rng(0).normal(size=(20, 2))).agrees
+
+
 def test_numbers_that_sqlite_reads_otherwise_are_quotients():
     import sqlite3
 
@@ -344,6 +353,8 @@ def test_what_is_refused_in_one_line(tmp_path):
     refused = [
         ({"dialect": "mysql"}, "dialect must be one of"),
         ({"form": "table"}, "form must be one of"),
+        ({"qid": "id"}, "'id' is asked for twice"),
+        ({"doc_id": "B"}, "'b' is asked for twice"),
         ({"qid": "score"}, "'score' is what the SQL computes"),
         ({"doc_id": "Rank"}, "'Rank' is what the SQL computes"),
         ({"table": "a\x00b"}, "cannot hold"),

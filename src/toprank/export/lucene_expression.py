@@ -17,7 +17,8 @@ from .._typing import Floats, Ints
 from ..errors import InputError
 from .replicas import Replica, unit
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
-from .sql import DIALECTS, SqlReplica, balanced, run_sqlite, sqlite_engine
+from .sql import DIALECTS, balanced
+from .sql_engines import SqlReplica, run_sqlite, sqlite_engine
 from .targets import Artifact, Settings, Target, check_names, listing, model_name, to_json
 from .trees import Cut, Tree, forest_of, negative_note, shift_note, shift_up, used_features, used_note
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 
-from .._typing import Floats, Ints
 from .._version import __version__
 from ..data.validation import check_choice
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from .replicas import Replica
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
+from .sql_engines import SqlReplica, run_duckdb, runner_of
 from .targets import Artifact, Form, Settings, Target, check_names, model_name
 from .trees import Cut, Tree, forest_of, used_features, used_note
 
@@ -166,108 +166,15 @@ class Sql(Target):
             table, qid, doc_id = (str(about[key]) for key in ("table", "qid", "id"))
         except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{place} is not SQL as toprank writes it: {error}") from None
+        whole = ".".join(map(dialect.identifier, table.split(".")))
+        table = table.split(".")[-1]  # a schema is not at hand
         if about["form"] == "expression":
             body = f"SELECT {dialect.identifier(doc_id)}, {body} AS score FROM {dialect.identifier(table)}"
-        runner, how = _runner(dialect)
-        run = body if runner is _run_duckdb else dialect.in_sqlite(body)
+        else:
+            body = body.replace(f"FROM {whole}\n", f"FROM {dialect.identifier(table)}\n")
+        runner, how = runner_of(dialect.name)
+        run = body if runner is run_duckdb else dialect.in_sqlite(body)
         return SqlReplica(names, run.rstrip().rstrip(";"), table, (qid, doc_id), runner, place, engine=how)
-
-
-@dataclass(frozen=True, eq=False)
-class SqlReplica(Replica):
-    """A statement that an engine runs over the rows, as a table of that name."""
-
-    names: tuple[str, ...] | None
-    statement: str
-    table: str
-    keys: tuple[str, str]
-    runner: Callable[[str, str, dict[str, Any]], list[tuple[Any, ...]]]
-    place: str
-    rule: str = "float64; NULL and NaN are missing values"
-    engine: str = ""
-
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return len(self.names or ())
-
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the scores, all rows being one query."""
-        return self.score_queries(X, np.zeros(len(X), dtype=np.int64))
-
-    def score_queries(self, X: Floats, query: Ints) -> Floats:
-        """Return the scores; NULL is NaN."""
-        if not len(X):
-            return np.empty(0)
-        qid, doc_id = self.keys
-        columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names or ())}
-        columns |= {qid: query, doc_id: np.arange(len(X))}
-        try:
-            rows = self.runner(self.statement, self.table, columns)
-        except InputError as error:
-            raise InputError(f"{self.place}: {error}") from None
-        out = np.full(len(X), np.nan)
-        place = 1 if self.statement.startswith("WITH ") and qid != doc_id else 0
-        for row in rows:
-            score = row[place + 1]
-            out[row[place]] = np.nan if score is None else score
-        return out
-
-    def rounding(self, X: Floats) -> None:
-        """Say nothing: the model's own size decides."""
-        return
-
-
-def _runner(dialect: Dialect) -> tuple[Any, str]:
-    if dialect.name == "duckdb":
-        try:
-            import duckdb
-        except ImportError:
-            raise MissingExtraError("duckdb", extra="sql", purpose="running SQL for DuckDB") from None
-        return _run_duckdb, f"run by DuckDB {duckdb.__version__}"
-    how = "" if dialect.name == "sqlite" else f"{dialect.name} restated for and "
-    return run_sqlite, f"{how}{sqlite_engine()}"
-
-
-def sqlite_engine() -> str:
-    """Say which SQLite runs."""
-    return f"run by SQLite {sqlite3.sqlite_version}"
-
-
-def run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement over a table of these columns."""
-    quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
-    where = '"' + table.replace('"', '""') + '"'
-    rows = zip(*(_as_list(values) for values in columns.values()), strict=True)
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute(f"CREATE TABLE {where} ({', '.join(quoted)})")
-        connection.executemany(f"INSERT INTO {where} VALUES ({', '.join('?' * len(quoted))})", rows)
-        return connection.execute(statement).fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"SQLite cannot run it: {error}") from None
-    finally:
-        connection.close()
-
-
-def _as_list(values: Any) -> list[Any]:
-    return [None if value != value else value for value in values.tolist()]
-
-
-def _run_duckdb(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:
-    import duckdb
-
-    connection = duckdb.connect()
-    try:
-        where = '"' + table.replace('"', '""') + '"'
-        connection.register("toprank_rows", columns)
-        connection.execute(f"CREATE TABLE {where} AS SELECT * FROM toprank_rows")
-        found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
-        return found
-    except duckdb.Error as error:
-        raise InputError(f"DuckDB cannot run it: {str(error).splitlines()[0]}") from None
-    finally:
-        connection.close()
 
 
 class _Writer:
@@ -289,6 +196,12 @@ class _Writer:
         clash = next((key for key in keys if key.lower() in ("score", "rank")), None)
         if clash is not None:
             raise InputError(f"the column {clash!r} is what the SQL computes: rename the column of ids or queries")
+        columns = [name.lower() for name in (*keys, *(scorer.names[j] for j in self.used))]
+        twice = next((name for i, name in enumerate(columns[:2]) if name in columns[i + 1 :]), None)
+        if twice is not None:
+            raise InputError(
+                f"the column {twice!r} is asked for twice: queries (--qid), ids (--doc-id) and features need their own"
+            )
         if len({name.lower() for name in scorer.names}) < len(scorer.names):
             raise InputError("two features differ only in upper and lower case, which SQL cannot tell: rename one")
 
@@ -301,7 +214,7 @@ class _Writer:
                 )
             return self._score([self._prepared_inline(j) for j in self.used])
         q, d = (self.dialect.identifier(key) for key in (self.settings.qid, self.settings.doc_id))
-        keys = q if q == d else f"{q}, {d}"
+        keys = f"{q}, {d}"
         table = ".".join(map(self.dialect.identifier, self.settings.table.split(".")))
         stages = [[self._value(j) for j in self.used]]
         for form in (form for step in self.steps for form in _STAGES[step]):
@@ -379,6 +292,8 @@ class _Writer:
         settled = self.scorer.fill is not None or self.scorer.follows
         how = "NULL and NaN are such values" if settled else self._refused()
         notes.append(f"{self.scorer.missing}: {how}")
+        if self.dialect.name in ("postgres", "snowflake"):
+            notes.append("names are quoted, so a table made without quotes has to be asked for in the case it keeps")
         if any(step != "minmax" for step in self.steps) and self.dialect.name == "sqlite":
             notes.append("it needs SQLite's mathematical functions (LN, SQRT), which most builds have")
         if size > _LARGE and self.dialect.name == "bigquery":
