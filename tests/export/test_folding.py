@@ -23,7 +23,7 @@ def ranker_with(weights, missing="error"):
     weights = np.asarray(weights, dtype=np.float64)
     ranker = tr.ListNet(missing=missing)
     ranker.model_ = LinearModel(weights)
-    ranker.n_features_in_, ranker.n_queries_in_ = len(weights), 1
+    ranker.n_features_in_, ranker.n_queries_in_, ranker.learned_from_ = len(weights), 1, None
     return ranker
 
 
