@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly lint bench docs fuzz mutants clean
+.PHONY: demo test nightly minimum lint bench docs fuzz mutants clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set of extras: an install is repeated only when pyproject.toml changes.
@@ -28,6 +28,17 @@ test: $(STAMP)-test ## the whole test suite
 nightly: $(STAMP)-test ## the slow proofs too, and new random examples
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n 2 $(ARGS)
 
+# The first version that each line of `dependencies` (and Arrow's) allows; the tools of the tests are the newest.
+OLDEST := import tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  lines = project["dependencies"] + project["optional-dependencies"]["parquet"]; \
+  print("\n".join(line.partition(";")[0].replace(">=", "==") for line in lines))
+minimum: ## the tests with the oldest dependencies that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)-minimum
+	$(PYTHON) -c '$(OLDEST)' > $(VENV)-minimum/oldest.txt
+	$(VENV)-minimum/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-minimum/oldest.txt --editable '.[test]'
+	NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-minimum $(VENV)-minimum/bin/python -m pytest -q -n 2 -m "not slow" $(ARGS)
+
 lint: $(STAMP)-lint ## style, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,8 +55,8 @@ mutants: $(STAMP)-test ## one line of the library changed at a time: a named tes
 	$(BIN)/python tests/mutants.py $(ARGS)
 
 SECONDS ?= 300
-fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of the four
-	for reader in letor trec model table; do $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
+fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of them
+	for reader in letor trec model table folder export; do $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
 
 clean:
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site fuzz/found fuzz/grown
+	rm -rf $(VENV) $(VENV)-minimum .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site fuzz/found fuzz/grown

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,9 +64,8 @@ def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column]
         path = Path(source)
         if path.suffix.lower() not in (".parquet", ".pq"):
             raise InputError(f"{path}: a table is .parquet, .csv or .tsv (LETOR text is read by read_letor)")
-        table = _read_parquet(path)
-        columns = _frame_columns(table)
-        stored = _notes((table.schema.metadata or {}).get(METADATA, b"{}"), str(path))
+        columns, notes = _read_parquet(path)
+        stored = _notes(notes.get(METADATA, b"{}"), str(path))
         columns = [replace(column, place=lambda row: f"row {row + 1} of {path}") for column in columns]
     else:
         columns = _frame_columns(source)
@@ -120,7 +120,8 @@ def _notes(raw: bytes, file: str) -> dict[str, Any]:
     return notes
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
+    """Return columns that are read from the file one at a time, when they are asked for, and the notes about them."""
     pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
     if not path.exists():
         raise InputError(f"{path} cannot be read: No such file or directory")
@@ -139,9 +140,37 @@ def _read_parquet(path: Path) -> Any:
                     f"{_MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: if that is as it should be, write it "
                     "again without compression and dictionaries"
                 )
-        return pq.read_table(path)  # a folder of Parquet files is one table
+            file = pq.ParquetFile(path)
+            schema = file.schema_arrow
+        else:
+            table = pq.read_table(path)  # a folder of Parquet files is one table
+            return _frame_columns(table), table.schema.metadata or {}
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError, MemoryError) as error:
         raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
+
+    @lru_cache(maxsize=1)
+    def read(name: str) -> Column:
+        try:
+            return _frame_columns(file.read(columns=[name]))[0]
+        except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
+            raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
+
+    columns = _frame_columns(schema.empty_table())
+    if any("." in column.name for column in columns) or any(pa.types.is_nested(kind) for kind in schema.types):
+        return _frame_columns(file.read()), schema.metadata or {}  # a name could mean a part of another column
+    lazy = [
+        replace(column, missing=partial(_missing, read, column.name), values=partial(_read, read, column.name))
+        for column in columns
+    ]
+    return lazy, schema.metadata or {}
+
+
+def _missing(read: Callable[[str], Column], name: str) -> AnyArray:
+    return read(name).missing()
+
+
+def _read(read: Callable[[str], Column], name: str) -> AnyArray:
+    return read(name).values()
 
 
 def _read_csv(stream: BinaryIO, name: str, delimiter: str) -> list[Column]:
