@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 
-import numba
 from numba import carray, types
 from numba.core import cgutils
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
+from .caching import cache_of
 from .jit import kernel
 
 CODES = 8
@@ -43,7 +45,11 @@ class CFunction:
     @cached_property
     def compiled(self):
         """The compiled function, which must stay alive as long as its address is used."""
-        return numba.cfunc(self.signature, nopython=True, cache=True, error_model="numpy")(self.function)
+        options = {"nopython": True, "error_model": "numpy"}
+        made = CFunc(self.function, normalize_signature(self.signature), locals={}, options=options)
+        made._cache = cache_of(self.function)  # type: ignore[attr-defined]
+        made.compile()
+        return made
 
     @property
     def address(self):

@@ -13,12 +13,21 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+from numba.core.dispatcher import Dispatcher
+
+from .caching import cache_of
 
 
 def _njit(*, counted: bool = True, inlined: bool = False, fastmath: set[str] | bool = False) -> Any:
-    return numba.njit(
-        cache=True, nogil=True, error_model="numpy", _nrt=counted, forceinline=inlined, fastmath=fastmath
-    )  # fmt: skip
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=counted, forceinline=inlined, fastmath=fastmath)
+
+    def decorate(function: Any) -> Any:
+        made = compiled(function)
+        if isinstance(made, Dispatcher):  # and not the function itself, where NUMBA_DISABLE_JIT is set
+            made._cache = cache_of(function)  # type: ignore[attr-defined]
+        return made
+
+    return decorate
 
 
 REORDERED = {"reassoc", "contract", "nsz"}

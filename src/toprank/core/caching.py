@@ -1,0 +1,130 @@
+"""Compiled kernels on disk, in a cache that can only help.
+
+What it cannot read is compiled, what it cannot write stays unwritten, with one warning. A kernel is compiled again when
+its file, or a file that its file imports from, has changed: numba itself looks at the first alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core import caching
+
+_IMPORT = re.compile(rb"^from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+def cache_of(function: Any) -> Any:
+    """Return the cache of a kernel; where no folder can be written to, one that was filled before may still be read."""
+    try:
+        return KernelCache(function)
+    except RuntimeError:  # numba's way to say that it found no folder
+        return _NoCache()
+
+
+def source_stamp(file: str | os.PathLike[str]) -> str:
+    """Return a hash of a file of kernels and of all that it imports from its package."""
+    digest = hashlib.sha256()
+    for path in sorted(_sources(Path(file))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(file: Path) -> set[Path]:
+    found, waiting = {file}, [file]
+    while waiting:
+        for path in _imports(waiting.pop()) - found:
+            found.add(path)
+            if path.name.endswith("_kernels.py"):  # other files give constants, which stand in them
+                waiting.append(path)
+    return found
+
+
+@cache
+def _imports(file: Path) -> frozenset[Path]:
+    places = []
+    for dots, module, names in _IMPORT.findall(file.read_bytes()):
+        home = (
+            file.parents[len(dots) - 1].joinpath(*module.decode().split(".")) if module else file.parents[len(dots) - 1]
+        )
+        places += [home.with_suffix(".py"), *(home / f"{name.decode()}.py" for name in re.findall(rb"\w+", names))]
+    return frozenset(place for place in places if place.is_file())
+
+
+class _ReadOnly(caching.InTreeCacheLocator):  # type: ignore[misc]
+    """Folders beside the sources that cannot be written to: an installation that was filled before."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return the folder if it is there."""
+        locator = cls(py_func, py_file)
+        return locator if os.path.isdir(locator.get_cache_path()) else None
+
+
+class _ReadOnlyProvided(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """The same for the folder that NUMBA_CACHE_DIR names."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return the folder if it is there."""
+        locator = cls(py_func, py_file) if caching.config.CACHE_DIR else None
+        return locator if locator is not None and os.path.isdir(locator.get_cache_path()) else None
+
+
+class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (*caching.CompileResultCacheImpl._locator_classes, _ReadOnlyProvided, _ReadOnly)
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """numba's cache of one kernel, under a stamp that knows what the kernel is made of."""
+
+    _impl_class = _Impl
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        with suppress(OSError):  # sources that are no files: numba's own stamp stays
+            stamp = source_stamp(function.__code__.co_filename)
+            self._cache_file = caching.IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the kernel compiled before, or None where there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # cut short, or made of modules that are gone: unpickling may raise anything
+            with suppress(Exception):
+                self._cache_file.flush()  # so that what is compiled now takes its place
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel, if the disk lets us."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _warn_once(f"{self._cache_path}: {error}")
+
+
+class _NoCache(caching.NullCache):  # type: ignore[misc]
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _warn_once("no folder can be written to")
+
+
+@cache
+def _warned() -> list[str]:
+    return []
+
+
+def _warn_once(reason: str) -> None:
+    if not _warned():
+        _warned().append(reason)
+        warnings.warn(
+            f"compiled code is not kept, and compiled again by every process ({reason}): let NUMBA_CACHE_DIR name a "
+            "folder that can be written to",
+            RuntimeWarning,
+            stacklevel=2,
+        )

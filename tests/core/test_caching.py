@@ -1,0 +1,145 @@
+"""The cache of compiled kernels only ever helps: stale, damaged, full or missing, results are right."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+import warnings
+from contextlib import contextmanager
+
+import numba
+import pytest
+from numba.core import caching as numba_caching
+
+from toprank.core import caching
+
+KERNEL = """
+from toprank.core.jit import kernel
+from ._helper_kernels import helper
+from .constants import LEVEL
+
+@kernel
+def outer(x):
+    return helper(x) + LEVEL
+"""
+HELPER = "from toprank.core.jit import kernel\n@kernel\ndef helper(x):\n    return {} * x\n"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of kernels, whose cache is a folder of its own; call it to import it afresh."""
+    home = tmp_path / "kernels_of_a_test"
+    home.mkdir()
+    (home / "__init__.py").write_text("")
+    (home / "_outer_kernels.py").write_text(KERNEL)
+    (home / "_helper_kernels.py").write_text(HELPER.format(2))
+    (home / "constants.py").write_text("LEVEL = 100\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    caching._warned().clear()
+
+    def load():
+        for name in [name for name in sys.modules if name.startswith("kernels_of_a_test")]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        return importlib.import_module("kernels_of_a_test._outer_kernels").outer
+
+    load.home, load.cache = home, tmp_path / "cache"
+    yield load
+    caching._warned().clear()
+
+
+def hits(kernel) -> int:
+    return sum(kernel.stats.cache_hits.values())
+
+
+def test_a_kernel_is_found_again(package):
+    assert package()(1) == 102
+    again = package()
+    assert (again(1), hits(again)) == (102, 1)
+
+
+def test_a_changed_helper_or_constant_is_seen(package):
+    assert package()(1) == 102
+    (package.home / "_helper_kernels.py").write_text(HELPER.format(3))
+    assert package()(1) == 103
+    (package.home / "constants.py").write_text("LEVEL = 200\n")
+    assert package()(1) == 203
+    again = package()
+    assert (again(1), hits(again)) == (203, 1)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0, 0.5])
+def test_files_that_were_cut_short_are_replaced(package, suffix, left):
+    assert package()(1) == 102
+    files = list(package.cache.rglob(f"*.{suffix}"))
+    for file in files:
+        file.write_bytes(file.read_bytes()[: int(left * file.stat().st_size)])
+    assert files
+    mended = package()
+    assert (mended(1), hits(mended)) == (102, 0)
+    again = package()
+    assert (again(1), hits(again)) == (102, 1)
+
+
+def test_modules_that_are_gone_are_no_trouble(package, monkeypatch):
+    assert package()(1) == 102
+
+    def gone(*_):
+        raise ModuleNotFoundError("No module named 'kernels_of_yesterday'")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(numba_caching.IndexDataCacheFile, "_load_data", gone)
+        assert package()(1) == 102
+
+
+def refuse(*_):
+    raise OSError(30, "Read-only file system")
+
+
+def test_a_warm_cache_that_cannot_be_written_to_is_read(package, monkeypatch):
+    assert package()(1) == 102
+    monkeypatch.setattr(numba_caching._CacheLocator, "ensure_cache_path", refuse)
+    warm = package()
+    assert (warm(1), hits(warm)) == (102, 1)
+    with pytest.warns(RuntimeWarning, match="compiled code is not kept.*Read-only file system"):
+        assert warm(1.5) == 103
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert warm(2j) == 100 + 4j  # told once
+
+
+def test_no_folder_at_all(package, monkeypatch):
+    monkeypatch.setattr(numba_caching._CacheLocator, "ensure_cache_path", refuse)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(package.home / "constants.py"))
+    with pytest.warns(RuntimeWarning, match="compiled code is not kept.*NUMBA_CACHE_DIR") as told:
+        assert package()(1) == 102
+    assert len(told) == 1
+
+
+@contextmanager
+def full_disk():
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_told_once(package):
+    kernel = package()
+    with pytest.warns(RuntimeWarning, match="compiled code is not kept.*File too large") as told, full_disk():
+        assert kernel(1) == 102
+    assert len(told) == 1
+    assert package()(1) == 102
+
+
+def test_a_stamp_covers_what_a_file_imports():
+    from toprank.solvers import _boosting_kernels
+
+    names = {path.name for path in caching._sources(caching.Path(_boosting_kernels.__file__))}
+    assert {"_boosting_kernels.py", "jit.py"} <= names
