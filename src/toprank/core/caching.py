@@ -20,6 +20,11 @@ from numba.core import caching
 _IMPORT = re.compile(rb"^from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
+# Under these names until numba 0.61.
+_Provided: Any = getattr(caching, "UserProvidedCacheLocator", None) or caching._UserProvidedCacheLocator
+_InTree: Any = getattr(caching, "InTreeCacheLocator", None) or caching._InTreeCacheLocator
+
+
 def cache_of(function: Any) -> Any:
     """Return the cache of a kernel; where no folder can be written to, one that was filled before may still be read."""
     try:
@@ -57,7 +62,7 @@ def _imports(file: Path) -> frozenset[Path]:
     return frozenset(place for place in places if place.is_file())
 
 
-class _ReadOnly(caching.InTreeCacheLocator):  # type: ignore[misc]
+class _ReadOnly(_InTree):  # type: ignore[misc]
     """Folders beside the sources that cannot be written to: an installation that was filled before."""
 
     @classmethod
@@ -67,7 +72,7 @@ class _ReadOnly(caching.InTreeCacheLocator):  # type: ignore[misc]
         return locator if os.path.isdir(locator.get_cache_path()) else None
 
 
-class _ReadOnlyProvided(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+class _ReadOnlyProvided(_Provided):  # type: ignore[misc]
     """The same for the folder that NUMBA_CACHE_DIR names."""
 
     @classmethod
