@@ -19,16 +19,13 @@ def matrix(rows, columns, dtype, share=0.5, seed=0):
 
 
 def in_lanes(x, w, lanes=8):
-    """The sum as it is written down: lanes side by side, then in pairs, then the rest."""
-    whole = len(x) - len(x) % lanes
+    """The sum as it is written down: lanes side by side, then in pairs."""
     parts = [0.0] * lanes
-    for j in range(whole):
+    for j in range(len(x)):
         parts[j % lanes] += float(x[j]) * float(w[j])
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [parts[i] + parts[i + half] for i in range(half)]
-    for j in range(whole, len(x)):
-        parts[0] += float(x[j]) * float(w[j])
     return parts[0]
 
 

@@ -2,7 +2,7 @@
 """Inner products whose additions stand in a fixed order, so that every type of processor gives the same bits.
 
 A compiler that may reorder a sum picks the order by the width of the machine's registers. Here the order is written
-down: LANES partial sums side by side, no product fused with its addition, then those sums in pairs, then the rest.
+down: column j goes to partial sum j mod LANES, no product is fused with its addition, then the sums go in pairs.
 """
 
 from __future__ import annotations
@@ -51,21 +51,32 @@ def four_dots(_typing, x, first, second, third, fourth, w, n):
         sums = [cgutils.alloca_once_value(builder, ir.Constant(many, [0.0] * lanes)) for _ in starts]
         rest = builder.srem(count, _WORD(lanes))
         whole = builder.sub(count, rest)
-        with cgutils.for_range_slice(builder, _WORD(0), whole, _WORD(lanes), _WORD) as (j, _):
-            factor = load(weights, j, many, summed.bitwidth // 8)
+
+        def add(j, read):
+            factor = read(weights, j, many, summed.bitwidth // 8)
             for start, total in zip(starts, sums, strict=True):
-                row = wide(load(data, builder.add(start, j), many_stored, stored.bitwidth // 8), many)
+                row = wide(read(data, builder.add(start, j), many_stored, stored.bitwidth // 8), many)
                 builder.store(builder.fadd(builder.load(total), builder.fmul(row, factor)), total)
-        ends = [
-            cgutils.alloca_once_value(builder, _in_pairs(builder, _lanes_of(builder, builder.load(t), lanes)))
-            for t in sums
-        ]
-        with cgutils.for_range_slice(builder, whole, count, _WORD(1), _WORD) as (j, _):
-            factor = builder.load(builder.gep(weights, [j]))
-            for start, total in zip(starts, ends, strict=True):
-                row = wide(builder.load(builder.gep(data, [builder.add(start, j)])), number)
-                builder.store(builder.fadd(builder.load(total), builder.fmul(row, factor)), total)
-        return context.make_tuple(builder, signature.return_type, [builder.load(total) for total in ends])
+
+        with cgutils.for_range_slice(builder, _WORD(0), whole, _WORD(lanes), _WORD) as (j, _):
+            add(j, load)
+        with builder.if_then(builder.icmp_signed(">", rest, _WORD(0))):
+            few = ir.VectorType(_WORD, lanes)
+            number_of = ir.Constant(few, list(range(lanes)))
+            limit = builder.insert_element(ir.Constant(few, ir.Undefined), rest, ir.IntType(32)(0))
+            limit = builder.shuffle_vector(limit, limit, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+            mask = builder.icmp_signed("<", number_of, limit)
+
+            def load_some(pointer, place, kind, size):
+                name = f"llvm.masked.load.v{lanes}f{8 * size}.p0v{lanes}f{8 * size}"
+                form = ir.FunctionType(kind, [kind.as_pointer(), ir.IntType(32), mask.type, kind])
+                function = cgutils.get_or_insert_function(builder.module, form, name)
+                at = builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer())
+                return builder.call(function, [at, ir.IntType(32)(size), mask, ir.Constant(kind, [0.0] * lanes)])
+
+            add(whole, load_some)
+        ends = [_in_pairs(builder, _lanes_of(builder, builder.load(total), lanes)) for total in sums]
+        return context.make_tuple(builder, signature.return_type, ends)
 
     words = [types.int64] * 4
     return types.UniTuple(summed, 4)(x, *words, w, types.int64), generate
@@ -83,11 +94,8 @@ def sparse_dot(_typing, x, columns, start, stop, w):
         places = context.make_array(there)(context, builder, arguments[1]).data
         weights = context.make_array(weighing)(context, builder, arguments[4])
         number = context.get_value_type(summed)
-        width = builder.extract_value(weights.shape, 0)
-        whole = builder.sub(width, builder.srem(width, _WORD(lanes)))
-        # One slot for each lane, then one for each column of the rest.
-        slots = cgutils.alloca_once(builder, ir.ArrayType(number, 2 * lanes))
-        builder.store(ir.Constant(slots.type.pointee, [0.0] * (2 * lanes)), slots)
+        slots = cgutils.alloca_once(builder, ir.ArrayType(number, lanes))
+        builder.store(ir.Constant(slots.type.pointee, [0.0] * lanes), slots)
 
         def slot(place):
             return builder.gep(slots, [_WORD(0), place])
@@ -95,19 +103,12 @@ def sparse_dot(_typing, x, columns, start, stop, w):
         with cgutils.for_range_slice(builder, arguments[2], arguments[3], _WORD(1), _WORD) as (p, _):
             column = builder.load(builder.gep(places, [p]))
             column = column if there.dtype == types.int64 else builder.zext(column, _WORD)
-            rest = builder.add(builder.sub(column, whole), _WORD(lanes))
-            lane = builder.and_(column, _WORD(lanes - 1))
-            total = slot(builder.select(builder.icmp_signed("<", column, whole), lane, rest))
+            total = slot(builder.and_(column, _WORD(lanes - 1)))
             value = builder.load(builder.gep(data, [p]))
             value = value if stored == summed else builder.fpext(value, number)
             product = builder.fmul(value, builder.load(builder.gep(weights.data, [column])))
             builder.store(builder.fadd(builder.load(total), product), total)
-        parts = [builder.load(slot(_WORD(lane))) for lane in range(lanes)]
-        result = cgutils.alloca_once_value(builder, _in_pairs(builder, parts))
-        with cgutils.for_range_slice(builder, whole, width, _WORD(1), _WORD) as (j, _):
-            last = builder.load(slot(builder.add(builder.sub(j, whole), _WORD(lanes))))
-            builder.store(builder.fadd(builder.load(result), last), result)
-        return builder.load(result)
+        return _in_pairs(builder, [builder.load(slot(_WORD(lane))) for lane in range(lanes)])
 
     if columns.dtype not in (types.int32, types.int64):
         raise TypeError(f"columns must be int32 or int64, not {columns.dtype}")

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
+from ..data import linear
 from ..data.dataset import QueryDataset
-from ..surrogates.precision_at_k import Rule
+from ..errors import InputError
+from ..surrogates.precision_at_k import (
+    MistakesAvg,
+    MistakesMax,
+    PrecAvg,
+    PrecisionSurrogate,
+    PrecMax,
+    PrecRamp,
+    PrecStruct,
+    Rule,
+)
+from .steps import Rule as Rule_
+from .steps import Scaling, Total
 
 Shuffle = Literal["batches", "rows"] | None
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
-_NO_WEIGHTS = np.empty(0)
+_NONE = np.empty(0)
+_LOSSES: dict[Rule, Any] = {
+    Rule.STRUCT: PrecStruct,
+    Rule.RAMP: PrecRamp,
+    Rule.AVG: PrecAvg,
+    Rule.MAX: PrecMax,
+    Rule.PERCEPTRON_AVG: MistakesAvg,
+    Rule.PERCEPTRON_MAX: MistakesMax,
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +54,13 @@ class Steps:
     decay: float = 0.0
     normalize: bool = False
     radius: float = np.inf
+
+    @property
+    def loss(self) -> PrecisionSurrogate:
+        """What a batch is stepped on."""
+        places = {"k": self.k} if self.k else {"kappa": self.kappa}
+        made: PrecisionSurrogate = _LOSSES[self.rule](normalize=self.normalize, **places)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +99,20 @@ class Totals:
     """Batches with one class only."""
 
     @classmethod
-    def of(cls, stats: Floats) -> Totals:
-        """Read what a kernel wrote."""
+    def of(cls, rows: Floats, steps: Steps, skipped: int) -> Totals:
+        """Add up rounds: (positives, loss, mistake, ‖z‖²) of each."""
+        positives = rows[:, 0]
+        exact = np.ceil(steps.kappa * positives * (1 - 1e-12))
+        ks = np.minimum(positives, steps.k if steps.k else exact)
+        share = rows[:, 1] if steps.normalize else rows[:, 1] / ks
         return cls(
-            int(stats[0]),
-            float(stats[1]),
-            float(stats[2]),
-            int(stats[3]),
-            int(stats[4]),
-            int(stats[5]),
-            int(stats[6]),
+            batches=len(rows),
+            loss=float((share * ks).sum()) if steps.normalize else float(rows[:, 1].sum()),
+            share=float(share.sum()),
+            places=int(ks.sum()),
+            largest_k=int(ks.max(initial=0)),
+            updates=int((rows[:, 3] > 0).sum()),
+            skipped=skipped,
         )
 
     def __add__(self, other: Totals) -> Totals:
@@ -160,15 +192,20 @@ class Batches:
 
 def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[State, Totals]:
     """Work through the batches in that order: one pass over X, nothing kept but w, its drift and one batch."""
-    from . import _sgd_kernels as kernels
+    from . import _stream_kernels as kernels
 
-    data = batches.data
-    w, drift, stats = state.w.copy(), state.drift.copy(), np.zeros(7)
-    weights = data.query_weight if batches.by_query and data.query_weight is not None else _NO_WEIGHTS
-    plan = (data.y, batches.rows, batches.bounds, order, weights, int(steps.rule), steps.k, steps.kappa)
-    rest = (steps.eta, steps.decay, steps.normalize, steps.radius, w, drift, state.t, stats)
-    if data.is_sparse:
-        t = kernels.csr_epoch(data.X.data, data.X.indices, data.X.indptr, *plan, *rest)
-    else:
-        t = kernels.dense_epoch(data.X, *plan, *rest)
-    return State(w, drift, int(t)), Totals.of(stats)
+    data, loss = batches.data, steps.loss.list_function
+    weights, totals = np.stack([state.w, state.drift, np.zeros_like(state.w)]), np.zeros(len(Total))
+    totals[Total.ROUNDS] = state.t
+    by_query = batches.by_query and data.query_weight is not None
+    query_weight = data.query_weight if by_query and data.query_weight is not None else _NONE
+    codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True])
+    rows = np.empty((len(order), 4))
+    count, stopped, _ = kernels.epoch(
+        *linear.parts(data.X), batches.rows, data.y, batches.bounds, order, _NONE, query_weight, _NONE, _NONE, weights,
+        totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0]), 0, _NO_ROWS, _NONE, loss.address, loss.codes,
+        loss.numbers, _NONE, rows,
+    )  # fmt: skip
+    if stopped >= 0:
+        raise InputError(f"numbers overflow at batch {stopped}: scale the features down or lower eta")
+    return State(weights[0], weights[1], state.t + count), Totals.of(rows[:count], steps, len(order) - count)

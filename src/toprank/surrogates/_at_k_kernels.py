@@ -197,10 +197,11 @@ def read_labels(y, above, labels):
 @kernel
 def divide(value, k, wanted, g):
     """Divide a loss and its gradient by k, where that is wanted; return the loss."""
+    share = 1.0 / k
     if wanted:
         for i in range(len(g)):
-            g[i] /= k
-    return value / k if wanted else value
+            g[i] *= share
+    return value * share if wanted else value
 
 
 @list_function
