@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 from .slam import average_precision, ndcg, slam_weights
 
@@ -14,7 +15,7 @@ def run(lists, algorithm, kind, k=None, eta=1.0, margin=1.0):
     history, rows = [], []
     for X, grades in lists:
         s = [sum(a * b for a, b in zip(x, w, strict=True)) for x in X]
-        measure = ndcg(s, grades, k) if kind == "ndcg" else average_precision(s, grades)
+        measure = expected(s, lambda s, y=grades: ndcg(s, y, k) if kind == "ndcg" else average_precision(s, y))
         mistake = measure < 1 - 1e-12
         m = len(grades)
         g, value = [0.0] * m, 0.0
@@ -34,7 +35,8 @@ def run(lists, algorithm, kind, k=None, eta=1.0, margin=1.0):
                         g[i] -= v[i]
                         g[j] += v[i]
         elif mistake:
-            pairs = [(s[j] - s[i], -i, -j) for i in range(m) for j in range(m) if grades[i] > grades[j]]
+            labels = [float(y > 0) for y in grades] if kind == "map" else grades
+            pairs = [(s[j] - s[i], -i, -j) for i in range(m) for j in range(m) if labels[i] > labels[j]]
             gap = max(pair[0] for pair in pairs)
             value = max(0.0, margin + gap)
             _, i, j = max(pairs)
@@ -45,6 +47,21 @@ def run(lists, algorithm, kind, k=None, eta=1.0, margin=1.0):
         history.append(w)
         rows.append((measure, value, float(mistake), sum(b * b for b in z)))
     return history, rows
+
+
+def expected(s, value):
+    """The mean of a measure over all orders of documents with equal scores."""
+    m = len(s)
+    if len(set(s)) == m:
+        return value(s)
+    orders = {tuple(sorted(range(m), key=lambda i: (-s[i], p[i]))) for p in permutations(range(m))}
+    total = 0.0
+    for order in orders:
+        scores = [0.0] * m
+        for rank, i in enumerate(order):
+            scores[i] = float(m - rank)
+        total += value(scores)
+    return total / len(orders)
 
 
 def softmax(x):

@@ -26,7 +26,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
 from ..solvers.online import judge_of_rounds
-from ..solvers.steps import TRIAL, Steps, Total
+from ..solvers.steps import NEARLY, TRIAL, Steps, Total
 from ..surrogates import Minimax, Slam
 from .base import Ranker, check_learnable, parameters
 from .kernel_store import Store, settings, squared_norm
@@ -234,7 +234,7 @@ class KernelSlamPerceptron(Ranker):
                 store.totals[Total.AVERAGE] += float(judge.per_query(averaged, y, ptr)[0]) / best
                 store.totals[Total.LAST] += reached / best
             value, znorm2 = 0.0, 0.0
-            mistake = reached < best
+            mistake = reached < best * (1 - NEARLY)
             if mistake:
                 losses, g = loss.per_query(scores, grades if self.loss == "minimax" else y, ptr)
                 moved = np.flatnonzero(g)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from ..data.dataset import QueryDataset
 from ..errors import InputError, NumbersOverflowError
+from ..measures import AP
 from ..measures.base import Measure
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
@@ -64,7 +65,7 @@ class MinimaxPerceptron(OnlineRanker):
     margin: float = 1.0
 
     def _loss(self, target: Measure) -> Surrogate:
-        return Minimax(self.margin)
+        return Minimax(self.margin, target.above if isinstance(target, AP) else None)
 
 
 @parameters

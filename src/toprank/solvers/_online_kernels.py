@@ -5,9 +5,9 @@
 relevance). `weights` holds raw, drift and moment, one row each. The learner's weights are w = η·raw, so that a ranking
 which does not depend on η does not depend on its rounding either. drift = Σ (t−1)·(step of round t) gives the average
 of the iterates as raw − drift/T, without work in rounds without a step. moment is the within-list sum of squares of
-each feature. `totals` counts what `Total` names. Lists are ranked by raw scores, ties in input order. Grades become
-levels, numbered upwards: relevant or not where binary, whole grades themselves, others as `_list_kernels.number_grades`
-has them. No bit of a round depends on which lists came in the same call.
+each feature. `totals` counts what `Total` names. Lists are ranked by raw scores; tied documents count by expectation.
+Grades become levels, numbered upwards: relevant or not where binary, whole grades themselves, others as
+`_list_kernels.number_grades` has them. No bit of a round depends on which lists came in the same call.
 
 X is handed over as `_feature_kernels` says: one compiled loop serves dense and CSR. While a list is ranked and its loss
 taken, memory would be idle, so the list that comes next is asked for then.
@@ -19,6 +19,7 @@ import math
 
 import numpy as np
 
+from ..core._call_kernels import judge
 from ..core.jit import inlined_kernel, inner_kernel, kernel
 from ._feature_kernels import (
     AHEAD,
@@ -33,7 +34,8 @@ from ._feature_kernels import (
 )
 from ._ranking_kernels import LANES, best_total, count_levels, make_levels, order_ideal, order_top, read_total
 from ._step_kernels import step_listnet, step_minimax, step_slam
-from .steps import TRIAL, Loss, Rule, Scaling, Target, Total
+from ._stream_kernels import ROOM
+from .steps import NEARLY, TRIAL, Loss, Rule, Scaling, Target, Total
 
 SLAM, MINIMAX, LISTNET, AP = int(Loss.SLAM), int(Loss.MINIMAX), int(Loss.LISTNET), int(Target.AP)
 SQRT, ADAPTIVE, RUNNING = int(Rule.SQRT), int(Rule.ADAPTIVE), int(Scaling.RUNNING)
@@ -58,25 +60,42 @@ def longest_of(ptr, order):
 
 @inlined_kernel
 def lose(
-    codes, margin, scale, discount, m, room, n_levels, best, r, level, count, gain, mass, given, kept, rank, steps,
+    codes, margin, scale, discount, m, room, n_levels, best, r, level, count, gain, mass, kept, rank, steps,
     order, ideal, chosen, reach, spare, keys, low, goal, coef, active
 ):  # fmt: skip
-    """Return the surrogate on raw scores r, s = scale·r, and how many documents move.
-
-    Where asked for, given[i] is what document i weighs in the surrogate.
-    """
+    """Return the surrogate on raw scores r, s = scale·r, and how many documents move."""
     if codes[0] == SLAM:
         weighted = order_ideal(
             codes[1], r, m, room, n_levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, spare
         )
         return step_slam(
-            codes[1], room, weighted, discount, best, margin, scale, m, r, order, ideal, level, gain, coef, active,
-            given,
+            codes[1], room, weighted, discount, best, margin, scale, m, r, order, ideal, level, gain, coef, active
         )  # fmt: skip
     if codes[0] == MINIMAX:
-        given[:] = 1.0
         return step_minimax(margin, scale, m, n_levels, r, level, keys, low, coef, active)
     return step_listnet(scale, m, n_levels, r, r[order[0]], count, mass, level, low, coef, active, goal)
+
+
+@inner_kernel
+def tied(r, m, places, order):
+    """Whether documents of equal score stand among the first places, or on both sides of the last of them."""
+    same = 0
+    for p in range(1, places):
+        same += r[order[p]] == r[order[p - 1]]
+    last, equal = r[order[places - 1]], 0
+    for i in range(m):
+        equal += r[i] == last
+    return same > 0 or equal > 1
+
+
+@kernel
+def expected(judge_at, r, y, codes, numbers, bounds, scores, room, out):
+    """out[0] = the measure of one list, tied documents by expectation."""
+    m = len(y)
+    bounds[1] = m
+    for i in range(m):
+        scores[i] = r[i]
+    judge(judge_at, scores[:m], y, bounds, codes, numbers, out, room)
 
 
 @inner_kernel
@@ -104,13 +123,14 @@ def step_size(rule, totals, znorm2):
 @kernel
 def epoch(
     values, indices, indptr, y, numbered, first, gain, mass, ptr, order, query_weight, sizes, weights, totals,
-    codes, reals, discount, given, trace
+    codes, reals, discount, judge_at, judge_codes, judge_numbers, seen, trace
 ):  # fmt: skip
     """Play the lists in the given order; return (rounds played, list at which numbers overflowed or −1).
 
     `numbered` has the levels of all documents, those of list q standing for gain and mass at first[q]:first[q + 1];
     where it is empty, grades are binary or whole and all lists share their levels. `sizes` are what lists are
-    multiplied by (empty: 1). `given`, where not empty, becomes what each document weighs in the surrogate of its round.
+    multiplied by (empty: 1). Where scores are tied, the measure at `judge_at` judges. `seen`, where not empty, gets the
+    scores that losses saw.
     """
     raw, drift, moment = weights[0], weights[1], weights[2]
     dense, running, d = len(indptr) == 0, codes[5] == RUNNING, len(raw)
@@ -135,6 +155,8 @@ def epoch(
     block = np.empty(0 if dense or codes[0] != LISTNET else min(longest, most) * d, values.dtype)
     wide = 0 if dense else d
     seen, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
+    scores, room_of_judge = np.empty(longest), np.empty(ROOM * (longest + 64))
+    bounds, reached_at = np.zeros(2, np.int64), np.zeros(1)
     w[:] = raw
     rounds = 0
     for t in range(len(order)):
@@ -186,22 +208,31 @@ def epoch(
             else:
                 csr_scores(values, indices, indptr, a, b, mean_w, mean_r, coming, block[:0])
             order_top(mean_r, m, places, ranked, chosen, rank, kept, keys, spare)
-            totals[AVERAGE] += min(1.0, read_total(codes[1], places, discount, ranked, levels, gains) / best)
+            if tied(mean_r, m, places, ranked):
+                expected(
+                    judge_at, mean_r, y[a:b], judge_codes, judge_numbers, bounds, scores, room_of_judge, reached_at
+                )
+                totals[AVERAGE] += reached_at[0]
+            else:
+                totals[AVERAGE] += min(1.0, read_total(codes[1], places, discount, ranked, levels, gains) / best)
         order_top(r, m, places, ranked, chosen, rank, kept, keys, spare)
         at = ask(values, indices, at, BURST)
         reached = read_total(codes[1], places, discount, ranked, levels, gains)
-        mistake, measure = reached < best, min(1.0, reached / best)
+        mistake, measure = reached < best * (1.0 - NEARLY), min(1.0, reached / best)
+        if tied(r, m, places, ranked):
+            expected(judge_at, r, y[a:b], judge_codes, judge_numbers, bounds, scores, room_of_judge, reached_at)
+            mistake, measure = reached_at[0] < 1.0 - NEARLY, min(1.0, reached_at[0])
         totals[LAST] += measure if trial else 0.0
         value, n = 0.0, 0
-        noted = given[a:b] if len(given) > 0 else given
         if mistake or codes[3]:
+            for i in range(len(seen[a:b])):
+                seen[a + i] = reals[0] * size * r[i]
             value, n = lose(
                 codes, reals[1], reals[0] * size, discount, m, places, n_levels, best, r, levels, count, gains,
-                mass[start:end], noted, kept, rank, steps, ranked, ideal, chosen, reach, spare, keys, low, goal, coef,
+                mass[start:end], kept, rank, steps, ranked, ideal, chosen, reach, spare, keys, low, goal, coef,
                 active,
             )  # fmt: skip
         at = ask(values, indices, at, BURST)
-        noted *= weight
         znorm2, columns = 0.0, d
         for p in range(n):
             single[p] = weight * size * coef[p]

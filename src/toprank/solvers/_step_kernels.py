@@ -19,9 +19,7 @@ AP = int(Target.AP)
 
 
 @inner_kernel
-def step_slam(
-    target, room, weighted, discount, best, margin, scale, m, r, order, ideal, level, gain, coef, active, given
-):
+def step_slam(target, room, weighted, discount, best, margin, scale, m, r, order, ideal, level, gain, coef, active):
     """Σ_i v_i max(0, Δ + max_{R_j<R_i} s_j − s_i), weights by the order at s (Eq. 9); its subgradient (Eq. 16)."""
     n = 0
     value = 0.0
@@ -38,8 +36,6 @@ def step_slam(
         if gain[g] == 0.0 or leader < 0:
             break
         v = (1.0 if target == AP else gain[g] * discount[p]) / best
-        if len(given) > 0:
-            given[i] = v
         hinge = margin + scale * (r[leader] - r[i])
         if hinge > 0.0:
             value += v * hinge

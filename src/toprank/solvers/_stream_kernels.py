@@ -22,7 +22,7 @@ from ..core._call_kernels import call, judge
 from ..core._row_kernels import AHEAD, all_finite, fetch, full_scores, is_full, square_norm, start_of
 from ..core.jit import inlined_kernel, inner_kernel, kernel
 from ._round_kernels import csr_inverse, full_inverse, gather_rows, listed_scores, listed_sum, weighted_sum
-from .steps import TRIAL, Rule, Scaling, Total
+from .steps import NEARLY, TRIAL, Rule, Scaling, Total
 
 SQRT, ADAPTIVE, RUNNING = int(Rule.SQRT), int(Rule.ADAPTIVE), int(Scaling.RUNNING)
 ROUNDS, STEPS, MISTAKES, MEASURE = int(Total.ROUNDS), int(Total.STEPS), int(Total.MISTAKES), int(Total.MEASURE)
@@ -35,8 +35,6 @@ BLOCK = 1 << 20
 """Up to this many bytes of a sparse list are written out in full, where a quarter of them are not 0."""
 ROOM = 40
 """Numbers for each document that a measure may work in."""
-NEARLY = 1e-12
-"""An order is perfect when its measure falls short of the best by no more than this part: sums are rounded."""
 OVERFLOW, REFUSED = 1, 2
 """Why a stream stops before its end."""
 

@@ -13,13 +13,16 @@ from ..data import linear
 from ..data.validation import is_sparse
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
+from ..measures.function import MeasureFunction
 from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from .steps import TRIAL, Loss, Rule, Scaling, Steps, Target, Total
+from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of, too_large_gain
+from .steps import Loss, Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
+_NO_ROWS = np.empty(0, dtype=np.int64)
 _NO_INDICES = np.empty(0, dtype=np.int32)
 _NO_PLACES = np.empty(0, dtype=np.int64)
 _FITS = 300.0
@@ -94,8 +97,9 @@ class OnlineDescent:
     """w_{t+1} = w_t − η_t z_t, z_t ∈ ∂f_t(w_t), f_t the surrogate of round t (online perceptrons, Eq. 17).
 
     With `always` false, f_t is the surrogate where the measure of the ranking by w_t falls short of its best value,
-    and 0 elsewhere (Eq. 15, 28): the perceptrons. Any convex surrogate and any measure will do; SLAM by score, Minimax
-    and ListNet with NDCG or AP run as one compiled loop, the others list by list.
+    and 0 elsewhere (Eq. 15, 28): the perceptrons. Any convex surrogate and any measure will do, also one in plain
+    Python: a compiled loop calls both by their addresses. SLAM by score, Minimax and ListNet with NDCG or AP have a
+    loop of their own, in which one order by score serves judge and loss: calling them takes half as long again.
 
     Lists whose grades are all equal (for SLAM with AP: all relevant, or none), or which have nothing that the measure
     could find, are no rounds.
@@ -127,8 +131,16 @@ class OnlineDescent:
         return judge_of_rounds(self.measure)
 
     @cached_property
+    def _binary(self) -> float | None:
+        """The threshold of relevance where the loss reads grades as relevant or not; else None."""
+        loss = self.surrogate
+        if isinstance(loss, Slam):
+            return loss.target.above if isinstance(loss.target, AP) else None
+        return loss.above if isinstance(loss, Minimax) else None
+
+    @cached_property
     def _compiled(self) -> tuple[Ints, Floats, int] | None:
-        """Codes and reals of the compiled loop and the row of the discounts; None where it has no code for the loss."""
+        """Codes and reals of the fast loop and the row of the discounts; None where it has no code for the loss."""
         target, loss, margin, row = self.measure, self.surrogate, 1.0, 0
         cut = np.iinfo(np.int64).max
         graded = isinstance(target, NDCG)
@@ -146,7 +158,9 @@ class OnlineDescent:
             code = Loss.LISTNET
         else:
             return None
-        binary = code == Loss.SLAM and measure_code == Target.AP
+        binary = self._binary is not None
+        if binary and not (isinstance(target, AP) and target.above == self._binary):
+            return None
         above = target.above if isinstance(target, AP) else 0.0
         codes = [code, measure_code, cut, self.always, self.steps.rule, self.scaling, binary, self.compare]
         return np.array(codes, dtype=np.int64), np.array([self.steps.eta, margin, above]), row
@@ -156,11 +170,11 @@ class OnlineDescent:
         target = self.measure
         if isinstance(target, AP):
             return np.asarray(grade > target.above, dtype=np.float64)
-        return grade if isinstance(target, NDCG) and target.gain == Gain.LINEAR else np.exp2(grade) - 1
+        return grade if isinstance(target, NDCG) and target.gain == Gain.LINEAR else _gain(grade)
 
     def _truth(self, grade: Floats) -> Floats:
         """Return what ListNet's target is the softmax of."""
-        return np.exp2(grade) - 1 if isinstance(self.surrogate, ListNet) and self.surrogate.truth == "gains" else grade
+        return _gain(grade) if isinstance(self.surrogate, ListNet) and self.surrogate.truth == "gains" else grade
 
     def _levels(self, y: Floats, ptr: Ints) -> tuple[AnyArray, Ints, Floats, Floats]:
         """Return the levels of documents, where those of a list begin, and for each level its gain and exp(truth).
@@ -176,9 +190,11 @@ class OnlineDescent:
             gain, mass = self._shared_tables[:, : top + 1]
             return _NO_INDICES, _NO_PLACES, gain, mass
         level, first, grade = _list_kernels.number_grades(y, ptr)
-        truth = self._truth(grade)
+        truth, gains = self._truth(grade), self._gains(grade)
+        if not (np.isfinite(gains).all() and np.isfinite(truth).all()):
+            raise too_large_gain(y, 0)
         highest = truth[first[1:][np.diff(first) > 0] - 1].repeat(np.diff(first)[np.diff(first) > 0])
-        return level, first, self._gains(grade), np.exp(np.where(highest < _FITS, truth, truth - highest))
+        return level, first, gains, np.exp(np.where(highest < _FITS, truth, truth - highest))
 
     @cached_property
     def _shared_tables(self) -> Floats:
@@ -189,6 +205,15 @@ class OnlineDescent:
         levels = levels[self._truth(levels) < _FITS]
         binary = self._compiled is not None and self._compiled[0][6]
         return np.stack([levels if binary else self._gains(levels), np.exp(self._truth(levels))])
+
+    @cached_property
+    def _settings(self) -> tuple[Ints, Floats]:
+        """Codes and reals of the compiled rounds."""
+        binary, judge = self._binary is not None, self._judge
+        found = self._binary if self._binary is not None else judge.above if isinstance(judge, AP) else 0.0
+        above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
+        codes = np.array([self.steps.rule, self.scaling, self.always, self.compare, binary], dtype=np.int64)
+        return codes, np.array([self.steps.eta, 1.0, np.inf, above])
 
     def play(
         self,
@@ -207,113 +232,99 @@ class OnlineDescent:
         With the scores of a `rival` weight vector and `scales`, also add up f_t(c·rival) for every c in scales; then no
         list may come twice.
         """
-        if order is None:
-            order = np.arange(len(ptr) - 1)
-        compiled = self._compiled
-        if compiled is None:
-            if rival is not None:
-                raise InputError(f"a comparator needs a compiled loss, not {self.surrogate}")
-            return Rounds(self._play_lists(state, X, y, ptr, order, query_weight), _EMPTY)
-        from . import _list_kernels, _online_kernels
+        from . import _list_kernels, _stream_kernels
 
-        codes, reals, row = compiled
-        longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-        ptr, parts = _own(ptr), _parts(X)
-        y = _own(y)
-        level, first, gain, mass = self._levels(y, ptr)
+        order = np.arange(len(ptr) - 1) if order is None else order
+        y, ptr, parts = _own(y), _own(ptr), linear.parts(X)
+        judge, loss = self._judge.list_function, list_function_of(self.surrogate)
+        weight = _EMPTY if query_weight is None else query_weight
         sizes = _list_kernels.list_sizes(*parts, X.shape[1], ptr) if self.scaling == Scaling.QUERY else _EMPTY
-        given = _EMPTY if rival is None else np.zeros(len(y))
+        seen = _EMPTY if rival is None else np.zeros(len(y))
         rows = np.empty((len(order), 4))
-        played, bad = _online_kernels.epoch(
-            *parts, y, level, first, gain, mass, ptr, order, _EMPTY if query_weight is None else query_weight, sizes,
-            state.weights, state.totals, codes, reals, discount_table(longest)[row], given, rows,
-        )  # fmt: skip
-        if bad >= 0:
-            raise _overflow(bad)
-        if rival is None or scales is None:
-            return Rounds(rows[:played], _EMPTY)
-        losses = np.zeros(len(scales))
-        minimax = codes[0] == Loss.MINIMAX
-        if len(first) == 0:
-            level = (y > reals[2] if codes[6] else y).astype(np.int32)
-        _list_kernels.rival_losses(minimax, reals[1], rival, given, level, ptr, scales, losses)
-        return Rounds(rows[:played], losses, given)
+        if self._compiled is not None:
+            from . import _online_kernels
 
-    def _play_lists(
-        self, state: OnlineState, X: Matrix, y: Floats, ptr: Ints, order: Ints, query_weight: Floats | None
-    ) -> Floats:
-        """Play round by round in plain numpy, for losses without a compiled loop."""
-        rows = []
-        whole = np.zeros(2, dtype=np.int64)
-        raw, drift, moment = state.weights
-        totals = state.totals
-        for q in order:
-            a, b = ptr[q], ptr[q + 1]
-            labels = y[a:b]
-            weight = 1.0 if query_weight is None else float(query_weight[q])
-            whole[1] = b - a
-            if weight == 0 or b - a < 2 or _one_grade(self._compared(labels)):
-                continue
-            best = float(self._judge.per_query(labels, labels, whole)[0])
-            if not best > 0:
-                continue
-            rows_X = X[a:b]
-            size, inverse = 1.0, np.ones(len(raw))
-            if self.scaling == Scaling.QUERY:
-                size = list_size(rows_X)
-                if size == 0:
-                    continue
-            totals[Total.DOCS] += b - a
-            if self.scaling == Scaling.RUNNING:
-                moment += within_moment(rows_X)
-                if not np.isfinite(moment).all():
-                    raise _overflow(int(q))
-                inverse = inverse_scale(moment, totals[Total.DOCS])
-            scores = linear.scores(rows_X, raw * inverse)
-            if not np.isfinite(scores).all():
-                raise _overflow(int(q))
-            reached = float(self._judge.per_query(scores, labels, whole)[0])
-            if self.compare and totals[Total.ROUNDS] % TRIAL == TRIAL - 1:
-                averaged = linear.scores(rows_X, (raw - drift / totals[Total.ROUNDS]) * inverse)
-                totals[Total.AVERAGE] += float(self._judge.per_query(averaged, labels, whole)[0]) / best
-                totals[Total.LAST] += reached / best
-            mistake = reached < best - 1e-12
-            value, znorm2 = 0.0, 0.0
-            if mistake or self.always:
-                losses, grad = self.surrogate.per_query(self.steps.eta * size * scores, labels, whole)
-                value = weight * float(losses[0])
-                z = weight * size * inverse * linear.adjoint(rows_X, grad)
-                znorm2 = float(z @ z)
-                if not np.isfinite(znorm2):
-                    raise _overflow(int(q))
-                if znorm2 > 0:
-                    change = self._step(totals, znorm2) * z
-                    raw -= change
-                    drift -= totals[Total.ROUNDS] * change
-            row = (reached / best, value, float(mistake), znorm2)
-            rows.append(row)
-            totals[: Total.DOCS] += (1, float(znorm2 > 0), row[2], row[0], value, znorm2)
-        return np.array(rows).reshape(-1, 4)
+            codes, reals, row = self._compiled
+            level, first, gain, mass = self._levels(y, ptr)
+            longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
+            count, stopped = _online_kernels.epoch(
+                *parts, y, level, first, gain, mass, ptr, order, weight, sizes, state.weights, state.totals, codes,
+                reals, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, seen, rows,
+            )  # fmt: skip
+            why = _stream_kernels.OVERFLOW
+        else:
+            count, stopped, why = self._play_any(parts, y, ptr, order, weight, sizes, state, judge, loss, seen, rows)
+        if stopped >= 0:
+            judge.check()
+            loss.check()
+            raise self._refusal(y, ptr, stopped) if why == _stream_kernels.REFUSED else _overflow(stopped)
+        rows = rows[:count]
+        if rival is None or scales is None:
+            return Rounds(rows, _EMPTY)
+        counted = self.rounds(y, ptr) & (sizes > 0 if len(sizes) else True) & (weight > 0 if len(weight) else True)
+        heavy = np.zeros(len(ptr) - 1)
+        heavy[order[counted[order]]] = (rows[:, 2] > 0) | self.always
+        heavy *= weight if len(weight) else 1.0
+        return Rounds(rows, *self._rival_losses(rival, seen, y, ptr, heavy, scales))
+
+    def _play_any(
+        self,
+        parts: Any,
+        y: Floats,
+        ptr: Ints,
+        order: Ints,
+        weight: Floats,
+        sizes: Floats,
+        state: OnlineState,
+        judge: MeasureFunction,
+        loss: ListFunction,
+        seen: Floats,
+        rows: Floats,
+    ) -> tuple[int, int, int]:
+        """Play with any loss and any measure, by their addresses."""
+        from . import _stream_kernels
+
+        best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
+        count, stopped, why = _stream_kernels.epoch(
+            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, *self._settings,
+            judge.address, judge.codes, judge.numbers, loss.address, loss.codes, loss.numbers, seen, rows,
+        )  # fmt: skip
+        return int(count), int(stopped), int(why)
+
+    def _rival_losses(self, rival: Floats, seen: Floats, y: Floats, ptr: Ints, heavy: Floats, scales: Floats) -> tuple[Floats, Floats]:
+        """Σ_t f_t(c·rival) for every c, f_t weighing documents by their order at `seen`, and these weights."""
+        from . import _list_kernels
+
+        loss = self.surrogate
+        if not isinstance(loss, (Slam, Minimax)):
+            raise InputError(f"a comparator needs SLAM or minimax, not {loss}")
+        given = np.repeat(heavy, np.diff(ptr))
+        if isinstance(loss, Slam):
+            given = given * loss.weights(y, ptr, seen if loss.within == "score" else None)
+        losses = np.zeros(len(scales))
+        level = _list_kernels.number_grades(self._compared(y), ptr)[0]
+        _list_kernels.rival_losses(isinstance(loss, Minimax), loss.margin, rival, given, level, ptr, scales, losses)
+        return losses, given
+
+    def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
+        a, b = int(ptr[query]), int(ptr[query + 1])
+        if isinstance(self.surrogate, CompiledSurrogate):
+            return self.surrogate.refusal(np.zeros(b - a), y[a:b], query, a)
+        return InputError(f"{self.surrogate} does not take query {query}")
 
     def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
         """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
         best = self._judge.per_query(y, y, ptr)
-        bounds = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
-        taught = [b - a > 1 and not _one_grade(self._compared(y[a:b])) for a, b in bounds]
-        return np.array(taught) & (best > 0)
+        labels, filled = self._compared(y), np.diff(ptr) > 0
+        differ = np.zeros(len(ptr) - 1, dtype=bool)
+        starts = ptr[:-1][filled]
+        if len(starts):
+            differ[filled] = np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
+        return differ & (best > 0)
 
     def _compared(self, labels: Floats) -> Floats:
-        """Grades as the loss compares them: relevant or not for SLAM with AP."""
-        if isinstance(self.surrogate, Slam) and isinstance(self.surrogate.target, AP):
-            return np.asarray(labels > self.surrogate.target.above, dtype=np.float64)
-        return labels
-
-    def _step(self, totals: Floats, znorm2: float) -> float:
-        if self.steps.rule == Rule.SQRT:
-            return 1.0 / float(np.sqrt(totals[Total.ROUNDS] + 1))
-        if self.steps.rule == Rule.ADAPTIVE:
-            return 1.0 / float(np.sqrt(totals[Total.ZNORM2] + znorm2))
-        return 1.0
+        """Grades as the loss compares them: relevant or not where it reads them so."""
+        return labels if self._binary is None else np.asarray(labels > self._binary, dtype=np.float64)
 
 
 def inverse_scale(moment: Floats, docs: float) -> Floats:
@@ -326,29 +337,13 @@ def inverse_scale(moment: Floats, docs: float) -> Floats:
 
 def within_moment(X: Matrix) -> Floats:
     """Σ_i (x_ij − x̄_j)² of one list."""
-    rows = _rows(X)
+    rows: Floats = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
     moment: Floats = ((rows - rows.mean(axis=0)) ** 2).sum(axis=0)
     return moment
 
 
-def list_size(X: Matrix) -> float:
-    """1 / max_i ‖x_i − x̄‖ of one list, 0 where all its documents are equal."""
-    rows = _rows(X)
-    radius = float(np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max()))
-    return 1 / radius if radius > 0 else 0.0
-
-
-def _rows(X: Matrix) -> Floats:
-    rows: Floats = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-    return rows
-
-
-def _one_grade(labels: Floats) -> bool:
-    return bool((labels == labels[0]).all())
-
-
 def judge_of_rounds(measure: Measure) -> Measure:
-    """Return the measure as rounds are judged by: ties in input order, a list shorter than k like any other.
+    """Return the measure as rounds are judged by: tied documents by expectation, short lists like any other.
 
     What a convention says of these is for evaluation; LETOR 4 gives a short list 0 whatever its order, but it teaches.
 
@@ -359,13 +354,14 @@ def judge_of_rounds(measure: Measure) -> Measure:
     [[0.0], [1.0]]
     """
     if isinstance(measure, NDCG):
-        return replace(measure, ties=Ties.INPUT, short=Short.SHORTEN)
-    return replace(measure, ties=Ties.INPUT) if isinstance(measure, AP) else measure
+        return replace(measure, ties=Ties.AVERAGE, short=Short.SHORTEN)
+    return replace(measure, ties=Ties.AVERAGE) if isinstance(measure, AP) else measure
 
 
-def _parts(X: Matrix) -> tuple[Any, Any, Any]:
-    """X as the compiled loops take it: values, indices, indptr, the last two empty where X is dense."""
-    return (X.data, X.indices, X.indptr) if is_sparse(X) else (X.reshape(-1), _NO_INDICES, _NO_INDICES)
+def _gain(grade: Floats) -> Floats:
+    """2^grade − 1, infinite where it is past all numbers."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp2(grade) - 1)
 
 
 def _own(array: AnyArray) -> AnyArray:

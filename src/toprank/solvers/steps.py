@@ -58,6 +58,9 @@ class Total(IntEnum):
     """Measure of the averaged weights in those rounds."""
 
 
+NEARLY = 1e-12
+"""An order is perfect when its measure falls short of the best by no more than this part: sums are rounded."""
+
 TRIAL = 8
 """In every TRIAL-th round the averaged weights rank the list too, so that a stream can tell which rank better."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, ClassVar
 
@@ -35,6 +35,15 @@ class ListFunction:
     address: int
     codes: Ints
     numbers: Floats
+    raised: list[BaseException] = field(default_factory=list)
+    """What a loss in plain Python raised while compiled code called it."""
+    owner: object = None
+    """What must live as long as the address is used."""
+
+    def check(self) -> None:
+        """Raise what the loss raised: compiled loops that call it cannot."""
+        if self.raised:
+            raise self.raised.pop()
 
     @classmethod
     def of(cls, function: Any, codes: Sequence[int] = (), numbers: Sequence[float] | Floats = ()) -> ListFunction:
@@ -239,3 +248,31 @@ def too_large_gain(y: Floats, row: int) -> InputError:
     return InputError(
         f"y has the grade {y[worst]:g} in row {row + worst}: 2^grade − 1 is too large to add up, use smaller grades"
     )
+
+
+def list_function_of(surrogate: Surrogate) -> ListFunction:
+    """Return the loss as a C function; one in plain Python is called back."""
+    if isinstance(surrogate, CompiledSurrogate):
+        return surrogate.list_function
+    import ctypes
+
+    whole, real, count = ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_double), ctypes.c_int64
+    kinds = (real, real, real, count, whole, count, whole, count, whole, real, real, real, real, count)
+
+    def fill(s: Any, y: Any, _w: Any, _n: int, _p: Any, _m: int, ptr: Any, lists: int, *rest: Any) -> int:
+        bounds = np.ctypeslib.as_array(ptr, (lists + 1,)).copy()
+        n = int(bounds[-1])
+        scores, grades = (np.ctypeslib.as_array(part, (n,)).copy() for part in (s, y))
+        try:
+            losses, grad = surrogate.per_query(scores, grades, bounds)
+            np.ctypeslib.as_array(rest[2], (lists,))[:] = losses
+            np.ctypeslib.as_array(rest[3], (n,))[:] = grad
+        except BaseException as error:  # C cannot raise it
+            raised.append(error)
+            return 0
+        return -1
+
+    raised: list[BaseException] = []
+    function: Any = ctypes.CFUNCTYPE(count, *kinds)(fill)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    return ListFunction(int(address or 0), np.zeros(1, dtype=np.int64), np.zeros(1), raised, owner=function)
