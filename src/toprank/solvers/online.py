@@ -291,7 +291,9 @@ class OnlineDescent:
         )  # fmt: skip
         return int(count), int(stopped), int(why)
 
-    def _rival_losses(self, rival: Floats, seen: Floats, y: Floats, ptr: Ints, heavy: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    def _rival_losses(
+        self, rival: Floats, seen: Floats, y: Floats, ptr: Ints, heavy: Floats, scales: Floats
+    ) -> tuple[Floats, Floats]:
         """Σ_t f_t(c·rival) for every c, f_t weighing documents by their order at `seen`, and these weights."""
         from . import _list_kernels
 
