@@ -12,6 +12,7 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data import linear
 from ..data.dataset import QueryDataset
+from ..data.sketch import Sketch
 from ..data.validation import check_count
 from ..errors import InputError
 from ..solvers.steps import Rule, Steps
@@ -75,6 +76,7 @@ class PDGD(Ranker):
         with self._changing() as new:
             new._begin(matrix.shape[1])
             new._step(matrix, rows, flags, weight)
+            new._note_lists(matrix, np.array([0, matrix.shape[0]]), first=False)
         return self
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -105,6 +107,7 @@ class PDGD(Ranker):
             return
         self.model_, self.trace_, self.certificates_ = LinearModel(np.zeros(n_features)), {}, []
         self.n_features_in_, self.n_queries_in_ = n_features, vars(self).get("n_queries_in_", 0)
+        vars(self).setdefault("learned_from_", Sketch.of())
         self.counts_ = {"sampled": 0, "pages": 0, "pairs": 0}
 
     def _next_page(self) -> int:

@@ -154,7 +154,7 @@ def epoch(
     most = BLOCK // (d * values.itemsize)
     block = np.empty(0 if dense or codes[0] != LISTNET else min(longest, most) * d, values.dtype)
     wide = 0 if dense else d
-    seen, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
+    met, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
     scores, room_of_judge = np.empty(longest), np.empty(ROOM * (longest + 64))
     bounds, reached_at = np.zeros(2, np.int64), np.zeros(1)
     w[:] = raw
@@ -184,7 +184,7 @@ def epoch(
                 return rounds, q
             w[:] = raw * inverse
         elif running:
-            if not csr_inverse(values, indices, begin, beyond, m, moment, totals[DOCS], t, seen, mean, number, inverse):
+            if not csr_inverse(values, indices, begin, beyond, m, moment, totals[DOCS], t, met, mean, number, inverse):
                 return rounds, q
             for p in range(begin, beyond):
                 w[indices[p]] = raw[indices[p]] * inverse[indices[p]]

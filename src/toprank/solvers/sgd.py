@@ -208,4 +208,7 @@ def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[St
     )  # fmt: skip
     if stopped >= 0:
         raise InputError(f"numbers overflow at batch {stopped}: scale the features down or lower eta")
-    return State(weights[0], weights[1], state.t + count), Totals.of(rows[:count], steps, len(order) - count)
+    without = (
+        int((query_weight[order] == 0).sum()) if len(query_weight) else 0
+    )  # left out on request, not for one class
+    return State(weights[0], weights[1], state.t + count), Totals.of(rows[:count], steps, len(order) - count - without)
