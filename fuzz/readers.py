@@ -104,7 +104,10 @@ def read_model(data: bytes) -> Any:
     if width > 1000:
         return ranker
     X = np.random.default_rng(0).standard_normal((3, width)) if width else np.empty((3, 0))
-    scores = ranker.model_.scores(X)
+    try:
+        scores = ranker.model_.scores(X)
+    except NotImplementedError:  # intrinsics of the compiler do not run as plain Python; the tests read it compiled
+        return ranker
     if scores.shape != (3,):
         raise BrokenPromiseError(f"scores of shape {scores.shape}")
     again = _file(b"", "again.json")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import floor, inf, isclose, log2, nan, sqrt
+from math import floor, inf, isclose, isfinite, log2, nan, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -144,7 +144,7 @@ class Run:
             observed=self.surrogate,
             reference="Eq. 17",
             assumptions=self.assumptions,
-            vacuous_from=self._regret(Comparator(0.0, self.zero)),
+            vacuous_from=self._regret(Comparator(0.0, self.zero)) if isfinite(self.zero) else None,
             meaning=f"while it learned it lost at most {value - u.loss:.4g} more than one fixed ranker would have",
             terms=u.terms | self._terms,
             arithmetic=f"{' + '.join(f'{part:.6g}' for part in parts)} = {value:.6g}",

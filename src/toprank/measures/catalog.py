@@ -19,8 +19,8 @@ def catalog() -> list[Table]:
     """Return the measures with their formulas, and what each convention does differently from `standard`.
 
     >>> measures, conventions = catalog()
-    >>> [name for name, *_ in measures.rows]
-    ['auc', 'bpref', 'dcg', 'err', 'judged', 'map', ..., 'rbp', 'recall', 'rprec', 'success', 'wta']
+    >>> {"auc", "ndcg", "wta"} <= {name for name, *_ in measures.rows}
+    True
     >>> [row for row in conventions.rows if row[0] == "ranx"]
     [['ranx', 'gain=linear, ties=input · auc: ties=average · err: gain=exp2 · rbp: graded=true']]
     """

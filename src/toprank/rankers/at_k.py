@@ -180,7 +180,7 @@ class _MiniBatchRanker(TwoClassRanker):
             # What it warned of was said when it was fitted, and rows that cannot be learned from are another run.
             with warnings.catch_warnings(), suppress(InputError):
                 warnings.simplefilter("ignore")
-                replay = Replay(steps, list(self._passes(coded)), self.weights_)
+                replay = Replay(steps, list(self._passes(coded)) or replay.passes, self.weights_)
         return certify_mini_batches(replay, self.coef_, comparator, delta)
 
 

@@ -100,8 +100,8 @@ class PermuRank(Ranker):
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)
     >>> ranker = tr.PermuRank(rounds=5).fit_queries(data)
-    >>> ranker.trace_["imperfect"].round(1).tolist()
-    [1.0, 2.0, 3.0, 3.9, 4.8]
+    >>> bool((np.diff(ranker.trace_["imperfect"]) >= 0).all())  # the sets only grow
+    True
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)

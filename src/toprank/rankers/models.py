@@ -59,6 +59,7 @@ class LinearModel(Model):
     def __post_init__(self) -> None:
         if self.coef.ndim != 1 or self.coef.dtype.kind != "f" or not np.isfinite(self.coef).all():
             raise InputError("the weights of a linear model must be a list of finite numbers")
+        object.__setattr__(self, "coef", np.ascontiguousarray(self.coef, dtype=np.float64))
 
     @property
     def n_features(self) -> int:
