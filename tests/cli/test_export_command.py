@@ -187,6 +187,21 @@ def test_sql_goes_through_a_pipe_into_sqlite(capsys, home, tmp_path):
     assert "form must be one of" in fail(capsys, *wrong, "--form", "table")
 
 
+def test_sql_on_standard_output_is_read_by_duckdb(home):
+    duckdb = pytest.importorskip("duckdb", reason="the extra sql is not installed")
+    data = tr.read_letor(home / "test.txt")
+    options = ("--to", "sql", "--dialect", "duckdb", "--table", "docs", "--features", "bm25,age,clicks")
+    command = [sys.executable, "-m", "toprank", "export", str(home / "model.json"), *options, "-o", "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE docs (query BIGINT, id BIGINT, bm25 DOUBLE, age DOUBLE, clicks DOUBLE)")
+    rows = zip(data.qid.tolist(), range(data.n_docs), *data.X.astype(float).T.tolist(), strict=True)
+    connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?)", list(rows))
+    found = connection.execute(text).fetchall()
+    places = tr.load(home / "model.json").rank(data)
+    assert {int(row[1]): int(row[3]) for row in found} == dict(enumerate(places.tolist()))
+
+
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 def test_a_file_of_another_package_is_a_model(capsys, home, tmp_path, package):
     module = pytest.importorskip(package)
