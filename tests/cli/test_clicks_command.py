@@ -83,6 +83,8 @@ def test_bad_input_is_one_line_and_writes_nothing(capsys, folder, tmp_path):
     assert "write ROLE=NAME" in fail(capsys, *base, "--column", "position")
     assert "clip must be" in fail(capsys, *base, "--clip", "7")
     assert "keep weights of documents" in fail(capsys, *base[:-1], tmp_path / "t.txt")
+    assert "keep weights of documents" in fail(capsys, *base, "--holdout", tmp_path / "h.txt")
+    assert not target.exists()  # a bad second name is told before the first file is written
     one = pd.read_parquet(folder / "log.parquet")
     one[one.position == 1].to_parquet(tmp_path / "one.parquet")
     message = fail(capsys, "clicks", tmp_path / "one.parquet", "--features", folder / "features.parquet", "-o", target)

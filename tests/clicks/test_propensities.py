@@ -51,6 +51,8 @@ def test_intervals_hold_the_truth_and_shrink_with_the_log(log):
     truth = 1 / np.arange(1, 6)
     assert ((whole.lower <= truth + 0.01) & (truth - 0.01 <= whole.upper)).all()
     assert ((part.upper - part.lower)[1:] > (whole.upper - whole.lower)[1:]).all()
+    assert "intervals over resampled queries" in str(whole)
+    assert "no intervals were asked for" in str(Propensities.estimate(log, resamples=0))
     again = Propensities.estimate(log, resamples=60)
     np.testing.assert_array_equal(whole.lower, again.lower)
 

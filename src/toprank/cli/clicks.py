@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -42,7 +42,7 @@ def clicks(
     log: str,
     features: str,
     output: str,
-    method: str,
+    method: Literal["harvest", "em", "trust"],
     known: str | None,
     keep: str | None,
     cut: int | None,
@@ -62,7 +62,10 @@ def clicks(
     Example: toprank clicks log.parquet --features features.parquet -o train.parquet
     """
     from ..clicks import Propensities
+    from ..data.files import write
 
+    for path in (output, *([] if holdout is None else [holdout])):
+        _check_target(path)
     with busy(f"reading {log}"):
         shown = _read_log(log, events, columns)
         table = _read_features(features)
@@ -70,13 +73,15 @@ def clicks(
         shown = shown.take(shown.position <= cut)
     learn, chosen_by = shown.split(2 / 3) if holdout is not None else (shown, None)
     with busy("estimating propensities"):
-        seen = Propensities.load(known) if known is not None else Propensities.estimate(learn, method)  # type: ignore[arg-type]
-    unknown = "drop" if drop_unknown else "error"
+        seen = Propensities.load(known) if known is not None else Propensities.estimate(learn, method)
+    unknown: Literal["drop", "error"] = "drop" if drop_unknown else "error"
+    # Everything that may be refused comes before the first file is written.
+    judged = learn.to_queries(table, seen, clip, unknown)
+    held_out = None if chosen_by is None else chosen_by.to_queries(table, seen, clip, unknown)
     with busy(f"writing {output}"):
-        judged = learn.to_queries(table, seen, clip, unknown)  # type: ignore[arg-type]
-        _write(judged, output)
-        if chosen_by is not None and holdout is not None:
-            _write(chosen_by.to_queries(table, seen, clip, unknown), holdout)  # type: ignore[arg-type]
+        write(judged, output)
+        if held_out is not None and holdout is not None:
+            write(held_out, holdout)
         if keep is not None:
             seen.save(keep)
     _report(learn, seen, clip, judged, output, as_json)
@@ -104,15 +109,8 @@ def _read_features(path: str) -> QueryDataset:
     return read_table(path, label="label" if "label" in column_names(path) else None, doc_id="doc_id")
 
 
-def _write(judged: QueryDataset, path: str) -> None:
-    from ..data.mapped import save_queries
-    from ..data.tables import write_parquet
-
-    if path.endswith("/"):
-        save_queries(judged, path)
-    elif path.endswith((".parquet", ".pq")):
-        write_parquet(judged, path)
-    else:
+def _check_target(path: str) -> None:
+    if not path.endswith(("/", ".parquet", ".pq")):
         raise InputError(f"{path}: .parquet files and folders (a name that ends in /) keep weights of documents")
 
 

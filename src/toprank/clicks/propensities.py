@@ -125,7 +125,10 @@ class Propensities:
         if self.method == "trust":
             columns.append("click without attraction")
             rows = [[*row, float(b)] for row, b in zip(rows, self.trust, strict=True)]
-        notes = [f"method {self.method}; intervals over resampled queries"]
+        drawn = np.isfinite(self.lower).any()
+        notes = [
+            f"method {self.method}; {'intervals over resampled queries' if drawn else 'no intervals were asked for'}"
+        ]
         notes += [] if self.converged else ["the fit did not converge: more sessions, or a smaller cut"]
         return Table(tuple(columns), rows, notes=notes, digits=3)
 
