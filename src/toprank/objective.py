@@ -30,6 +30,14 @@ _Part: TypeAlias = tuple[QueryDataset, Ints]
 """A block with the weights of its queries, and the places of documents by which a loss orders those of one grade."""
 
 
+WHOLE = 500
+"""Up to so many features the spread is known as a matrix, beyond as one number for each of them."""
+
+
+SAMPLE = 1 << 12
+"""So many documents at least are looked at for how features go together."""
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
     """f(w) = Σ_q c_q ℓ(X_q w, y_q) / Σ_q c_q + (alpha/2) ‖w‖².
@@ -91,6 +99,23 @@ class Objective:
             raise
         return loss / total + 0.5 * self.alpha * float(w @ w), grad / total + self.alpha * w
 
+    def spread(self) -> Floats:
+        """Return the mean covariance of the features inside lists, d × d, or its diagonal for many features.
+
+        It is the curvature of ListNet at w = 0, and near that of other losses up to a factor. The variances are those
+        of all queries; a part of them is enough to know the correlations by.
+        """
+        step = max(1, self.data.n_docs // max(SAMPLE, 32 * self.n_features))
+        diagonal = self._parts.map_reduce(_variances) / self.total_weight
+        if self.n_features > WHOLE:
+            return diagonal
+        found = self._parts.map_reduce(partial(_covariances, step))
+        seen = found.diagonal()
+        factor = np.sqrt(np.divide(diagonal, seen, out=np.zeros_like(seen), where=seen > 0))
+        found *= factor[:, None] * factor
+        np.fill_diagonal(found, diagonal)
+        return found
+
     def hessian(self, w: Floats) -> Callable[[Floats], Floats]:
         """Return v ↦ ∇²f(w) v: two passes over X per product, for a surrogate that is `TwiceDifferentiable`."""
         if not isinstance(self.surrogate, TwiceDifferentiable):
@@ -102,6 +127,16 @@ class Objective:
             return curved.map_reduce(partial(_apply, v)) / total + self.alpha * v
 
         return product
+
+
+def _variances(part: _Part) -> Floats:
+    block, _ = part
+    return linear.variances(block.X, block.ptr, NONE if block.query_weight is None else block.query_weight)
+
+
+def _covariances(step: int, part: _Part) -> Floats:
+    block, _ = part
+    return linear.covariances(block.X, block.ptr, NONE if block.query_weight is None else block.query_weight, step)
 
 
 class _RefusedError(InputError):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -78,9 +79,9 @@ def test_a_linear_transform_needs_room(data):
 def test_query_weights_are_multiplicities(data, kind):
     weight = np.arange(data.n_queries) % 3
     repeated = data[np.repeat(np.arange(data.n_queries), weight)]
-    heavy = kind(alpha=0.1, tol=1e-9).fit(data.X, data.y, qid=data.qid, query_weight=weight).coef_
+    heavy = kind(alpha=0.1, tol=1e-7).fit(data.X, data.y, qid=data.qid, query_weight=weight).coef_
     ids = np.repeat(np.arange(repeated.n_queries), repeated.lengths)
-    np.testing.assert_allclose(heavy, kind(alpha=0.1, tol=1e-9).fit(repeated.X, repeated.y, qid=ids).coef_, atol=1e-5)
+    np.testing.assert_allclose(heavy, kind(alpha=0.1, tol=1e-7).fit(repeated.X, repeated.y, qid=ids).coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
@@ -168,10 +169,18 @@ def test_bad_parameters_are_named(data, change, message):
         tr.ListMLE(**change).fit_queries(data)
 
 
-def test_iterations_of_all_samples_of_ties_are_counted():
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_iterations_are_what_max_iter_says(max_iter):
     data = tr.datasets.make_graded(n_queries=30, random_state=0)
-    ranker = tr.ListMLE(ties="sampled", max_iter=12, epochs=4, tol=1e-12).fit_queries(data)
-    assert ranker.n_iter_ == len(ranker.trace_["value"]) == 12
-    order = data.y + np.random.default_rng(0).permutation(data.n_docs) / data.n_docs
-    exact = tr.ListMLE(truth="order", max_iter=12, epochs=4, tol=1e-12).fit(data.X, order, qid=data.qid)
-    assert exact.n_iter_ == 12  # no ties to sample: one run, not four short ones
+    with pytest.warns(ConvergenceWarning, match="ListMLE did not converge"):
+        ranker = tr.ListMLE(max_iter=max_iter, tol=1e-12).fit_queries(data)
+    assert ranker.n_iter_ == len(ranker.trace_["value"]) == max_iter
+
+
+def test_sampled_orders_are_one_objective_and_seeds_differ_little():
+    data = tr.datasets.make_graded(n_queries=60, random_state=0)
+    fits = [tr.ListMLE(random_state=seed).fit_queries(data) for seed in (0, 1, 2)]
+    assert all(fit.solution_.converged and fit.n_iter_ < 20 for fit in fits)
+    assert max(np.linalg.norm(a.coef_ - b.coef_) for a in fits for b in fits) < 0.1 * np.linalg.norm(fits[0].coef_)
+    few = [tr.ListMLE(random_state=seed, orders=1).fit_queries(data).coef_ for seed in (0, 1)]
+    assert np.linalg.norm(few[0] - few[1]) > np.linalg.norm(fits[0].coef_ - fits[1].coef_)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..core._order_kernels import longest_list, order_down
@@ -72,3 +74,66 @@ def places_in_lists(keys, ptr, places):
         order_down(work[0], ints[0], n, rank, work[1], ints[1])
         for p in range(n):
             places[a + ints[0, p]] = p
+
+
+@kernel
+def variances(values, indices, indptr, ptr, weight, d, out):
+    """out += Σ_q weight_q · variance of each feature in query q, taken from its first row where X is dense."""
+    sums, squares = np.empty(d), np.empty(d)
+    for q in range(len(ptr) - 1):
+        a, m = ptr[q], ptr[q + 1] - ptr[q]
+        sums[:], squares[:] = 0.0, 0.0
+        if len(indptr) > 0:
+            for at in range(indptr[a], indptr[a + m]):
+                sums[indices[at]] += values[at]
+                squares[indices[at]] += np.float64(values[at]) * values[at]
+        else:
+            first = values[a * d : (a + 1) * d]
+            for i in range(a + 1, a + m):
+                row = values[i * d : (i + 1) * d]
+                for j in range(d):
+                    z = np.float64(row[j]) - first[j]
+                    sums[j] += z
+                    squares[j] += z * z
+        share = (weight[q] if len(weight) else 1.0) / m
+        for j in range(d):
+            out[j] += share * max(squares[j] - sums[j] * sums[j] / m, 0.0)
+
+
+@kernel
+def add_products(Z, out):
+    """out += ZᵀZ on and above the diagonal, Z of eight rows: one pass over `out` for all of them."""
+    d = Z.shape[1]
+    for j in range(d):
+        a, b, c, e, f, g, h, i = Z[0, j], Z[1, j], Z[2, j], Z[3, j], Z[4, j], Z[5, j], Z[6, j], Z[7, j]
+        for k in range(j, d):
+            first = (a * Z[0, k] + b * Z[1, k]) + (c * Z[2, k] + e * Z[3, k])
+            out[j, k] += first + ((f * Z[4, k] + g * Z[5, k]) + (h * Z[6, k] + i * Z[7, k]))
+
+
+@kernel
+def covariances(values, indices, indptr, ptr, step, weight, d, out):
+    """out += Σ_q weight_q · covariance of the features in query q, on and above the diagonal, over every step-th q."""
+    mean, Z, full = np.empty(d), np.zeros((8, d)), 0
+    for q in range(0, len(ptr) - 1, step):
+        m = ptr[q + 1] - ptr[q]
+        share = math.sqrt((weight[q] if len(weight) else 1.0) / m)
+        mean[:] = 0.0
+        for centred in range(2):
+            for i in range(ptr[q], ptr[q + 1]):
+                row, first = Z[full], start_of(indptr, i, d)
+                row[:] = 0.0
+                for at in range(first, start_of(indptr, i + 1, d)):
+                    row[at - first if len(indptr) == 0 else indices[at]] = values[at]
+                if not centred:
+                    for j in range(d):
+                        mean[j] += row[j] / m
+                    continue
+                for j in range(d):
+                    row[j] = share * (row[j] - mean[j])
+                full += 1
+                if full == 8:
+                    add_products(Z, out)
+                    full = 0
+    Z[full:] = 0.0
+    add_products(Z, out)

@@ -85,6 +85,28 @@ def square_norms(X: Matrix) -> Floats:
     return out
 
 
+def variances(X: Matrix, ptr: Ints, weight: Floats) -> Floats:
+    """Return Σ_q c_q · variance of each feature in query q (c_q = 1 where there are no weights).
+
+    >>> variances(np.array([[1.0, 2.0], [3.0, 2.0]]), np.array([0, 2]), np.empty(0)).tolist()
+    [1.0, 0.0]
+    """
+    out = np.zeros(X.shape[1])
+    _kernels().variances(*parts(X), ptr, weight, X.shape[1], out)
+    return out
+
+
+def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1) -> Floats:
+    """Return Σ_q c_q · covariance of the features in query q, over every step-th query, on and above the diagonal.
+
+    >>> covariances(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 2]), np.empty(0)).round(9).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    out = np.zeros((X.shape[1], X.shape[1]))
+    _kernels().covariances(*parts(X), ptr, step, weight, X.shape[1], out)
+    return out
+
+
 def random_places(X: Matrix, ptr: Ints, seed: int) -> Ints:
     """Return each document's place in a random order of its list, drawn by the seed and the document's features.
 

@@ -43,7 +43,8 @@ class LinearRanker(Ranker):
 
     `solver` is "lbfgs" (smooth losses), "newton" (those with a known curvature), "bundle" (convex ones, with corners or
     without, to a proved gap) or "minibatch" (any, `epochs` of AdaGrad steps of size `eta` on `batch_size` queries);
-    "auto" picks by what the loss is. `max_iter` and `tol` bound the solver. With a validation set the iterate (of
+    "auto" picks by what the loss is. `max_iter` and `tol`, a share of the value or of the slope at w = 0, bound the
+    solver. With a validation set the iterate (of
     L-BFGS and mini-batches) with the best `measure` on it is kept, and `patience` looks without a better one end the
     fit. `warm_start` begins at the weights so far.
 
@@ -66,7 +67,7 @@ class LinearRanker(Ranker):
     radius: float | None = None
     solver: Method = "auto"
     max_iter: int = 500
-    tol: float = 1e-6
+    tol: float = 1e-4
     epochs: int = 20
     batch_size: int = 16
     eta: float = 0.1
@@ -107,7 +108,7 @@ class LinearRanker(Ranker):
         if name == "newton":
             return Newton(tol=self.tol, max_iter=self.max_iter)
         if name == "bundle":
-            return Bundle(tol=max(self.tol, 1e-4), max_iter=self.max_iter)
+            return Bundle(tol=self.tol, max_iter=self.max_iter)
         if name == "minibatch":
             return MiniBatch(
                 self.epochs, self.batch_size, self.eta, self.radius, random_state=self.random_state, watch=look

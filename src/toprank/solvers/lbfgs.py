@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +12,21 @@ from .._typing import Floats
 from ..objective import Objective
 from .base import Solution, Solver, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
+from .metric import Metric
 
 Watch = Callable[[int, Floats, float], bool]
 """Called after each iteration with its number, the weights and the value; True stops the solver."""
 
-
 STOPPED = "stopped on the validation set"
+STALLED = "the value no longer falls: rounding has been reached"
 
 
 @dataclass(frozen=True)
 class LBFGS(Solver):
-    """w ← w − H ∇f(w), H from the last `memory` gradient differences; stops at ‖∇f‖∞ ≤ tol.
+    """v ← v − H ∇f, H from the last `memory` gradient differences, v the weights in the units of `Metric`.
+
+    Stops where the largest slope in v is at most `tol` times what it is at w = 0: neither the scale of the loss nor the
+    units of the features change when that is.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -41,50 +46,64 @@ class LBFGS(Solver):
         """Minimise a differentiable objective with scipy's L-BFGS-B."""
         from scipy.optimize import minimize
 
+        metric = Metric.of(objective)
+        start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
+        goal = self.tol * max(float(np.abs(metric.gradient(metric.zero[1])).max()), 1e-300)
+        here = last = _Point(metric, start, *(metric.zero if w0 is None else objective.value_and_grad(start)))
+        # scipy's first step has length 1; in these units that is where the metric has its minimum.
+        unit = max(float(np.linalg.norm(here.slope)), 1e-300)
         values: list[float] = []
         norms: list[float] = []
-        last: dict[str, float] = {}
 
-        def fun(w: Floats) -> tuple[float, Floats]:
-            value, grad = objective.value_and_grad(w)
-            last["value"], last["norm"] = value, float(np.linalg.norm(grad))
-            return value, grad
+        def point(u: Floats) -> _Point:
+            w = start + metric.weights(unit * u)
+            return _Point(metric, w, *objective.value_and_grad(w))
 
-        ended: list[str] = []
+        def fun(u: Floats) -> tuple[float, Floats]:
+            nonlocal last
+            if out_of_time():
+                raise _StopError(OUT_OF_TIME)
+            if u.any():
+                last = point(u)
+            return last.value, unit * last.slope
 
-        def callback(w: Floats) -> None:
-            values.append(last["value"])
-            norms.append(last["norm"])
-            if self.watch is not None and self.watch(len(values), w, last["value"]):
-                ended.append(STOPPED)
-            elif out_of_time():
-                ended.append(OUT_OF_TIME)
-            if ended:
-                raise StopIteration
+        def callback(intermediate_result: Any) -> None:
+            nonlocal here
+            here = last if intermediate_result.fun == last.value else point(intermediate_result.x)
+            values.append(here.value)
+            norms.append(float(np.linalg.norm(here.grad)))
+            if self.watch is not None and self.watch(len(values), here.w, here.value):
+                raise _StopError(STOPPED)
 
-        start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
-        result = minimize(
-            fun,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            callback=callback,
-            # ftol is a relative decrease: at machine precision it only ends a search that has stalled.
-            options={"maxiter": self.max_iter, "gtol": self.tol, "ftol": 1e-14, "maxcor": self.memory, "maxls": 40},
-        )
-        norm = float(np.linalg.norm(result.jac))
-        converged = bool(np.abs(result.jac).max() <= self.tol)
-        if not ended and not converged:
-            stalled = "the value no longer falls: rounding has been reached"
-            ended.append(f"the gradient did not reach tol in {self.max_iter} steps" if result.status == 1 else stalled)
+        # ftol is a relative decrease: at machine precision it only ends a search that has stalled.
+        options = {"maxiter": self.max_iter, "gtol": unit * goal, "ftol": 1e-15, "maxcor": self.memory, "maxls": 40}
+        try:
+            zero = np.zeros_like(start)
+            result = minimize(fun, zero, jac=True, method="L-BFGS-B", callback=callback, options=options)
+            message = f"the gradient did not reach tol in {self.max_iter} steps" if result.status == 1 else STALLED
+        except _StopError as stop:
+            message = str(stop)
+        converged = bool(np.abs(here.slope).max() <= goal)
+        norm = float(np.linalg.norm(here.grad))
         return Solution(
-            w=np.asarray(result.x, dtype=np.float64),
-            value=float(result.fun),
+            w=here.w,
+            value=here.value,
             grad_norm=norm,
             gap=gradient_gap(norm, objective),
-            n_iter=int(result.nit),
+            n_iter=len(values),
             converged=converged,
-            message=ended[0] if ended else "",
-            chosen=STOPPED in ended,
+            message="" if converged and message != STOPPED else message,
+            chosen=message == STOPPED,
             trace={"value": np.array(values), "grad_norm": np.array(norms)},
         )
+
+
+class _StopError(Exception):
+    """Raised inside scipy's loop to leave it."""
+
+
+class _Point:
+    """Weights, and the objective there."""
+
+    def __init__(self, metric: Metric, w: Floats, value: float, grad: Floats) -> None:
+        self.w, self.value, self.grad, self.slope = w, value, grad, metric.gradient(grad)

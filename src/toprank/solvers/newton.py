@@ -12,6 +12,8 @@ from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from .base import Solution, Solver, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
+from .lbfgs import STALLED
+from .metric import Metric
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Newton(Solver):
         """Minimise from w0 (zero where None)."""
         check_positive(alpha=objective.alpha)
         w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        value, grad = objective.value_and_grad(w)
+        metric = Metric.of(objective)
+        value, grad = metric.zero if w0 is None else objective.value_and_grad(w)
         start = float(np.linalg.norm(grad))
         values, norms, products = [value], [start], 0
         converged, message = False, f"the gap did not reach tol in {self.max_iter} steps"
@@ -55,9 +58,8 @@ class Newton(Solver):
             if out_of_time():
                 message = OUT_OF_TIME
                 break
-            p, used = conjugate_gradients(
-                objective.hessian(w), grad, min(0.1, np.sqrt(norm / start)), self.max_products
-            )
+            accuracy = min(0.1, np.sqrt(norm / start))
+            p, used = conjugate_gradients(objective.hessian(w), grad, accuracy, self.max_products, metric.solve)
             products += used
             slope, t = float(grad @ p), 1.0
             trial = objective.value_and_grad(w + p)
@@ -65,7 +67,7 @@ class Newton(Solver):
                 t *= 0.5
                 trial = objective.value_and_grad(w + t * p)
             if trial[0] >= value:
-                message = "the value no longer falls: rounding has been reached"
+                message = STALLED
                 break
             w, (value, grad) = w + t * p, trial
             values.append(value)
@@ -83,24 +85,29 @@ class Newton(Solver):
 
 
 def conjugate_gradients(
-    hessian: Callable[[Floats], Floats], grad: Floats, tol: float, limit: int
+    hessian: Callable[[Floats], Floats],
+    grad: Floats,
+    tol: float,
+    limit: int,
+    near: Callable[[Floats], Floats] = np.copy,
 ) -> tuple[Floats, int]:
-    """Return p with ‖H p + g‖ ≤ tol ‖g‖ for a positive definite H, and how many products it took.
+    """Return p with ‖H p + g‖ ≤ tol ‖g‖, lengths by `near` ≈ H⁻¹, for a positive definite H, and how many products.
 
     >>> conjugate_gradients(lambda v: 2 * v, np.array([1.0, 4.0]), 1e-9, 10)
     (array([-0.5, -2. ]), 1)
     """
     p, residual = np.zeros_like(grad), -grad
-    direction = residual.copy()
-    square = float(residual @ residual)
+    direction = near(residual)
+    square = float(residual @ direction)
     goal = tol * tol * square
     for used in range(1, limit + 1):
         image = hessian(direction)
         step = square / float(direction @ image)
         p += step * direction
         residual -= step * image
-        previous, square = square, float(residual @ residual)
+        eased = near(residual)
+        previous, square = square, float(residual @ eased)
         if square <= goal or out_of_time():
             return p, used
-        direction = residual + (square / previous) * direction
+        direction = eased + (square / previous) * direction
     return p, limit
