@@ -56,7 +56,8 @@ mutants: $(STAMP)-test ## one line of the library changed at a time: a named tes
 
 SECONDS ?= 300
 fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of them
-	for reader in letor trec model table folder export; do $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
+	for reader in letor trec model table folder export; do \
+	  NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-fuzz $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
 
 clean:
 	rm -rf $(VENV) $(VENV)-minimum .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site fuzz/found fuzz/grown

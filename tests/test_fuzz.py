@@ -94,6 +94,11 @@ SWELLING = {
         + b"[]," * 20_000
         + b'0]}, "n_features": 1, "feature_names": null, "n_queries": 1, "model": {}, "state": {}}',
     },
+    "export": {
+        "blank lines": b"rank-profile a {\n" + b"\n" * (512 * KB),
+        "blank lines of a sum": b"rank-profile a {\n-phase {\nexpression {\n" + b"\n" * (512 * KB),
+        "blank lines before": b"\n" * (512 * KB) + b"x",
+    },
     "table": {
         "one long id": b"query,label,x\n%s,1,1\n" % LONG + b"".join(b"b%d,1,1\n" % i for i in range(20_000)),
         "blank lines": b"query,label,x\n1,1,1\n" + b"\n" * (256 * KB),

@@ -87,6 +87,13 @@ def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypat
     (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"1 qid:1 1:1\n" * 500_000))
     with pytest.raises(InputError, match=r"bomb\.txt\.gz unpacks to more than 200 times"):
         tr.read_letor(tmp_path / "bomb.txt.gz")
+    packed = (tmp_path / "bomb.txt.gz").read_bytes()
+    assert len(packed) < 1 << 16  # what a pipe holds without a reader
+    taken, given = os.pipe()
+    os.write(given, packed)
+    os.close(given)
+    with open(taken, "rb") as pipe, pytest.raises(InputError, match="unpacks to more than 200 times"):
+        tr.read_letor(pipe)
     rng = np.random.default_rng(0)
     text = b"".join(b"%d,%d,%f\n" % (k // 10, k % 3, x) for k, x in enumerate(rng.random(90_000)))
     (tmp_path / "fine.csv.gz").write_bytes(gzip.compress(b"query,label,x\n" + text))

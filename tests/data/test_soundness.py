@@ -285,3 +285,20 @@ def test_integers_of_128_bits():
     data = tr.read_table(polars.DataFrame({"query": wide, "label": [0, 1], "x": wide}))
     assert data.query_ids.tolist() == [1, 2**100]
     assert data.X.tolist() == [[1.0], [2.0**100]]
+    with pytest.raises(InputError, match="y cannot be read as an array"):
+        tr.ListNet().fit([[1.0], [2.0]], wide)
+    with pytest.raises(InputError, match="qid cannot be read as an array"):
+        tr.ListNet().fit([[1.0], [2.0]], [0, 1], qid=wide)
+    with pytest.raises(InputError, match="query_weight cannot be read as an array"):
+        tr.ListNet().fit([[1.0], [2.0]], [0, 1], qid=[1, 2], query_weight=wide)
+
+
+def test_ids_and_weights_of_odd_kinds_get_one_line():
+    X, y = np.eye(3), [0, 1, 0]
+    with pytest.raises(InputError, match="qid is a dict in row 0: an id is text, a number or a date"):
+        tr.QueryDataset.from_arrays(X, y, np.array([{}, {1: 2}, {}], dtype=object))
+    with pytest.raises(InputError, match="qid cannot be read as an array"):
+        tr.QueryDataset.from_arrays(X, y, [[1], [2], [3, 4]])
+    for name in ("query_weight", "doc_weight"):
+        with pytest.raises(InputError, match=f"{name} must hold numbers"):
+            tr.QueryDataset.from_arrays(X, y, [1, 2, 3], **{name: ["a", "b", "c"]})

@@ -11,7 +11,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -93,7 +93,8 @@ class ByteStream(io.BufferedReader):
 
     def __init__(self, raw: Any, name: str, *, owned: bool) -> None:
         try:
-            packed = io.BufferedReader(_Unowned(raw) if not owned else raw, 1 << 16)
+            taken = _Taken(raw, owned)
+            packed: io.BufferedReader = io.BufferedReader(taken, 1 << 16)
             with _named(name):
                 head = packed.peek(8)
             suffix = next((suffix for suffix, magic in _MAGIC.items() if head.startswith(magic)), None)
@@ -105,14 +106,14 @@ class ByteStream(io.BufferedReader):
             if owned:
                 raw.close()
             raise
-        super().__init__(_Guarded(plain, packed, name, suffix), 1 << 16)
-        self._packed, self.title = packed, name
+        super().__init__(_Guarded(plain, packed, name, suffix, taken), 1 << 16)
+        self._taken, self.title = taken, name
 
     def fraction(self) -> float | None:
         """How much of a file on disk has been read (of its compressed bytes), or None where that is not known."""
         try:
-            size = os.fstat(self._packed.fileno()).st_size
-            return min(1.0, self._packed.tell() / size) if size else None
+            size = os.fstat(self._taken.fileno()).st_size
+            return min(1.0, self._taken.count / size) if size else None
         except OSError:
             return None
 
@@ -159,22 +160,32 @@ class _Zstd(io.RawIOBase):
         return size
 
 
-class _Unowned(io.RawIOBase):
-    """The caller's file: read like any other, but never closed."""
+class _Taken(io.RawIOBase):
+    """A file whose bytes are counted as they are read, also those of a pipe; the caller's is never closed."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    def __init__(self, file: Any, owned: bool) -> None:
+        self._file, self._owned, self.count = file, owned, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        return int(self._file.readinto(buffer) or 0)
+        got = int(self._file.readinto(buffer) or 0)
+        self.count += got
+        return got
+
+    def fileno(self) -> int:
+        return int(self._file.fileno()) if self._owned else super().fileno()
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+        super().close()
 
 
 class _Guarded(io.RawIOBase):
-    def __init__(self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None) -> None:
-        self._plain, self._packed, self._name, self._packing = plain, packed, name, packing
+    def __init__(self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None, taken: _Taken) -> None:
+        self._plain, self._packed, self._name, self._packing, self._taken = plain, packed, name, packing, taken
         self._unpacked = 0
 
     def readable(self) -> bool:
@@ -186,13 +197,11 @@ class _Guarded(io.RawIOBase):
         with _named(self._name, self._packing):
             got = int(self._plain.readinto(buffer))
         self._unpacked += got
-        if self._packing and self._unpacked > MOST_UNPACKED:
-            with suppress(OSError):  # a pipe does not tell how much of it was read
-                if self._unpacked > MOST_TIMES * self._packed.tell():
-                    raise InputError(
-                        f"{self._name} unpacks to more than {MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: "
-                        "if that is as it should be, unpack it first"
-                    )
+        if self._packing and self._unpacked > max(MOST_UNPACKED, MOST_TIMES * self._taken.count):
+            raise InputError(
+                f"{self._name} unpacks to more than {MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: if that "
+                "is as it should be, unpack it first"
+            )
         return got
 
     def close(self) -> None:

@@ -220,28 +220,25 @@ def as_ptr(ptr: ArrayLike, n_docs: int) -> Ints:
 
 def as_query_weight(query_weight: ArrayLike | None, n_queries: int) -> Floats | None:
     """Return one finite weight ≥ 0 per query, or None for equal weights."""
-    if query_weight is None:
-        return None
-    weight = np.ascontiguousarray(_unmasked(query_weight, "query_weight"), dtype=np.float64)
-    if weight.shape != (n_queries,):
-        raise InputError(f"query_weight must have one weight per query ({n_queries}), got shape {weight.shape}")
-    _name_first(
-        ~(np.isfinite(weight) & (weight >= 0)),
-        lambda i: f"query_weight has {weight[i]} for query {i}: weights are finite and not negative",
-    )
-    return weight
+    return None if query_weight is None else _weights(query_weight, n_queries, "query_weight", "query")
 
 
 def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
     """Return one finite weight ≥ 0 per document, or None for equal weights."""
-    if doc_weight is None:
-        return None
-    weight = np.ascontiguousarray(_unmasked(doc_weight, "doc_weight"), dtype=np.float64)
-    if weight.shape != (n_docs,):
-        raise InputError(f"doc_weight must have one weight per document ({n_docs}), got shape {weight.shape}")
+    return None if doc_weight is None else _weights(doc_weight, n_docs, "doc_weight", "document")
+
+
+def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
+    try:
+        weight = np.ascontiguousarray(_unmasked(values, name)).astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, InputError) else InputError(f"{name} must hold numbers: {error}") from None
+    if weight.shape != (count,):
+        raise InputError(f"{name} must have one weight per {what} ({count}), got shape {weight.shape}")
+    place = "in row" if what == "document" else "for query"
     _name_first(
         ~(np.isfinite(weight) & (weight >= 0)),
-        lambda i: f"doc_weight has {weight[i]} in row {i}: weights are finite and not negative",
+        lambda i: f"{name} has {weight[i]} {place} {i}: weights are finite and not negative",
     )
     return weight
 
@@ -267,6 +264,10 @@ def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints
     elif ids.dtype.kind == "f":
         _name_first(np.isnan(ids), lambda i: f"qid is missing (NaN) in row {i}")
     elif ids.dtype.kind == "O":
+        _name_first(
+            np.fromiter((type(v).__hash__ is None for v in ids), dtype=bool, count=len(ids)),
+            lambda i: f"qid is a {type(ids[i]).__name__} in row {i}: an id is text, a number or a date",
+        )
         _name_first(
             np.fromiter((v is None or v != v for v in ids), dtype=bool, count=len(ids)),
             lambda i: f"qid is missing ({ids[i]}) in row {i}",
@@ -415,7 +416,10 @@ def _unmasked(values: Any, what: str) -> AnyArray:
         raise InputError(
             f"{what} is a masked array with masked cells: fill them in with .filled(...), or leave them out"
         )
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except Exception as error:  # rows of unequal length, or a package that cannot make an array of what it holds
+        raise InputError(f"{what} cannot be read as an array: {error}") from None
 
 
 def _sums_up(values: AnyArray) -> bool:

@@ -43,12 +43,12 @@ from .trees import (
 )
 
 _NUMBER = r"[-+0-9.eE]+"
-_WEIGHT = re.compile(r"^\s*w_(\w+): (.*)$", re.MULTILINE)
+_WEIGHT = re.compile(r"^ *w_(\w+): (.*)$", re.MULTILINE)
 _SCHEMA_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 """The numbers of the grammar of schemas."""
-_FUNCTION = re.compile(r'^\s*function f_(\w+)\(\) \{ # ("(?:[^"\\]|\\.)*")\n\s*expression: (.*)\n\s*\}$', re.MULTILINE)
+_FUNCTION = re.compile(r'^ *function f_(\w+)\(\) \{ # ("(?:[^"\\]|\\.)*")\n *expression: (.*)\n *\}$', re.MULTILINE)
 _GUARD = re.compile(rf"if \(isNan\((.*)\), ({_NUMBER}), \1\)")
-_SUM = re.compile(r"-phase \{\n\s*expression \{\n(.*?)\n\s*\}\n", re.DOTALL)
+_SUM = re.compile(r"-phase \{\n *expression \{\n(.*?)\n *\}\n", re.DOTALL)
 _TERM = re.compile(r"(?:\+ )?constant\(w_(\w+)\) \* f_\1")
 _END = re.compile(rf"\+ ({_NUMBER})")
 _LOG = "if ({0} < 0, -log(1 - {0}), log(1 + {0}))"
@@ -146,7 +146,7 @@ class Vespa(Target):
 
     def recognizes(self, content: bytes) -> bool:
         """Look for a rank profile."""
-        return re.search(rb"^\s*rank-profile\s", content, re.MULTILINE) is not None
+        return re.search(rb"^ *rank-profile\s", content, re.MULTILINE) is not None
 
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the profile as Vespa scores with it; only profiles of the form written here are understood."""
