@@ -258,8 +258,7 @@ def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
     if isinstance(model, QueryScorer):
         return model.predict_grouped(data)
     if isinstance(model, RowScorer):
-        scores: ArrayLike = model.predict(data.X)
-        return scores
+        return predicted(model, data.X, np.repeat(np.arange(data.n_queries), data.lengths))
     if data.order is not None and (validation.is_sparse(model) or _is_ours(model, data)):
         raise InputError(
             "these scores are rows of the data set, which are grouped by query, and scores are taken in the row order "
@@ -267,6 +266,20 @@ def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
         )
     values: Any = model.toarray().ravel() if validation.is_sparse(model) else model  # a column of sparse features
     return data.grouped(validation.as_scores(values, data.n_docs))
+
+
+def predicted(model: Any, X: Any, qid: ArrayLike | None) -> ArrayLike:
+    """Return `model.predict(X)`, with qid where the model, or a step of it, asks scikit-learn's routing for it."""
+    scores: ArrayLike
+    if qid is None or not hasattr(model, "get_metadata_routing"):
+        scores = model.predict(X)
+        return scores
+    from sklearn import config_context
+
+    with config_context(enable_metadata_routing=True):
+        wanted = {"qid": qid} if model.get_metadata_routing().consumes("predict", {"qid"}) else {}
+        scores = model.predict(X, **wanted)
+    return scores
 
 
 def _is_ours(scores: Any, data: QueryDataset) -> bool:

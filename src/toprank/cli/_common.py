@@ -13,7 +13,7 @@ import click
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
@@ -56,6 +56,27 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 convention_option = click.option(
     "--convention", default=None, help="Whose conventions to follow; `toprank measures` lists them."
 )
+
+prepare_option = click.option(
+    "--prepare",
+    default="",
+    metavar="STEPS",
+    help="Prepare features: log (signed logarithm), query (0 … 1 within each query), standard; by commas, in order.",
+)
+for_option = click.option(
+    "--for", "target", metavar="TARGET", help="Refuse before training what this target of `export` could not compute."
+)
+
+
+def check_prepared(prepare: str | Sequence[str], target: str | None) -> None:
+    """Refuse unknown preparations, and those that the target cannot compute, before anything is read or trained."""
+    from ..data.transforms import steps_of
+
+    steps = steps_of(prepare)
+    if target is not None:
+        from ..export import check_preparation
+
+        check_preparation(target, steps)
 
 
 def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> QueryDataset:

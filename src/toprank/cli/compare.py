@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import convention_option, json_option, print_json, show, table_options
+from ._common import (
+    check_prepared,
+    convention_option,
+    for_option,
+    json_option,
+    prepare_option,
+    print_json,
+    show,
+    table_options,
+)
 
 if TYPE_CHECKING:
     from ..comparison import Test
@@ -92,6 +101,8 @@ if TYPE_CHECKING:
     type=click.Choice(["error", "zero"]),
     help="What to do with empty cells of a table.",
 )
+@prepare_option
+@for_option
 @click.option("--html", metavar="FILE", help="Write a report page.")
 @click.option("-o", "--output", metavar="DIR", help="Write the chosen models into this folder.")
 @click.option(
@@ -122,6 +133,8 @@ def compare(
     repeats: int,
     resamples: int | None,
     missing: Missing,
+    prepare: str,
+    target: str | None,
     html: str | None,
     output: str | None,
     state: str | None,
@@ -130,7 +143,8 @@ def compare(
 ) -> None:
     """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
 
-    The best single feature and the order as given take part too. An interrupted run goes on where it was when the
+    The best single feature and the order as given take part too. With --prepare, the validation queries also choose
+    whether features are prepared. An interrupted run goes on where it was when the
     same command is given again. With --trec, runs of any systems are compared instead.
 
     Examples: toprank compare train.txt test.txt --html report.html;
@@ -138,10 +152,10 @@ def compare(
     toprank compare --trec bm25.run mine.run --qrels qrels.txt --html report.html
     """
     _check_writable(html)
+    check_prepared(prepare, target)
     if trec:
-        _refuse_with_trec(
-            valid=valid, folds=folds, rankers=rankers, output=output, state=state, refit=refit, repeats=repeats
-        )
+        learning = {"valid": valid, "folds": folds, "rankers": rankers, "output": output, "state": state}
+        _refuse_with_trec(**learning, refit=refit, repeats=repeats, prepare=prepare)
         result = _runs(
             files,
             qrels,
@@ -179,6 +193,7 @@ def compare(
             budget=budget,
             random_state=seed,
             missing=missing,
+            prepare=prepare,
             comparison=significance,
             baseline=baseline,
             margin=margin,

@@ -10,11 +10,14 @@ import click
 from ..errors import InputError
 from ._common import (
     busy,
+    check_prepared,
     convention_option,
+    for_option,
     json_option,
     known_columns,
     load_scorer,
     make_ranker,
+    prepare_option,
     print_json,
     read,
     show,
@@ -29,6 +32,8 @@ from ._common import (
 @click.option("--ranker", "name", default="ListNet", show_default=True, help="`toprank rankers` lists them.")
 @click.option("--measure", help="The measure to optimise or to watch, e.g. ndcg@10.")
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter; repeatable.")
+@prepare_option
+@for_option
 @click.option("-o", "--output", required=True, help="Where to write the model (JSON).")
 @table_options
 @json_option
@@ -38,17 +43,23 @@ def fit(
     name: str,
     measure: str | None,
     params: tuple[str, ...],
+    prepare: str,
+    target: str | None,
     output: str,
     columns: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Learn a ranker from judged queries and save it.
 
-    Empty cells of a table are refused, or count as 0 with -p missing=zero; the model file remembers which.
+    Empty cells of a table are refused, or count as 0 with -p missing=zero; the model file remembers which, and how
+    features are prepared.
 
     Example: toprank fit train.txt --valid vali.txt --ranker ListNet --measure ndcg@10 -p alpha=0.01 -o model.json
     """
     ranker = make_ranker(name, measure, params)
+    if prepare:
+        ranker.set_params(prepare=prepare)
+    check_prepared(ranker.prepare, target)
     data = read(train, columns, ranker.missing)
     held_out = None if valid is None else read(valid, columns, ranker.missing)
     with busy(f"fitting {name}"):

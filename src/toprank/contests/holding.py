@@ -20,6 +20,7 @@ from ..comparison import Comparison, Test, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold
+from ..data.transforms import steps_of
 from ..errors import InputError
 from ..evaluation import Report, evaluate_grouped
 from ..fusion import NAMES, Method, fuse_scores
@@ -52,6 +53,7 @@ def contest(
     budget: float | None = None,
     random_state: int = 0,
     missing: validation.Missing = "error",
+    prepare: str | Sequence[str] = "",
     refit: bool = False,
     fusion: Sequence[Method] = (),
     repeats: int = 0,
@@ -70,9 +72,11 @@ def contest(
     (`contests.spaces` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which are taken
     as they are, and may have names of your own in a dictionary. The best single feature of the training part and the
     order as given take part as baselines; so do fusions of all that was learned (`fusion`: "rrf", "combsum",
-    "combmnz"). With `refit` the winners learn once more, from training and validation queries together. With `repeats`
-    the chosen settings learn from so many resamples of the training queries, with two seeds each: the contest then also
-    says which learner is better, and how much of a difference is the sample, the seed and the queries.
+    "combmnz"). With `prepare` ("log,query" or ["log", "query"]: the signed logarithm, then scaling within each query)
+    every setting of a named ranker is tried with prepared features and with features as they are. With `refit` the
+    winners learn once more, from training and validation queries together. With `repeats` the chosen settings learn
+    from so many resamples of the training queries, with two seeds each: the contest then also says which learner is
+    better, and how much of a difference is the sample, the seed and the queries.
 
     `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
     further round of settings is started, but everybody's defaults are always tried; within a round everybody's setting
@@ -91,7 +95,8 @@ def contest(
     """
     target = parse(measure, convention=convention)
     wanted = _with_target(target, [parse(m, convention=convention) for m in measures])
-    entries = candidates(rankers, target, missing, random_state)
+    steps = ",".join(steps_of(prepare))
+    entries = candidates(rankers, target, missing, random_state, steps)
     validation.check_choice(get_args(Test), test=comparison)
     if n_resamples is not None:
         validation.check_count(n_resamples=n_resamples)
@@ -124,7 +129,9 @@ def contest(
     return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged, target))
 
 
-def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int) -> list[Candidate]:
+def candidates(
+    rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int, prepare: str = ""
+) -> list[Candidate]:
     """Return who takes part, under distinct names."""
     named = list(rankers.items()) if isinstance(rankers, Mapping) else [(None, ranker) for ranker in rankers]
     result: list[Candidate] = []
@@ -132,7 +139,7 @@ def candidates(rankers: Rankers, measure: Measure, missing: validation.Missing, 
         if isinstance(ranker, Ranker):
             found = Candidate(type(ranker).__name__, (ranker,))
         elif isinstance(ranker, str):
-            found = candidate(ranker, measure, missing, random_state)
+            found = candidate(ranker, measure, missing, random_state, prepare)
         else:
             raise InputError(f"rankers must be names or rankers of toprank, got {ranker!r}")
         found = found if name is None else replace(found, name=str(name))

@@ -110,8 +110,10 @@ def known() -> tuple[str, ...]:
     return (*package.__all__, *PEERS)
 
 
-def candidate(name: str, measure: Measure, missing: Missing = "error", random_state: int = 0) -> Candidate:
-    """Return the settings of a ranker, made for a measure.
+def candidate(
+    name: str, measure: Measure, missing: Missing = "error", random_state: int = 0, prepare: str = ""
+) -> Candidate:
+    """Return the settings of a ranker, made for a measure; each with features prepared first, then as they are.
 
     >>> from toprank.measures import measure
     >>> [r.C for r in candidate("RankSVM", measure("map")).rankers]
@@ -132,7 +134,8 @@ def candidate(name: str, measure: Measure, missing: Missing = "error", random_st
         notes = (f"{name} was trained for {given['measure']} ({error}); its settings were chosen by {measure.name}.",)
     settings = [{**given, **_filled(chosen, given["measure"], measure)} for chosen in ({}, *SETTINGS.get(name, []))]
     distinct = [setting for place, setting in enumerate(settings) if setting not in settings[:place]]
-    return Candidate(name, tuple(kind(**setting) for setting in distinct), notes)
+    ways: list[dict[str, Any]] = [{"prepare": prepare}, {}] if prepare else [{}]
+    return Candidate(name, tuple(kind(**setting, **way) for setting in distinct for way in ways), notes)
 
 
 def _filled(setting: Params, own: Any, measure: Measure) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""Features made comparable: per-query normalisation and the signed logarithm, as scikit-learn transformers."""
+"""Features made comparable: per-query normalisation and the signed logarithm, as scikit-learn transformers.
+
+A ranker, the command line and model files name them in short: `prepare="log,query"`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -9,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from .._suggest import did_you_mean
 from .._typing import AnyArray, ArrayLike, Matrix
 from ..errors import InputError
 from . import validation
@@ -136,6 +141,48 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def __sklearn_tags__(self) -> Tags:
         return _tags(self, super().__sklearn_tags__(), sparse=True)
+
+
+Step = Literal["log", "query", "standard"]
+"""A preparation in short: `SignedLog()`, `QueryNormalizer("minmax")`, `QueryNormalizer("standard")`."""
+
+
+def steps_of(prepare: str | Sequence[str]) -> tuple[Step, ...]:
+    """Return the preparations that a text or a list names, in their order.
+
+    >>> steps_of("log,query"), steps_of(["log"]), steps_of("")
+    (('log', 'query'), ('log',), ())
+    """
+    named = prepare.split(",") if isinstance(prepare, str) else prepare
+    steps = [str(step).strip() for step in named if str(step).strip()]
+    for step in steps:
+        if step not in get_args(Step):
+            known = f"{', '.join(get_args(Step))} and chains of them such as 'log,query'"
+            raise InputError(f"prepare has {step!r}{did_you_mean(step, get_args(Step))}: there are {known}")
+    return tuple(steps)  # type: ignore[arg-type]
+
+
+def prepared(data: QueryDataset, prepare: str | Sequence[str]) -> QueryDataset:
+    """Return the data set with its features prepared, one step after the other.
+
+    >>> prepared(QueryDataset.from_arrays([[1.0], [3.0]], [0, 1]), "log,query").X.tolist()
+    [[0.0], [1.0]]
+    """
+    for step in steps_of(prepare):
+        data = _transformer(step).transform_queries(data)
+    return data
+
+
+def prepared_rows(X: Matrix, prepare: str | Sequence[str], qid: ArrayLike | None = None) -> Matrix:
+    """Return checked rows in any order with their features prepared; without qid they are one list."""
+    for step in steps_of(prepare):
+        transformer = _transformer(step)
+        X = transformer.fit_transform(X) if step == "log" else transformer.fit_transform(X, qid=qid)
+    return X
+
+
+def _transformer(step: Step) -> Any:
+    return SignedLog() if step == "log" else QueryNormalizer("minmax" if step == "query" else "standard")
 
 
 def _matrix(transformer: Any, X: Any, *, reset: bool) -> Matrix:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._files import read_whole
 from .._typing import Floats, Ints
-from ..data.transforms import QueryNormalizer, SignedLog
+from ..data.transforms import QueryNormalizer, SignedLog, steps_of
 from ..data.validation import check_choice
 from ..errors import InputError
 from ..interop.tree_files import Trees as TreesElsewhere
@@ -20,7 +20,7 @@ from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..rankers.base import Ranker
 from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel
 from ..rankers.persistence import parse
-from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
+from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees, export_step
 
 _FOLDABLE = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
@@ -111,6 +111,12 @@ def _numbered(width: int) -> tuple[str, ...]:
 
 
 def _from_ranker(ranker: Ranker) -> Scorer:
+    inner = _unprepared(ranker)
+    steps = tuple(export_step(step) for step in steps_of(ranker.prepare))
+    return Prepared(replace(inner, fill=None), steps, inner.fill) if steps else inner
+
+
+def _unprepared(ranker: Ranker) -> Linear | Stumps | Trees:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(ranker, "model_")
@@ -174,12 +180,14 @@ def _from_pipeline(pipeline: Any) -> Scorer:
     steps = [step for _, step in pipeline.steps if step is not None and step != "passthrough"]
     if not steps or not isinstance(steps[-1], Ranker):
         raise InputError("the last step of the pipeline must be a ranker of toprank")
-    inner = _from_ranker(steps[-1])
     if len(steps) == 1:
-        return inner
+        return _from_ranker(steps[-1])
+    inner = _unprepared(steps[-1])
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
     chain = _through(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
+    for step in steps_of(steps[-1].prepare):
+        chain = chain.prepared(export_step(step), inner.source, steps[-1].missing)
     if not isinstance(inner, Linear) and not chain.plain:
         raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
     if inner.fill is not None and not chain.steps:  # a preparation lets no gap through

@@ -260,6 +260,11 @@ Step: TypeAlias = Literal["log", "minmax", "standard"]
 """A preparation of every feature: the signed logarithm, or scaling within each query."""
 
 
+def export_step(step: str) -> Step:
+    """Return a step of a ranker's `prepare` by the name it has in exported files."""
+    return "minmax" if step == "query" else step  # type: ignore[return-value]
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared(Scorer):
     """score = inner(x'), x' the features after each step: sign(x) log(1 + |x|), or scaled within a query.

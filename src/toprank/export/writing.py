@@ -21,7 +21,7 @@ from .onnx_graph import Onnx
 from .own_json import OwnJson
 from .ranklib import RankLib
 from .replicas import Replica
-from .scorers import Step
+from .scorers import Step, export_step
 from .solr import Solr
 from .sql import Sql
 from .targets import Artifact, Settings, Target, round_up
@@ -177,7 +177,7 @@ def read(
     return target.name if to else target.family or target.name, target.decode(content, str(file), texts)
 
 
-def check_preparation(to: str, prepare: Sequence[str]) -> None:
+def check_preparation(to: str, prepare: str | Sequence[str]) -> None:
     """Refuse, before anything is trained, preparations of features that a target cannot compute.
 
     `prepare` has "log" (`SignedLog`), "minmax" or "query" and "standard" (`QueryNormalizer`).
@@ -188,7 +188,7 @@ def check_preparation(to: str, prepare: Sequence[str]) -> None:
     ...
     toprank.errors.InputError: solr cannot compute the signed logarithm of a feature: let the engine ...
     """
-    steps = ["minmax" if step == "query" else step for step in prepare]
+    steps = [export_step(step) for step in (prepare.split(",") if isinstance(prepare, str) else prepare)]
     for step in steps:
         check_choice(get_args(Step), prepare=step)
     target_of(to).check_preparation(steps)

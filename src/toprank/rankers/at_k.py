@@ -21,7 +21,7 @@ from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
 from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import Rule, cutoff
-from .base import check_learnable, parameters
+from .base import parameters
 from .models import LinearModel
 from .two_classes import TwoClassRanker
 from .watching import BestOnValidation
@@ -142,8 +142,7 @@ class _MiniBatchRanker(TwoClassRanker):
         steps = self._check()
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
-        data = self._grouped(X, self._read(coding, y), qid, query_weight, reset=first)
-        check_learnable(data)
+        data = self._learnable(self._grouped(X, self._read(coding, y), qid, query_weight, reset=first))
         batches = Batches.of(data, self.batch_size if qid is None else None)
         state = State.zero(data.n_features) if first else State(self.weights_, self.drift_, self.n_batches_)
         seen = int(data.y.sum()) + (0 if first else self.n_positive_)

@@ -72,10 +72,15 @@ class Ranker(BaseEstimator, ABC):
     `qid` is one id per row, of any type and in any order; None means that all rows are one list. Results come back in
     the caller's row order. A fit that fails or is interrupted leaves the ranker exactly as it was. Subclasses are
     final: their fields are hyper-parameters, and they implement `_fit`.
+
+    `prepare` names what is done to the features first, in learning and in scoring: "log" (`SignedLog`), "query"
+    (`QueryNormalizer`), "standard" (its other method), or several by commas. It is kept in the model file. What is
+    prepared query by query needs `qid` to score, too.
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "query_weight": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
     # `Pipeline.score` hands on sample_weight=None to whoever is last: it must be a known name, and nothing more.
     __metadata_request__score: ClassVar[dict[str, bool | None]] = {"qid": True, "sample_weight": None}
 
@@ -84,6 +89,7 @@ class Ranker(BaseEstimator, ABC):
 
     measure: str | Measure = field(default="ndcg@10", kw_only=False)
     missing: validation.Missing = "error"
+    prepare: str | Sequence[str] = ""
     model_: Model = field(init=False)
     n_features_in_: int = field(init=False)
     n_queries_in_: int = field(init=False)
@@ -153,10 +159,10 @@ class Ranker(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
 
     def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_learnable(data)
+        data = self._learnable(data)
         if valid is not None:
             self._check_same_features(valid)
-            check_learnable(valid)
+            valid = self._learnable(valid)
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
@@ -167,6 +173,31 @@ class Ranker(BaseEstimator, ABC):
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
         for i, part in enumerate((data,) if valid is None else (data, valid)):
             self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)
+
+    def _learnable(self, data: QueryDataset) -> QueryDataset:
+        """Return checked data as the learner sees them: every way in leads through here."""
+        check_learnable(data)
+        return self.prepared(data)
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return a data set with its features as the model sees them: the data set itself, unless `prepare` is set."""
+        if not self.prepare:
+            return data
+        from ..data.transforms import prepared
+
+        return prepared(data, self.prepare)
+
+    def _prepared_rows(self, X: Matrix, qid: ArrayLike | None) -> Matrix:
+        if not self.prepare:
+            return X
+        from ..data.transforms import prepared_rows, steps_of
+
+        if qid is None and vars(self).get("n_queries_in_", 1) > 1 and set(steps_of(self.prepare)) - {"log"}:
+            raise InputError(
+                f"predict needs qid: this {type(self).__name__} prepares features query by query, and without qid all "
+                "rows would count as one list; or pass a data set"
+            )
+        return prepared_rows(X, self.prepare, qid)
 
     def _start(self, data: QueryDataset) -> Floats | None:
         """Return the weights to begin at: those so far with `warm_start`, else None."""
@@ -219,26 +250,29 @@ class Ranker(BaseEstimator, ABC):
         before = Sketch.of() if first else self.learned_from_
         self.learned_from_ = None if before is None else before.with_lists(X, ptr)
 
-    def predict(self, X: Any) -> Floats:
-        """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set."""
+    def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set.
+
+        `qid` matters only to a ranker that prepares its features query by query.
+        """
         if isinstance(X, QueryDataset):
             return X.in_caller_order(self.predict_grouped(X))
         check_is_fitted(self, "model_")
         matrix = self._matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.model_.scores(matrix)
+        return self.model_.scores(self._prepared_rows(matrix, qid))
 
     def predict_grouped(self, data: QueryDataset) -> Floats:
         """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
         check_is_fitted(self, "model_")
         self._check_same_features(data)
-        return self.model_.scores(data.X)
+        return self.model_.scores(self.prepared(data).X)
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> Ints:
         """Return each row's place in its query, 1 for the best; ties keep the order of the rows."""
         if isinstance(X, QueryDataset):
             return X.in_caller_order(ranks(self.predict_grouped(X), X.ptr))
-        scores = self.predict(X)
+        scores = self.predict(X, qid)
         ptr, _, order = validation.group_rows(qid, len(scores))
         if order is None:
             return ranks(scores, ptr)
@@ -259,7 +293,7 @@ class Ranker(BaseEstimator, ABC):
                 "qid all rows would count as one list (in cross-validation use toprank.scorer, or switch on "
                 "sklearn.set_config(enable_metadata_routing=True))"
             )
-        scores = self.predict(X)
+        scores = self.predict(X, qid)
         if qid is None:
             self._warn_of_one_list("score", len(scores))
         return self._mean(scores, y, qid)
@@ -318,7 +352,9 @@ class Ranker(BaseEstimator, ABC):
         validation.check_fraction(delta=delta)
         check_is_fitted(self, "model_")
         self._check_same_features(data)
-        return self._certify(data, None if comparator is None else self._as_comparator(comparator), delta)
+        return self._certify(
+            self.prepared(data), None if comparator is None else self._as_comparator(comparator), delta
+        )
 
     def _as_comparator(self, comparator: Any) -> Any:
         """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""

@@ -75,7 +75,7 @@ def certify_performance(
 ) -> list[PerformanceCertificate]:
     """Bound the expected measure of a ranker, and its difference to each baseline, from judged queries."""
     judged = ranker._with_labels(data, ranker._later_labels(data.y))
-    rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, data)
+    rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, ranker.prepared(data))
     name, models = str(ranker.measure), (ranker, *rivals.values())
     try:
         target = bounded(ranker.measure)

@@ -28,7 +28,7 @@ from ..solvers.deadline import out_of_time
 from ..solvers.online import judge_of_rounds
 from ..solvers.steps import NEARLY, TRIAL, Steps, Total
 from ..surrogates import Minimax, Slam
-from .base import Ranker, check_learnable, parameters
+from .base import Ranker, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
 from .online import Average, check_same_measure, check_teaching
@@ -156,14 +156,13 @@ class KernelSlamPerceptron(Ranker):
         first = "_store" not in vars(self)
         with self._changing() as new:
             data = new._grouped(X, y, qid, query_weight, reset=first)
-            check_learnable(data)
-            new._go_on(data, first)
+            new._go_on(new._learnable(data), first)
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
         first = "_store" not in vars(self)
-        check_learnable(data)
+        data = self._learnable(data)
         with self._changing() as new:
             if first:
                 new._note_features(data)

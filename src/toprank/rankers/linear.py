@@ -26,7 +26,7 @@ from ..solvers.newton import Newton
 from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates.base import Surrogate, TwiceDifferentiable
-from .base import Ranker, check_learnable, parameters
+from .base import Ranker, parameters
 from .composing import minimise
 from .models import LinearModel
 from .watching import BestOnValidation
@@ -144,7 +144,7 @@ class LinearRanker(Ranker):
         return self
 
     def _go_on(self, data: QueryDataset) -> None:
-        check_learnable(data)
+        data = self._learnable(data)
         loss, steps, first = self._loss, Steps.parse(self.steps), "model_" not in vars(self)
         if not loss.convex:
             raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")

@@ -21,7 +21,7 @@ from ..measures.base import Measure
 from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
-from .base import Ranker, check_learnable, parameters
+from .base import Ranker, parameters
 from .models import LinearModel
 from .trace import Trace
 from .watching import BestOnValidation
@@ -175,13 +175,13 @@ class OnlineRanker(Ranker):
                 new._go_on(X, labels, np.array((0, len(labels))), None)
             else:
                 data = new._grouped(X, y, qid, query_weight, reset="_state" not in vars(self))
-                check_learnable(data)
+                data = new._learnable(data)
                 new._go_on(data.X, data.y, data.ptr, data.query_weight)
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
-        check_learnable(data)
+        data = self._learnable(data)
         with self._changing() as new:
             if "_state" in vars(self):
                 self._check_same_features(data)
@@ -192,7 +192,7 @@ class OnlineRanker(Ranker):
 
     def _is_plain_list(self, X: Any, y: Any) -> bool:
         """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
-        if type(X) is not np.ndarray or type(y) is not np.ndarray or "_state" not in vars(self):
+        if type(X) is not np.ndarray or type(y) is not np.ndarray or "_state" not in vars(self) or self.prepare:
             return False
         sound = X.ndim == 2 and y.ndim == 1 and len(X) == len(y) > 0 and X.shape[1] == self.n_features_in_
         if not sound or "feature_names_in_" in vars(self) or not X.flags.c_contiguous or not X.flags.writeable:

@@ -58,7 +58,7 @@ class PDGD(Ranker):
     def sample(self, X: Any) -> Ints:
         """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""
         check_count(cut=self.cut)
-        matrix = self._matrix(X)
+        matrix = self._one_list(X)
         with self._changing() as new:
             new._begin(matrix.shape[1])
             scores = new.model_.scores(matrix)
@@ -71,7 +71,7 @@ class PDGD(Ranker):
 
         A page on which nothing was clicked, or everything, tells nothing. Bad input raises before anything changes.
         """
-        matrix = self._matrix(X)
+        matrix = self._one_list(X)
         rows, flags = _page(shown, clicked, matrix.shape[0])
         with self._changing() as new:
             new._begin(matrix.shape[1])
@@ -98,6 +98,9 @@ class PDGD(Ranker):
                 self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
             watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}")
         self.model_, self.trace_ = watch.best or self.model_, watch.trace()
+
+    def _one_list(self, X: Any) -> Matrix:
+        return self._prepared_rows(self._matrix(X), np.zeros(len(X)))
 
     def _begin(self, n_features: int) -> None:
         """Start at w = 0 unless something was learned already; compare the number of features if so."""

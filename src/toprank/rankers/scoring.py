@@ -11,6 +11,7 @@ from .._typing import AnyArray, ArrayLike, Floats
 from ..data import validation
 from ..data.labels import TwoClasses
 from ..errors import InputError
+from ..evaluation import predicted
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..surrogates.precision_at_k import cutoff
@@ -41,10 +42,9 @@ class Scorer:
                 f"the {self.measure} scorer needs qid: switch on sklearn.set_config(enable_metadata_routing=True) and "
                 'pass params={"qid": qid} to cross_validate, or qid=qid to GridSearchCV.fit'
             )
-        scores = validation.as_scores(estimator.predict(X))
         if isinstance(estimator, Ranker):
-            return estimator._mean(scores, y, qid, self.measure)
-        return mean_of_rows(self.measure, scores, y, qid)
+            return estimator._mean(estimator.predict(X, qid), y, qid, self.measure)
+        return mean_of_rows(self.measure, validation.as_scores(predicted(estimator, X, qid)), y, qid)
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn that this scorer wants qid."""
@@ -80,7 +80,7 @@ class PrecisionScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Score a fitted ranker, classifier or regressor."""
-        scores, positive = _response(estimator, X, self.pos_label)
+        scores, positive = _response(estimator, X, qid, self.pos_label)
         coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
         judge = TopPrecision(self.k, self.kappa)
         return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid)
@@ -115,11 +115,11 @@ def precision_at_k(*, k: int | None = None, kappa: float | None = None, pos_labe
     return PrecisionScorer(k, kappa, pos_label)
 
 
-def _response(estimator: Any, X: Any, pos_label: Any) -> tuple[AnyArray, TwoClasses | None]:
+def _response(estimator: Any, X: Any, qid: ArrayLike | None, pos_label: Any) -> tuple[AnyArray, TwoClasses | None]:
     """Return one score per row, higher for the positive class, and how labels are read (None: ask y)."""
     classes = getattr(estimator, "classes_", None)
     if isinstance(estimator, TwoClassRanker) and pos_label is None:
-        return estimator.predict(X), estimator.coding
+        return estimator.predict(X, qid), estimator.coding
     for name in ("decision_function", "predict_proba", "predict"):
         if hasattr(estimator, name):
             scores = np.asarray(getattr(estimator, name)(X))

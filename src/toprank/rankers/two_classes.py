@@ -122,9 +122,9 @@ class TwoClassRanker(Ranker):
             raise AttributeError(f"{type(self).__name__} has no classes_: it is not fitted")
         return self.coding.classes
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """Return one score per row, as `predict` does: the name under which scikit-learn's scorers look for it."""
-        return self.predict(X)
+        return self.predict(X, qid)
 
     def predict_labels(self, X: Any, qid: ArrayLike | None = None, k: int | None = None) -> AnyArray:
         """Return the positive label for the k best rows of each list, and the negative one for the others.

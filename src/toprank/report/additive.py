@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ from ..contests.base import Contest, Entrant
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..rankers.models import LinearModel, Model, StumpModel
+
+Prepare = Callable[[QueryDataset], QueryDataset]
+
+
+def _as_it_is(data: QueryDataset) -> QueryDataset:
+    return data
 
 
 def contributions(model: Model, X: Matrix) -> Floats | None:
@@ -47,23 +54,23 @@ class Explainer:
             raise ValueError("a contest without documents has no scores to take apart")
         self._data, self._scores = data, entrant.scores
         folds, self._fold = np.unique(contest.fold, return_inverse=True)
-        models: list[Model | None] = [ranker.model_ for ranker in entrant.rankers]
-        if not models:
-            models = [_one_feature(data, entrant.scores, self._fold == f) for f in range(len(folds))]
-        self._models = models * len(folds) if len(models) == 1 else models
+        found: list[tuple[Model | None, Prepare]] = [(ranker.model_, ranker.prepared) for ranker in entrant.rankers]
+        if not found:
+            found = [(_one_feature(data, entrant.scores, self._fold == f), _as_it_is) for f in range(len(folds))]
+        self._models = found * len(folds) if len(found) == 1 else found
         if len(self._models) != len(folds):
-            self._models = [None] * len(folds)
+            self._models = [(None, _as_it_is)] * len(folds)
 
     def parts(self, q: int) -> Floats | None:
         """Return document × feature contributions of query q, or None where they do not add up to the scores.
 
         They do not where the ranker saw other features than the contest's data hold (scaled ones, say).
         """
-        model = self._models[self._fold[q]]
+        model, prepare = self._models[self._fold[q]]
         if model is None or model.n_features != self._data.n_features:
             return None
         rows = slice(int(self._data.ptr[q]), int(self._data.ptr[q + 1]))
-        parts = contributions(model, self._data.X[rows])
+        parts = contributions(model, prepare(self._data[q]).X)
         if parts is None:
             return None
         slack = 1e-6 * np.abs(parts).sum(axis=1).max(initial=0)

@@ -126,7 +126,8 @@ def _weights(outline: Outline) -> list[dict[str, Any]]:
     from ..rankers.models import LinearModel
 
     found: list[dict[str, Any]] = []
-    spread, data = None, outline.contest.data
+    spreads: dict[str, Any] = {}
+    data = outline.contest.data
     if data is None:
         return found
     for i, entrant in enumerate(outline.contest.entrants):
@@ -134,9 +135,13 @@ def _weights(outline: Outline) -> list[dict[str, Any]]:
         coefs = [model.coef for model in models if isinstance(model, LinearModel)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
             continue
-        if len(coefs[0]) != data.n_features:
+        prepare = {str(ranker.prepare) for ranker in entrant.rankers}
+        if len(coefs[0]) != data.n_features or len(prepare) > 1:  # weights of other features have no mean
             continue
-        spread = spread_within_queries(data) if spread is None else spread
+        key = prepare.pop()
+        if key not in spreads:
+            spreads[key] = spread_within_queries(entrant.rankers[0].prepared(data))
+        spread = spreads[key]
         folds = np.stack(coefs)
         mean = folds.mean(axis=0)
         largest = [np.argsort(-np.abs(values), kind="stable")[:MOST_WEIGHTS] for values in (mean, mean * spread)]
