@@ -59,29 +59,38 @@ def lower_sequence(x, shares, delta, places, lower):
 
 
 @kernel
-def lower_drift(x, rates, delta, lower):
-    """lower_t = (Σ_{i ≤ t} x_i − g)/t with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) V_t) = 1/δ, not below 0.
+def drift_bound(total, spread, n, rates, delta):
+    """(Σ x_i − g)/n with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) V) = 1/δ, not below 0; V is the spread.
 
-    V_t = Σ_{i ≤ t} (x_i − x̂_i)², x̂_i the mean of a ½ and the values before i. g is found by bisection and rounded up.
+    g is found by bisection and rounded up.
     """
-    total, spread, wanted = 0.0, 0.0, log(len(rates) / delta)
+    wanted, low, high = log(len(rates) / delta), 0.0, np.inf
+    for rate in rates:  # one term alone already reaches 1/δ at this g
+        high = min(high, (wanted + (-log1p(-rate) - rate) * spread) / rate)
+    for _ in range(60):
+        g = 0.5 * (low + high)
+        top = -np.inf
+        for rate in rates:
+            top = max(top, rate * g - (-log1p(-rate) - rate) * spread)
+        capital = 0.0
+        for rate in rates:
+            capital += exp(rate * g - (-log1p(-rate) - rate) * spread - top)
+        if log(capital) + top >= wanted:
+            high = g
+        else:
+            low = g
+    return max(0.0, (total - high) / n)
+
+
+@kernel
+def lower_drift(x, rates, delta, lower):
+    """lower_t = `drift_bound` of the values up to t.
+
+    V_t = Σ_{i ≤ t} (x_i − x̂_i)², x̂_i the mean of a ½ and the values before i.
+    """
+    total, spread = 0.0, 0.0
     for t in range(len(x)):
         guess = (0.5 + total) / (t + 1)
         spread += (x[t] - guess) ** 2
         total += x[t]
-        low, high = 0.0, np.inf
-        for rate in rates:  # one term alone already reaches 1/δ at this g
-            high = min(high, (wanted + (-log1p(-rate) - rate) * spread) / rate)
-        for _ in range(60):
-            g = 0.5 * (low + high)
-            top = -np.inf
-            for rate in rates:
-                top = max(top, rate * g - (-log1p(-rate) - rate) * spread)
-            capital = 0.0
-            for rate in rates:
-                capital += exp(rate * g - (-log1p(-rate) - rate) * spread - top)
-            if log(capital) + top >= wanted:
-                high = g
-            else:
-                low = g
-        lower[t] = max(0.0, (total - high) / (t + 1))
+        lower[t] = drift_bound(total, spread, t + 1, rates, delta)

@@ -122,6 +122,42 @@ def confidence_sequence(values: ArrayLike, confidence: float = 0.95, *, changing
     return ConfidenceSequence(sides[0], 1 - sides[1])
 
 
+@dataclass(frozen=True)
+class RunningMean:
+    """What `confidence_sequence` with `changing` says after the last value, in three numbers however long the stream.
+
+    >>> seen = RunningMean()
+    >>> for value in [0.5, 1.0] * 50:
+    ...     seen = seen.after(value)
+    >>> lower, mean, upper = seen.interval()
+    >>> band = confidence_sequence([0.5, 1.0] * 50, changing=True)
+    >>> mean, bool(lower == band.lower[-1]), bool(abs(upper - band.upper[-1]) < 1e-12)
+    (0.75, True, True)
+    """
+
+    n: int = 0
+    total: float = 0.0
+    spread: float = 0.0
+
+    def after(self, value: float) -> RunningMean:
+        """Return what is known when one more value in [0, 1] has been seen."""
+        spread = self.spread + (value - (0.5 + self.total) / (self.n + 1)) ** 2
+        return RunningMean(self.n + 1, self.total + value, spread)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Bound the mean of what each value so far was expected to be, at every moment at once."""
+        if self.n == 0:
+            return Interval(0.0, math.nan, 1.0)
+        from . import _betting_kernels as kernels
+
+        # Seen from above, 1 − x and its guesses differ by as much: the spread is the same.
+        lower, upper = (
+            kernels.drift_bound(total, self.spread, self.n, _RATES, _delta(confidence) / 2)
+            for total in (self.total, self.n - self.total)
+        )
+        return Interval(float(lower), self.total / self.n, 1 - float(upper))
+
+
 def _lower(x: Floats, weight: Floats | None, delta: float) -> float:
     """The largest mean that the bets reject, going up from 0."""
     from . import _betting_kernels as kernels

@@ -13,7 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import InputError, MissingExtraError
-from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce
+from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce, serve
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -67,5 +67,6 @@ for command in (
     catalogs.measures,
     catalogs.rankers,
     reproduce.reproduce,
+    serve.serve,
 ):
     cli.add_command(command)

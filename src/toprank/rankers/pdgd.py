@@ -63,8 +63,7 @@ class PDGD(Ranker):
             new._begin(matrix.shape[1])
             scores = new.model_.scores(matrix)
             rng = np.random.default_rng(None if self.random_state is None else (self.random_state, new._next_page()))
-        # The largest of score + Gumbel noise is a draw with odds e^score, the next one a draw from the rest, and so on.
-        return np.argsort(-(scores + rng.gumbel(size=len(scores))), kind="stable")[: self.cut]
+        return sampled_order(scores, rng)[: self.cut]
 
     def partial_fit_clicks(self, X: Any, shown: ArrayLike, clicked: ArrayLike, weight: float = 1.0) -> Self:
         """Learn from one page: `shown` are rows of X, best first, as `sample` returned them, `clicked` a flag for each.
@@ -92,8 +91,7 @@ class PDGD(Ranker):
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             for q in rng.permutation(teaching):
                 query = data[int(q)]
-                noisy = self.model_.scores(query.X) + rng.gumbel(size=query.n_docs)
-                shown = np.argsort(-noisy, kind="stable")[: self.cut]
+                shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
                 weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
                 self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
             watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}")
@@ -143,6 +141,14 @@ class PDGD(Ranker):
         if not sound or not all(type(n) is int and n >= 0 for n in counts.values()):
             raise InputError("$.state.counts_ is not the state of a PDGD ranker")
         self.trace_, self.certificates_ = {}, []
+
+
+def sampled_order(scores: Floats, rng: np.random.Generator) -> Ints:
+    """Draw rows one after the other, each with odds e^score among those left.
+
+    The largest of score + Gumbel noise is such a draw, the next one a draw from the rest, and so on.
+    """
+    return np.argsort(-(scores + rng.gumbel(size=len(scores))), kind="stable")
 
 
 def _page(shown: ArrayLike, clicked: ArrayLike, n_docs: int) -> tuple[Ints, Any]:

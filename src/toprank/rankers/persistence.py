@@ -50,10 +50,10 @@ class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
     learned_from: str | None = None
 
 
-def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
-    """Write a fitted ranker; the file appears whole or not at all."""
-    names = getattr(ranker, "feature_names_in_", None)
-    content = ModelFile(
+def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
+    """Return what a file of the ranker holds; `names` of the features where the ranker itself has none."""
+    names = getattr(ranker, "feature_names_in_", names)
+    return ModelFile(
         format=FORMAT,
         version=VERSION,
         toprank=__version__,
@@ -66,8 +66,12 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         state={name: encode(getattr(ranker, name), name) for name in ranker.state_attributes},
         learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
     )
+
+
+def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
+    """Write a fitted ranker; the file appears whole or not at all."""
     with replacing(path) as draft:
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(content_of(ranker)), indent=1) + b"\n")
 
 
 def load(path: str | os.PathLike[str]) -> Ranker:
@@ -197,7 +201,9 @@ def encode(value: Any, name: str) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": str(value)}
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-        return {"$array": str(value.dtype), "shape": list(value.shape), "data": encode(value.ravel().tolist(), name)}
+        data = value.ravel().tolist()
+        data = data if np.isfinite(value).all() else encode(data, name)
+        return {"$array": str(value.dtype), "shape": list(value.shape), "data": data}
     if isinstance(value, (list, tuple)):
         items = [encode(item, name) for item in value]
         return items if isinstance(value, list) else {"$tuple": items}
