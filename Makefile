@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly minimum lint bench docs fuzz mutants clean
+.PHONY: demo test nightly minimum lint bench docs fuzz mutants torture clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set of extras: an install is repeated only when pyproject.toml changes.
@@ -53,6 +53,10 @@ docs: $(STAMP)-docs ## the pages of docs/ as a site in site/
 
 mutants: $(STAMP)-test ## one line of the library changed at a time: a named test must fail
 	$(BIN)/python tests/mutants.py $(ARGS)
+
+KILLS ?= 1000
+torture: $(STAMP)-test ## kill -9 the server under load so many times: acknowledged, lost, learned twice, bits
+	$(BIN)/python -m tests.serve.torture --kills $(KILLS)
 
 SECONDS ?= 300
 fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECONDS=3600` for each of them
