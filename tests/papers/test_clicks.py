@@ -17,12 +17,12 @@ def runs(naive: float, own: float, true: float) -> list[dict[str, float]]:
 
 
 def test_the_verdict_follows_the_numbers():
-    better = clicks._summary({("c", 10_000): runs(0.4, 0.5, 0.505)})[1][0]
-    assert "in 1 of 1 cells, and within .01 of known propensities in 1 of 1" in better
-    worse = clicks._summary({("c", 10_000): runs(0.5, 0.4, 0.45)})[1][0]
-    assert "in 0 of 1 cells, and within .01 of known propensities in 0 of 1" in worse
-    few = clicks._summary({("c", 1_000): runs(0.4, 0.5, 0.5)})[1][0]
-    assert "in 0 of 0 cells" in few
+    def told(clicks_shown, *reached):
+        return [found.verdict for found in clicks._summary({("c", clicks_shown): runs(*reached)})[1]]
+
+    assert told(10_000, 0.4, 0.5, 0.505) == ["replicates", "replicates"]
+    assert told(10_000, 0.5, 0.4, 0.45) == ["does not replicate", "does not replicate"]
+    assert told(1_000, 0.4, 0.5, 0.5) == ["cannot be decided here"] * 2
 
 
 def test_differences_are_paired_by_seed():

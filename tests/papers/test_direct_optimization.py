@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
-import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import toprank as tr
-from toprank.papers import _direct_choices as designs
-from toprank.papers import _direct_folds as folds
 from toprank.papers import direct_optimization as paper
+from toprank.papers import experiments
+from toprank.papers.direct_optimization import methods, pairs, tables, training
 
 
 @pytest.fixture(scope="module")
@@ -34,55 +34,86 @@ def pieces(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_grids(monkeypatch):
-    for module in (folds, designs):
-        grids = {"SVMmap": (1.0, 100.0), "PermuRank": (1.0, 10.0), "RankSVM": (0.01, 1.0)}
-        monkeypatch.setattr(module, "GRIDS", grids)
-        monkeypatch.setattr(module, "ROUNDS", {"PermuRank": 3, "RankBoost": 50, "perceptron": 2})
+    for name, grid in {"C_MAP": (1.0, 100.0), "C_PERMU": (1.0,), "C_SVM": (0.01,), "C_PAIRS": (1e-3,)}.items():
+        monkeypatch.setattr(methods, name, grid)
+    monkeypatch.setattr(methods, "ROUNDS", {"PermuRank": 3, "RankBoost": 50, "AdaRank": 5, "perceptron": 2})
 
 
-def test_table_2_leaves_absent_collections_out_and_says_so(home, pieces):
+def test_table_2_has_the_literal_methods_and_ours_and_names_what_is_absent(home, pieces):
     table = paper.table2(data=home, checkpoint=pieces)
-    assert [row[0] for row in table.table.rows] == list(folds.METHODS)
+    assert [row[0] for row in table.table.rows] == [*methods.LITERAL, *methods.OURS]
     assert table.table.columns == ["method", "OHSUMED", "published", "difference"]
-    assert any("TD2003, TD2004" in note for note in table.notes)
-    assert any("WSJ, AP" in note for note in table.notes)
+    assert sum(note.startswith("Left out: TD200") for note in table.notes) == 2
+    undecided = [found for found in table.claims if found.verdict == "cannot be decided here"]
+    assert len(undecided) == 4
     # The mean of fold means, of scores that the pieces hold.
-    stored = [json.loads(file.read_text()) for file in pieces.glob("*.json")]
-    assert len(stored) == 2 * len(folds.METHODS)
     means = []
-    for piece in stored:
-        if piece["key"]["method"] == "RankSVM":
-            test = tr.read_letor(home / "ohsumed-letor2" / f"Fold{piece['key']['fold']}" / "testset.txt")
-            means.append(tr.measure("map:letor3").mean(piece["result"]["scores"], test.y, test.ptr))
-    assert table.data["OHSUMED"]["RankSVM"] == pytest.approx(np.mean(means))
+    for fold in (1, 2):
+        part = methods.OHSUMED.fold(home / "ohsumed-letor2", fold)
+        rankers = methods.LITERAL["RankSVM (hinge, pairs equal)"](methods.OHSUMED.measure("map"))
+        scores = experiments.learn("RankSVM", rankers, methods.OHSUMED.measure("map"), part)["scores"]
+        means.append(tr.measure("map:letor3").mean(scores, part.test.y, part.test.ptr))
+    assert table.data["OHSUMED"]["RankSVM (hinge, pairs equal)"] == pytest.approx(np.mean(means))
+
+
+def test_ranks_stand_in_brackets_as_the_paper_prints_them(home, pieces):
+    rows = paper.table2(data=home, checkpoint=pieces).table.rows
+    printed = [row[2] for row in rows[:5]]
+    assert printed == ["0.4456 (3)", "0.4419 (4)", "0.4495 (1)", "0.4469 (2)", "0.4403 (5)"]
+    assert sorted(row[1][-2] for row in rows[:5]) == list("12345")
 
 
 def test_finished_pieces_are_not_computed_again(home, pieces, monkeypatch):
     paper.table2(data=home, checkpoint=pieces)
-    monkeypatch.setattr(folds, "learn", lambda *_: pytest.fail("fitted again"))
-    for make in (paper.table3, paper.table4, paper.fig8, paper.fig14, paper.fig15, paper.fig16, paper.ttests):
-        exhibit = make(data=home, checkpoint=pieces)
-        assert exhibit.table is not None
+    monkeypatch.setattr(experiments, "learn", lambda *_: pytest.fail("fitted again"))
+    for make in (paper.table3, paper.fig8, paper.fig14, paper.fig15, paper.fig16, paper.ttests):
+        assert make(data=home, checkpoint=pieces).table is not None
+
+
+def test_other_rows_are_other_pieces(home, tmp_path):
+    """Fold 1 with its rows reversed must not be answered with what was stored for fold 1."""
+    for name in ("one", "other"):
+        for part in ("trainingset", "validationset", "testset"):
+            lines = (home / "ohsumed-letor2" / "Fold1" / f"{part}.txt").read_text().splitlines()
+            place = tmp_path / name / "ohsumed-letor2" / "Fold1"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{part}.txt").write_text("\n".join(lines if name == "one" else lines[::-1]) + "\n")
+    few = {"SVMmap": methods.LITERAL["SVMmap"]}
+    for name in ("one", "other"):
+        experiments.run(methods.OHSUMED, few, tmp_path / name, tmp_path / "pieces")
+    stored = [json.loads(file.read_text())["key"] for file in (tmp_path / "pieces").glob("*.json")]
+    assert len({key["data"] for key in stored}) == len(stored) == 2
+    changed = {"SVMmap": lambda m: [tr.SVMMap(m, C=3.0)]}
+    experiments.run(methods.OHSUMED, changed, tmp_path / "one", tmp_path / "pieces")
+    assert len(list((tmp_path / "pieces").glob("*.json"))) == 3
 
 
 def test_absent_collections_have_an_exhibit_that_says_so(home, pieces):
     for make in (paper.fig9, paper.fig10, paper.fig12, paper.fig13):
         exhibit = make(data=home, checkpoint=pieces)
-        assert "not among the data" in exhibit.notes[0]
+        assert "nothing was computed" in exhibit.notes[0]
         assert exhibit.table is None
-    assert "never published" in paper.fig12(data=home).notes[1]
+    assert "never published" in paper.fig12(data=home).notes[0]
 
 
 def test_folds_of_ones_own_take_the_place_of_collections_that_were_never_published(home, tmp_path):
     (tmp_path / "wsj").symlink_to(home / "ohsumed-letor2")
     exhibit = paper.fig12(data=tmp_path)
-    assert [row[0] for row in exhibit.table.rows] == list(folds.METHODS)
+    assert [row[0] for row in exhibit.table.rows] == [*methods.LITERAL, *methods.OURS]
     assert "2 folds" in exhibit.notes[0]
+
+
+def test_td2003_is_that_of_letor_2(home, tmp_path):
+    """LETOR 3.0 has other features under the same name: its folder is not taken for the paper's."""
+    (tmp_path / "td2003").symlink_to(home / "ohsumed-letor2")
+    assert paper.fig9(data=tmp_path).table is None
+    (tmp_path / "td2003-letor2").symlink_to(home / "ohsumed-letor2")
+    assert paper.fig9(data=tmp_path).table is not None
 
 
 def test_every_exhibit_can_be_saved(home, pieces, tmp_path):
     for name, make in paper.FIGURES.items():
-        if name in ("comparison", "switch", "fig3", "fig4", "choices"):
+        if name in ("comparison", "switch", "fig3", "fig4", "table4"):
             continue
         takes = make.__kwdefaults__ or {}
         given = {key: value for key, value in (("data", home), ("checkpoint", pieces)) if key in takes}
@@ -91,9 +122,8 @@ def test_every_exhibit_can_be_saved(home, pieces, tmp_path):
 
 def test_the_wider_comparison_has_every_method_and_its_difference(home, pieces):
     found = paper.comparison(data=home, checkpoint=pieces)
-    methods = [row[1] for row in found.table.rows]
-    assert methods == [*folds.METHODS, *folds.MORE, folds.FUSION]
-    cell = found.data["ohsumed-letor2"]["RankSVM"]
+    assert [row[1] for row in found.table.rows] == [*tables.ALL, *methods.MORE, tables.FUSION]
+    cell = found.data["ohsumed-letor2"]["RankSVM (hinge, pairs equal)"]
     assert cell["difference"][0] == pytest.approx(cell["means"][0] - 0.4469)
     assert sum("Left out" in note for note in found.notes) == 2
 
@@ -104,36 +134,78 @@ def test_the_switch_from_type_one_to_type_two_is_shown(home, pieces):
     assert any("PermuRank − PermuRank from AdaRank" in note for note in found.notes)
 
 
-def test_designs_are_compared_with_every_default_among_them(home, pieces):
-    found = paper.choices(data=home, checkpoint=pieces)
-    assert set(found.data["chosen"]) == set(designs.FAMILIES)
-    for method, variants in found.data["found"].items():
-        assert designs.DEFAULTS[method] in variants
-        assert all(len(sets["ohsumed-letor2"]) == 2 for sets in variants.values())
-    assert sum("Left out" in note for note in found.notes) == 2
+def results(reached):
+    """Results whose means are given."""
+
+    class Fake(experiments.Results):
+        def means(self, method):
+            return np.full(len(experiments.MEASURES), reached[method])
+
+    return Fake(methods.OHSUMED, [], {})
 
 
-def test_designs_do_not_depend_on_the_test_parts(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(designs, "FAMILIES", {"RankBoost": designs.FAMILIES["RankBoost"]})
-    shutil.copytree(home / "ohsumed-letor2", tmp_path / "ohsumed-letor2")
-    for fold in (1, 2):
-        place = tmp_path / "ohsumed-letor2" / f"Fold{fold}"
-        shutil.copy(place / "trainingset.txt", place / "testset.txt")
-    assert paper.choices(data=tmp_path).data == paper.choices(data=home).data
+def made(direct, baseline):
+    both = dict.fromkeys((*methods.DIRECT, *methods.OUR_DIRECT), direct)
+    return {**both, **dict.fromkeys((*methods.BASELINES, *methods.OUR_BASELINES), baseline)}
 
 
-def test_a_lucky_option_is_worth_less_on_queries_that_did_not_pick_it():
-    options = np.random.default_rng(0).random((300, 40))  # nothing to learn: every option is worth one half
-    own, other = designs.picked(options)
-    assert own == options.mean(axis=1).max() > 0.6
-    assert other == pytest.approx(0.5, abs=0.03)
+@pytest.mark.parametrize(
+    ("direct", "baseline", "verdict"), [(0.5, 0.4, "replicates"), (0.4, 0.5, "does not replicate")]
+)
+def test_the_headline_follows_the_numbers(direct, baseline, verdict):
+    found = results(made(direct, baseline))
+    assert tables.ahead(found, "map").verdict == verdict
+    assert tables.almost_always(found).verdict == verdict
+    one_behind = results({**made(0.5, 0.4), "AdaRank (Fig. 6)": 0.3})
+    assert tables.ahead(one_behind, "map").verdict == "does not replicate"
+    assert tables.first(made(0.5, 0.4), "SVMmap", "map").verdict == "replicates"
+    assert tables.first(made(0.5, 0.4), "RankBoost", "map").verdict == "does not replicate"
+
+
+def test_significance_follows_the_p_values():
+    direct, (base, _) = methods.DIRECT, methods.BASELINES
+
+    def tests(between, among, difference=0.1):
+        rows = [{"measure": "ndcg@1", "a": d, "b": base, "difference": difference, "p": between} for d in direct]
+        return [*rows, {"measure": "ndcg@1", "a": direct[0], "b": direct[1], "difference": 0.1, "p": among}]
+
+    def told(*given):
+        return [found.verdict for found in tables.significance("X", tests(*given))]
+
+    assert told(0.01, 0.5) == ["replicates", "replicates"]
+    assert told(0.2, 0.01) == ["does not replicate", "does not replicate"]
+    assert told(0.01, 0.5, -0.1)[0] == "does not replicate"  # significant, but the wrong way round
+
+
+def test_training_claims_follow_the_curves():
+    rising = np.append(np.linspace(0.1, 0.4, 60), np.full(40, 0.4))
+    told = training.training_claims({"AdaRank (Fig. 6)": rising, "PermuRank (Fig. 7)": rising[::-1]}, 50.0)
+    assert [found.verdict for found in told] == ["replicates", "does not replicate", "replicates", "replicates"]
+    flat = np.full(100, 0.4)
+    told = training.training_claims({"AdaRank (Fig. 6)": flat, "PermuRank (Fig. 7)": flat}, 5.0)
+    assert {found.verdict for found in told} == {"does not replicate"}
+
+
+def test_pair_claims_follow_the_rates():
+    ada, boost, *ours = pairs.SHOWN
+    rates = {name: {"d-n": value} for name, value in zip((ada, boost, *ours), (0.2, 0.3, 0.2, 0.3), strict=True)}
+    assert pairs.fewer(rates, "d-n").verdict == "replicates"
+    assert pairs.fewer({**rates, ada: {"d-n": 0.4}}, "d-n").verdict == "does not replicate"
+    group = np.array([0, 0, 9, 9])
+    values = {ada: np.array([0.6, 0.6, 0.3, 0.3]), boost: np.array([0.4, 0.4, 0.3, 0.3])}
+    means = {name: [v[:2].mean(), v[2:].mean()] for name, v in values.items()}
+    assert [c.verdict for c in pairs.grouped(means, values, group)] == ["replicates", "replicates"]
+    swapped = {ada: values[boost], boost: values[ada]}
+    assert {
+        c.verdict for c in pairs.grouped({n: [v[:2].mean(), v[2:].mean()] for n, v in swapped.items()}, swapped, group)
+    } == {"does not replicate"}
 
 
 def test_error_rates_are_those_of_the_pairs(home, pieces):
-    rates = paper.fig14(data=home, checkpoint=pieces).data["AdaRank"]
-    results = folds.run(folds.OHSUMED, folds.METHODS, home, pieces)
+    rates = paper.fig14(data=home, checkpoint=pieces).data[pairs.ADARANK]
+    found = experiments.run(methods.OHSUMED, {pairs.ADARANK: methods.LITERAL[pairs.ADARANK]}, home, pieces)
     wrong = total = 0.0
-    for test, fit in zip(results.tests, results.runs["AdaRank"], strict=True):
+    for test, fit in zip(found.tests, found.runs[pairs.ADARANK], strict=True):
         s = np.array(fit["scores"])
         for a, b in zip(test.ptr[:-1], test.ptr[1:], strict=True):
             for i in range(a, b):
@@ -151,19 +223,24 @@ def test_the_curves_are_bounds():
     assert (one["exponential"] <= one["logistic"] + 1e-12).all()
     for name, curve in two.items():
         assert (curve >= two["0-1"]).all(), name
+    assert {found.verdict for found in paper.fig5(lists=20).claims} == {"replicates"}
 
 
 def test_the_simulation_has_its_minimum_near_a_quarter_circle():
-    found = paper.fig3(angles=8).data
+    exhibit = paper.fig3(angles=8)
+    found = exhibit.data
     for name in ("type_two", "type_two_graded"):
         assert found["theta"][int(np.argmin(found[name]))] == pytest.approx(np.pi / 4)
     assert (found["type_one"] >= 1 - found["E"] - 1e-12).all()
     assert (found["type_two"] >= 1 - found["E"] - 1e-12).all()
     at = int(np.argmin(np.abs(found["theta"] - np.pi / 4)))
     assert found["type_two_graded"][at] < found["type_one"][at]
+    assert [c.verdict for c in exhibit.claims] == ["replicates", "does not replicate"]
+    assert found["type_two"][at] > found["type_one"][at]  # why the second does not
 
 
-def test_fusion_is_the_sum_of_reciprocal_ranks():
-    data = tr.QueryDataset.from_arrays(np.zeros((3, 1)), [0, 1, 2])
-    fused = folds.fuse([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], data)
-    assert fused == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+def test_raw_features_are_normalised_per_query(home):
+    letor = replace(methods.OHSUMED, normalize=True)
+    fold = letor.fold(home / "ohsumed-letor2", 1)
+    assert fold.train.X.min() >= 0
+    assert fold.train.X.max() <= 1

@@ -9,8 +9,11 @@ import pytest
 from toprank.errors import InputError
 from toprank.papers import precision_at_top as paper
 from toprank.papers import reproduce
-from toprank.papers._top_methods import BASELINES, Method, _classifier
-from toprank.papers._top_tasks import TASKS
+from toprank.papers.precision_at_top import figures, methods, theory
+from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX, Method
+from toprank.papers.precision_at_top.tasks import TASKS
+
+YES, NO = "replicates", "does not replicate"
 
 
 @pytest.fixture
@@ -31,13 +34,20 @@ def folder(tmp_path):
 
 def test_the_counterexample_is_saved_by_the_command(tmp_path):
     ((exhibit, files),) = reproduce.reproduce("precision-at-top", "counterexample", out=tmp_path)
-    assert sorted(file.suffix for file in files) == [".json", ".md", ".png"]
+    assert sorted(file.suffix for file in files) == [".json", ".md", ".png", ".svg"]
     stored = json.loads((tmp_path / "precision-at-top" / "counterexample.json").read_text())["data"]
     X, wrong, right = (np.array(stored[name]) for name in ("X", "struct", "right"))
     assert (X @ wrong)[3] > (X @ wrong)[:3].max()
     assert (X @ right)[:3].min() - (X @ right)[3] >= 1
     assert "negatives in the top 1" in str(exhibit)
-    assert set(reproduce.figures("precision-at-top")) == {"fig2", "fig3", "counterexample"}
+    assert set(reproduce.figures("precision-at-top")) == {
+        "fig1",
+        "fig2",
+        "fig3",
+        "theorems",
+        "covertype",
+        "counterexample",
+    }
     assert "precision-at-top" in reproduce.papers()
     assert not any(name.startswith(("-", "_")) for name in reproduce.papers())
 
@@ -46,37 +56,74 @@ def test_the_counterexample_is_saved_by_the_command(tmp_path):
 def few_trees(monkeypatch):
     """LightGBM with three trees: what is tested is that it takes part."""
     lightgbm = pytest.importorskip("lightgbm")
-    small = Method(_classifier(lambda seed: lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1)))
-    monkeypatch.setitem(BASELINES, "LightGBM", small)
+    small = Method(lambda *_: lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1))
+    kept = methods.baselines()
+    monkeypatch.setattr(figures, "baselines", lambda: {**kept, "LightGBM": small})
 
 
 @pytest.mark.usefixtures("few_trees")
 def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path, monkeypatch):
     options = {"checkpoint": tmp_path / "pieces", "passes": 2}
     first = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
-    assert first.notes[-1] == "Left out, not in the data folder: Letter, A."
+    assert first.notes[-1] == "Left out: Letter, A, put letter.scale, letter.scale.t in letter/."
     fresh = []
-    dealt = paper._Lab._split
-    monkeypatch.setattr(paper._Lab, "_split", lambda lab, task, seed: (fresh.append(seed), dealt(lab, task, seed))[1])
+    dealt = figures._Lab._split
+    monkeypatch.setattr(figures._Lab, "_split", lambda lab, task, seed: (fresh.append(seed), dealt(lab, task, seed))[1])
     again = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
     assert fresh == []
     assert again.data == first.data
     second = paper.fig2(folder, tasks=["ijcnn"], seeds=2, **options)
     assert set(fresh) == {1}
     curves = second.data["curves"]["ijcnn"]
-    assert {"SVMPerf", "1PMB", "SGD@k-avg", "logistic regression", "LinearSVC", "SGDClassifier"} <= set(curves)
+    assert {*PAPER, "logistic regression", "LinearSVC", "SGDClassifier"} <= set(curves)
     assert all(len(curves[name]) == 2 for name in curves)
-    assert len(curves["SGD@k-avg"][0]["precision"]) == 2
-    assert curves["SGD@k-avg"][0]["precision"][-1] > 0.3
-    assert {path.name for path in second.save(tmp_path / "out")} == {"fig2.json", "fig2.md", "fig2.png"}
+    assert len(curves[SGD_AVG][0]["precision"]) == 2
+    assert curves[SGD_AVG][0]["precision"][-1] > 0.3
+    assert {path.name for path in second.save(tmp_path / "out")} == {"fig2.json", "fig2.md", "fig2.png", "fig2.svg"}
 
 
 def test_figure_3_sweeps_kappa_and_the_batch_length(folder, tmp_path):
     exhibit = paper.fig3(folder, tasks=["ijcnn"], seeds=2, passes=1, kappas=(0.25, 1.0), lengths=(100, 300))
     assert {len(runs) for runs in exhibit.data["by_kappa"]["ijcnn"].values()} == {2}
     assert "SVMPerf" not in exhibit.data["by_length"]["ijcnn"]
-    assert "Batch lengths 100 to 300" in exhibit.notes[0]
+    assert "Lengths 100 to 300" in exhibit.claims[1].why
+    assert set(exhibit.data["by_kappa"]["ijcnn"]) == set(PAPER)
     assert (tmp_path / "fig3.png") in exhibit.save(tmp_path)
+
+
+def reached(**values):
+    """Precisions, costs and curves of one task; the given ones differ."""
+    usual = {PERCEPTRON_AVG: 0.8, SGD_AVG: 0.8, PERCEPTRON_MAX: 0.7, SGD_MAX: 0.7, "1PMB": 0.6, "SVMPerf": 0.6}
+    final = {"adult": {name: [values.get(name, value)] for name, value in usual.items()}}
+    cost = {"adult": {name: 9.0 if name == "SVMPerf" else 1.0 for name in usual}}
+    return final, cost, {"adult": {SGD_AVG: [{"precision": [0.7]}]}}
+
+
+def test_claims_follow_the_numbers():
+    assert {found.verdict for found in figures.findings(*reached())} == {YES}
+    final, cost, curves = reached(**{PERCEPTRON_MAX: 0.9, SGD_MAX: 0.9, "1PMB": 0.89, "SVMPerf": 0.9})
+    cost["adult"]["SVMPerf"] = 0.1
+    assert {found.verdict for found in figures.findings(final, cost, curves)} == {NO}
+    cells = {"adult": {name: [(0.5, 0.0)] for name in PAPER}}
+    assert figures.above_svmperf(cells).verdict == NO  # equal is not above
+    cells["adult"]["SVMPerf"] = [(0.4, 0.0)]
+    assert figures.above_svmperf(cells).verdict == YES
+    spans = {"adult": {SGD_AVG: [(0.5, 0.0), (0.49, 0.0)]}}
+    assert figures.stable(spans, (100, 500)).verdict == YES
+    spans["adult"][SGD_MAX] = [(0.5, 0.0), (0.4, 0.0)]
+    assert figures.stable(spans, (100, 500)).verdict == NO
+
+
+def test_the_hierarchy_holds_and_would_be_seen_to_fail(monkeypatch):
+    assert {found.verdict for found in paper.fig1(lists=200).claims} == {YES}
+    monkeypatch.setattr(theory, "PrecAvg", theory.PrecStruct)
+    assert NO in {found.verdict for found in paper.fig1(lists=200).claims}
+
+
+def test_the_theorems_have_rates_and_no_verdict_where_no_constant_is_named():
+    told = paper.theorems(seeds=1).claims
+    assert [found.verdict for found in told[:4]] == [YES] * 4
+    assert told[-1].verdict == "cannot be decided here"
 
 
 def test_a_folder_without_data_is_named(tmp_path, monkeypatch):
@@ -97,3 +144,20 @@ def test_a_collection_in_two_plain_tables_is_read(tmp_path):
     X, y = TASKS["kdd-cup-2008"].read(Path(tmp_path))
     assert X.tolist() == [[0.5, 1.0], [0.25, 2.0], [0.125, 3.0]]
     assert y.tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.files[0] != "Info.txt"])
+def test_every_collection_is_read_in_its_published_layout(name, tmp_path):
+    task = TASKS[name]
+    (tmp_path / task.folder).mkdir()
+    positive = 1 if task.positive is None else int(task.positive)
+    for file in task.files:
+        if task.label is not None:
+            lines = [f"Elevation,Slope,{task.label}", f"2500,3,{positive}", f"2600,7,{positive % 7 + 1}"]
+        else:
+            lines = [f"{positive} 1:0.5 2:-1", f"{'-1' if task.positive is None else positive + 1} 2:0.25"]
+        (tmp_path / task.folder / file).write_text("\n".join(lines) + "\n")
+    X, y = task.read(tmp_path)
+    assert y.tolist() == [1.0, 0.0] * len(task.files)
+    assert X.shape == (2 * len(task.files), 2)
+    assert X.dtype == np.float32

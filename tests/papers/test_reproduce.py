@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import toprank as tr
+from toprank._tables import Table
+from toprank.cli import cli
 from toprank.papers import reproduce
+from toprank.papers.exhibits import VERDICTS, Exhibit, claim
+from toprank.papers.page import render
 
 
 def test_papers_share_a_folder_without_overwriting_each_other(tmp_path):
@@ -21,3 +29,99 @@ def test_unknown_names_are_answered_with_known_ones(tmp_path):
         list(reproduce.reproduce("direct-optimization", "tabel2", out=tmp_path))
     with pytest.raises(tr.InputError, match="makes its own data"):
         list(reproduce.reproduce("direct-optimization", "fig1", out=tmp_path, data="somewhere"))
+
+
+def test_an_option_that_no_exhibit_takes_is_refused(tmp_path):
+    with pytest.raises(tr.InputError, match="direct-optimization fig1 does not take --seeds"):
+        list(reproduce.reproduce("direct-optimization", "fig1", out=tmp_path, seeds=3))
+    with pytest.raises(tr.InputError, match="counterexample does not take --seeds; fig2, fig3, theorems, covertype do"):
+        list(reproduce.reproduce("precision-at-top", "counterexample", out=tmp_path, seeds=3))
+    with pytest.raises(tr.InputError, match="no exhibit of clicks takes --max-rows"):
+        list(reproduce.reproduce("clicks", out=tmp_path, max_rows=3))
+
+
+def test_a_verdict_is_that_of_the_comparison():
+    assert [claim("", holds, "").verdict for holds in (True, False, None)] == list(VERDICTS)
+
+
+def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
+    def draw(figure):
+        figure.subplots().plot([0, 1], [1, 0])
+
+    exhibit = Exhibit(
+        "one", "One", {"x": np.arange(2)}, Table(("a",), [(1.0,)]), ("A note.",), draw, (claim("C.", True, "W."),)
+    )
+    first, second = (exhibit.save(tmp_path / place) for place in ("first", "second"))
+    assert [file.suffix for file in first] == [".json", ".md", ".png", ".svg"]
+    assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
+    assert json.loads(first[0].read_text())["claims"] == [{"text": "C.", "verdict": "replicates", "why": "W."}]
+    assert "- Replicates: C. W." in first[1].read_text()
+
+
+def test_the_page_has_claims_pictures_tables_and_fetches_nothing():
+    exhibits = [
+        Exhibit(
+            "one",
+            "One <b>",
+            {},
+            Table(("a",), [("<i>",)]),
+            ("n",),
+            lambda f: f.subplots(),
+            (claim("A <b>.", False, "w"),),
+        ),
+        Exhibit("two", "Two", {}),
+    ]
+    page = render("some-paper", exhibits)
+    assert "1 claims: 0 × replicates, 1 × does not replicate" in page
+    assert "data:image/svg+xml;base64," in page
+    assert "<b>" not in page.replace("<body>", "")
+    assert "http" not in page.replace("http-equiv", "")
+    assert "default-src 'none'" in page
+
+
+def test_the_table_of_claims_is_written_from_saved_exhibits_only(tmp_path):
+    with pytest.raises(tr.InputError, match="holds no exhibits"):
+        reproduce.replication(tmp_path)
+    list(reproduce.reproduce("precision-at-top", "counterexample", out=tmp_path))
+    text = reproduce.replication(tmp_path)
+    assert "2 claims: 2 × replicates, 0 × does not replicate" in text
+    assert "Not run: clicks corrected" in text
+    stored = tmp_path / "precision-at-top" / "counterexample.json"
+    stored.write_text(stored.read_text().replace('"replicates"', '"does not replicate"'))
+    assert "2 claims: 0 × replicates, 2 × does not replicate" in reproduce.replication(tmp_path)
+
+
+def run(*args):
+    return CliRunner().invoke(cli, ["reproduce", *map(str, args)])
+
+
+def test_the_command_lists_papers_and_exhibits():
+    found = run()
+    assert found.exit_code == 0
+    assert {"clicks", *reproduce.papers()} <= set(found.stdout.split())
+    assert max(map(len, found.stdout.splitlines())) <= 80
+    assert "fig2" in run("online-perceptrons", "--list").stdout
+    assert set(json.loads(run("precision-at-top", "--list", "--json").stdout)) == set(
+        reproduce.figures("precision-at-top")
+    )
+
+
+def test_the_command_writes_a_page_and_the_claims(tmp_path):
+    found = run("precision-at-top", "counterexample", "--out", tmp_path, "--html")
+    assert found.exit_code == 0
+    assert (tmp_path / "precision-at-top.html").read_text().startswith("<!doctype html>")
+    assert run("--out", tmp_path, "--claims", tmp_path / "replication.md").exit_code == 0
+    assert "| precision-at-top |" in (tmp_path / "replication.md").read_text()
+
+
+def test_a_wrong_folder_is_an_error_and_no_empty_table(tmp_path):
+    for paper, figure in (
+        ("direct-optimization", "table2"),
+        ("precision-at-top", "fig2"),
+        ("direct-optimization", "ttests"),
+    ):
+        found = run(paper, figure, "--data", tmp_path, "--out", tmp_path)
+        assert isinstance(found.exception, tr.InputError)
+        assert "none of" in str(found.exception)
+        found = run(paper, figure, "--data", tmp_path / "nowhere", "--out", tmp_path)
+        assert "is not a folder" in str(found.exception)

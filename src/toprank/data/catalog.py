@@ -78,6 +78,7 @@ _COLLECTIONS = (
     ),
     _yahoo(1),
     _yahoo(2),
+    _files("yandex", "Yandex, Internet Mathematics 2009: 9,124 queries", 245, train="imat2009_learning.txt"),
     _files("a9a", "Adult: who earns more than 50,000? One list, binary", 123, train="a9a", test="a9a.t"),
     _files("ijcnn1", "IJCNN 2001: one list, binary", 22, train="ijcnn1.trn", test="ijcnn1.t"),
     _files("covtype", "Covertype: one list, 7 classes, one file", 54, label="Cover_Type", train="covtype.csv"),

@@ -1,4 +1,4 @@
-"""The papers' figures and tables, recomputed: one module each, loaded on first use."""
+"""The papers' figures and tables, recomputed: one package each, loaded on first use."""
 
 from __future__ import annotations
 

@@ -4,54 +4,99 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .._suggest import did_you_mean
+from .._tables import Table
 from ..errors import InputError
-from .base import Exhibit
+from .exhibits import VERDICTS, Exhibit
+
+_NO_PAPERS = ("exhibits", "experiments", "page", "reproduce")
 
 
 def papers() -> list[str]:
     """Return the names of the papers, as the command line spells them."""
     package = importlib.import_module(__package__)
     modules = (module.name for module in pkgutil.iter_modules(package.__path__))
-    return sorted(name.replace("_", "-") for name in modules if name[0] != "_" and name not in ("base", "reproduce"))
+    return sorted(name.replace("_", "-") for name in modules if name not in _NO_PAPERS)
 
 
-def _figures(paper: str) -> dict[str, Callable[..., Exhibit]]:
+def makers(paper: str) -> dict[str, Callable[..., Exhibit]]:
+    """Return the exhibits of a paper: what makes each of them."""
     if paper not in papers():
         raise InputError(f"unknown paper {paper!r}{did_you_mean(paper, papers())}; known: {', '.join(papers())}")
     module = importlib.import_module(f"{__package__}.{paper.replace('-', '_')}")
-    figures: dict[str, Callable[..., Exhibit]] = module.FIGURES
-    return figures
+    found: dict[str, Callable[..., Exhibit]] = module.FIGURES
+    return found
 
 
 def figures(paper: str) -> dict[str, str]:
     """Return the exhibits of a paper with one line each on what they show."""
-    return {name: (inspect.getdoc(make) or "").splitlines()[0] for name, make in _figures(paper).items()}
+    return {name: (inspect.getdoc(make) or "").splitlines()[0] for name, make in makers(paper).items()}
 
 
 def reproduce(
-    paper: str, figure: str | None = None, *, out: str | Path, data: str | None = None
+    paper: str, figure: str | None = None, *, out: str | Path, **options: Any
 ) -> Iterator[tuple[Exhibit, list[Path]]]:
     """Compute one exhibit of a paper (or all of them), save each as it is ready, and yield it with its files.
 
-    The files stand in OUT/PAPER: several papers have a fig1.
+    The files stand in OUT/PAPER: several papers have a fig1. `options` (data, seeds, …; None: not given) go to the
+    exhibits that take them; one that none of the exhibits takes is an error.
     """
-    makers = _figures(paper)
-    if figure is not None and figure not in makers:
-        raise InputError(f"{paper} has no exhibit {figure!r}{did_you_mean(figure, makers)}; known: {', '.join(makers)}")
+    found = makers(paper)
+    if figure is not None and figure not in found:
+        raise InputError(f"{paper} has no exhibit {figure!r}{did_you_mean(figure, found)}; known: {', '.join(found)}")
+    wanted = {name: found[name] for name in ([figure] if figure else found)}
+    given = {name: value for name, value in options.items() if value is not None}
+    taken = {name: inspect.signature(make).parameters for name, make in wanted.items()}
+    for option in given:
+        if not any(option in takes for takes in taken.values()):
+            raise InputError(_refused(option, paper, figure, found))
     home = Path(out) / paper
-    for name in makers if figure is None else [figure]:
-        make = makers[name]
-        takes = inspect.signature(make).parameters
-        if data is not None and "data" not in takes:
-            raise InputError(f"{paper} {name} makes its own data: leave --data out")
-        given: dict[str, Any] = {} if data is None else {"data": data}
-        if "checkpoint" in takes:
-            given["checkpoint"] = home / ".pieces"
-        exhibit = make(**given)
+    for name, make in wanted.items():
+        chosen = {option: value for option, value in given.items() if option in taken[name]}
+        if "checkpoint" in taken[name]:
+            chosen["checkpoint"] = home / ".pieces"
+        exhibit = make(**chosen)
         yield exhibit, exhibit.save(home)
+
+
+def _refused(option: str, paper: str, figure: str | None, found: Mapping[str, Callable[..., Exhibit]]) -> str:
+    flag = f"--{option.replace('_', '-')}"
+    takers = [name for name, make in found.items() if option in inspect.signature(make).parameters]
+    if option == "data" and figure is not None:
+        return f"{paper} {figure} makes its own data: leave --data out"
+    who = f"{paper} {figure}" if figure else f"no exhibit of {paper}"
+    does = "does not take" if figure else "takes"
+    return f"{who} {does} {flag}" + (f"; {', '.join(takers)} {'do' if len(takers) > 1 else 'does'}" if takers else "")
+
+
+def replication(folder: str | Path) -> str:
+    """Return every claim with its verdict as Markdown, from the exhibits that were saved in a folder."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    missing: list[str] = []
+    for paper in papers():
+        for name in makers(paper):
+            file = Path(folder) / paper / f"{name}.json"
+            if not file.is_file():
+                missing.append(f"{paper} {name}")
+                continue
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            rows += [(paper, name, c["text"], c["verdict"], c["why"]) for c in stored["claims"]]
+    if not rows:
+        raise InputError(f"{folder} holds no exhibits: run `toprank reproduce PAPER --out {folder}` first")
+    counts = ", ".join(f"{sum(row[3] == verdict for row in rows)} × {verdict}" for verdict in VERDICTS)
+    parts = [
+        "# What replicates",
+        "Every claim of the papers that an exhibit tests, with a verdict computed from the numbers. Written by "
+        "`toprank reproduce --claims docs/replication.md --out FOLDER` from the exhibits in that folder, not by hand.",
+        f"{len(rows)} claims: {counts}.",
+        Table(("paper", "exhibit", "claim", "verdict", "numbers"), rows).markdown(),
+    ]
+    if missing:
+        parts.append(f"Not run: {', '.join(missing)}.")
+    return "\n\n".join(parts) + "\n"

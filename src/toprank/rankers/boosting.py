@@ -39,8 +39,7 @@ class AdaRank(Ranker):
     picks one feature for ever, since P moves by less than a factor e; the default `rule="improve"` takes the best
     feature that raises the training measure, halves its steps when none does, and stops when small steps help no more.
     `both_directions` also offers every feature reversed (None: with the rule "improve"). Both defaults were chosen on
-    validation parts of LETOR (`toprank.papers.direct_optimization.choices`): a round picked by one half of them has on
-    the other half a MAP of .4568, against .4558 without the reversed features and .4501 by the paper's rule.
+    validation parts of LETOR alone (`python -m benchmarks.designs` does so again).
     With a validation set the best round is kept, and `patience` rounds without a better one end the fit.
 
     `certificates_` has Theorem 4 after every round.
@@ -163,9 +162,7 @@ class RankBoost(Ranker):
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
     looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky
-    one. On LETOR, where one half of each validation part picked and the other half was measured
-    (`toprank.papers.direct_optimization.choices`), looking every 25 rounds reached a MAP of .4594, every 5 .4583,
-    every round .4567; pairs of equal weight .4590, both directions .4541.
+    one, hence the 25 rounds between two looks.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)

@@ -93,9 +93,7 @@ class PermuRank(Ranker):
     too. `start="adarank"` begins at an AdaRank model: the type-one bound first, then the type-two bound, as the paper
     proposes at its end. Weights jump from round to round until the sets hold enough, so `average` takes their mean over
     the rounds; without it the last round counts, or with a validation set the best. A validation set also chooses C
-    where it is a list. The defaults were chosen on validation parts of LETOR
-    (`toprank.papers.direct_optimization.choices`): settings picked by one half of them have on the other half a MAP of
-    .4537, against .4440 for the best round, .4491 for all pairs and .4482 (last round: .4529) from AdaRank.
+    where it is a list. The defaults were chosen on validation parts of LETOR alone (`python -m benchmarks.designs`).
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)

@@ -72,14 +72,14 @@ def render(outline: Outline) -> str:
 
 
 def _page(outline: Outline, payload: Payload | None) -> str:
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "\n})();\n"
+    script = "(() => {\n'use strict';\n" + "\n".join(map(asset, SCRIPTS)) + "\n})();\n"
     comparison = outline.contest.comparison
     systems = len(outline.names)
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=escape(outline.contest.title),
         # Nothing may be fetched, and no script runs but this one, whatever a document's name may hold.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_digest(script)}'",
-        style=_asset("page.css"),
+        style=asset("page.css"),
         script=script,
         subtitle=escape(f"{systems} systems on {comparison.n_queries:,} queries, convention {comparison.convention}"),
         headline=headline(outline),
@@ -128,7 +128,8 @@ def _embedded(outline: Outline, payload: Payload) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the page as text."""
     return files("toprank.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Floats
-from ..surrogates.precision_at_k import PrecisionSurrogate
-from ._top_methods import METHODS, installed_baselines, interval
-from ._top_tasks import TASKS
+from ..._typing import Floats
+from ...surrogates.precision_at_k import PrecisionSurrogate
+from .methods import METHODS, baselines, interval
+from .tasks import COVERTYPE, TASKS
 
 _COLORS = {"avg": "#1b6ca8", "max": "#d1495b", "struct": "#8d8d8d", "other": "#3a7d44"}
+
+
+def _title(task: str) -> str:
+    return {**TASKS, **COVERTYPE}[task].title
 
 
 def _dashes(name: str) -> str:
@@ -25,7 +29,7 @@ def draw_curves(figure: Any, curves: Mapping[str, Mapping[str, Any]]) -> None:
     lines = -(-len(curves) // columns)
     figure.set_size_inches(5.2 * columns, 3.6 * lines + 0.9)
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
-    marks = dict(zip((*METHODS, *installed_baselines()), "osDv^<PX*osD*", strict=False))
+    marks = dict(zip((*METHODS, *baselines()), "osDv^<PX*osD*", strict=False))
     for axis, (task, methods) in zip(axes, curves.items(), strict=False):
         for name, runs in methods.items():
             family = METHODS[name].family if name in METHODS else "other"
@@ -34,13 +38,20 @@ def draw_curves(figure: Any, curves: Mapping[str, Mapping[str, Any]]) -> None:
             heights = np.array([run["precision"][:length] for run in runs])
             half = interval(heights[:, -1].tolist())[1]
             axis.plot(
-                seconds, heights.mean(axis=0), _dashes(name), color=_COLORS[family], marker=marks[name], markersize=4,
-                markevery=[-1], linewidth=1.1, label=name,
-            )  # fmt: skip
+                seconds,
+                heights.mean(axis=0),
+                _dashes(name),
+                color=_COLORS[family],
+                marker=marks[name],
+                markersize=4,
+                markevery=[-1],
+                linewidth=1.1,
+                label=name,
+            )
             if np.isfinite(half):
                 axis.errorbar(seconds[-1], heights[:, -1].mean(), half, color=_COLORS[family], linewidth=1.0)
         axis.set_xscale("log")
-        axis.set_title(TASKS[task].title, fontsize=10)
+        axis.set_title(_title(task), fontsize=10)
         axis.set_xlabel("training time (CPU s)", fontsize=9)
         axis.set_ylabel("prec@0.25 on the test part", fontsize=9)
         axis.grid(alpha=0.25)
@@ -69,11 +80,18 @@ def draw_sweeps(
             for name, runs in methods.items():
                 mean, half = np.array(runs).T
                 axis.errorbar(
-                    places, mean, np.nan_to_num(half), color=_COLORS[METHODS[name].family], marker=marks[name],
-                    markersize=4, linewidth=1.1, linestyle=_dashes(name), label=name,
-                )  # fmt: skip
+                    places,
+                    mean,
+                    np.nan_to_num(half),
+                    color=_COLORS[METHODS[name].family],
+                    marker=marks[name],
+                    markersize=4,
+                    linewidth=1.1,
+                    linestyle=_dashes(name),
+                    label=name,
+                )
             axis.grid(alpha=0.25)
-        axes[0, column].set_title(TASKS[task].title, fontsize=10)
+        axes[0, column].set_title(_title(task), fontsize=10)
         axes[0, column].set_xlabel("κ", fontsize=9)
         axes[1, column].set_xlabel("batch length b", fontsize=9)
         axes[1, column].set_xscale("log")

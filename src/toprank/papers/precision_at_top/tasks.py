@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .._typing import Floats, Matrix
-from ..data.catalog import VARIABLE
-from ..data.letor import read_letor
-from ..data.splits import SUFFIXES
-from ..data.tables import read_table
-from ..data.validation import is_sparse
-from ..errors import InputError
+from ..._typing import Floats, Matrix
+from ...data.letor import read_letor
+from ...data.splits import SUFFIXES
+from ...data.tables import read_table
+from ...data.validation import is_sparse
+from ...errors import InputError
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,15 @@ class Task:
         return X, (y > 0 if self.positive is None else y == self.positive).astype(np.float64)
 
 
+def _covertype(positive: int) -> Task:
+    return Task(f"Covertype, class {positive}", "covtype", ("covtype.csv",), positive, "Cover_Type", scale=True)
+
+
+COVERTYPE = {f"covtype-{c}": _covertype(c) for c in range(1, 8)}
+"""The paper does not say which of the seven classes is the positive one."""
 TASKS = {
-    "covtype-4": Task("Covertype, class 4", "covtype", ("covtype.csv",), 4, "Cover_Type", scale=True),
-    "covtype-1": Task("Covertype, class 1", "covtype", ("covtype.csv",), 1, "Cover_Type", scale=True),
+    "covtype-4": _covertype(4),
+    "covtype-1": _covertype(1),
     "ijcnn": Task("IJCNN", "ijcnn1", ("ijcnn1.trn", "ijcnn1.t")),
     "adult": Task("Adult", "a9a", ("a9a", "a9a.t")),
     "letter": Task("Letter, A", "letter", ("letter.scale", "letter.scale.t"), 1),
@@ -65,15 +69,7 @@ TASKS = {
     "kdd-cup-2008": Task("KDD Cup 2008", "kddcup2008", ("Info.txt", "Features.txt"), scale=True),
     "ppi": Task("PPI", "ppi", ("ppi",), scale=True),
 }
-"""The paper's seven data sets; of Covertype, which has seven classes, the rare one and one of the common two."""
-
-
-def data_folder(data: str | None) -> Path:
-    """Return the folder that holds the files: the one given, or that of `TOPRANK_DATA`."""
-    root = data or os.environ.get(VARIABLE)
-    if not root or not Path(root).is_dir():
-        raise InputError(f"give the folder that holds the data, or set {VARIABLE} to it")
-    return Path(root)
+"""The paper's seven data sets; of Covertype a rare class and a common one (`covertype` has all seven)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,182 @@
+"""Experiments on collections with folds: a paper declares methods and settings, the contests' search does the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._progress import track
+from .._typing import Floats
+from .._version import __version__
+from ..comparison import Comparison, compare
+from ..contests.search import Failure, Search, fingerprint
+from ..contests.spaces import Candidate
+from ..data.catalog import CATALOG, VARIABLE
+from ..data.dataset import QueryDataset
+from ..data.splits import Fold, read_fold
+from ..data.transforms import QueryNormalizer
+from ..errors import InputError
+from ..evaluation import Report, evaluate_grouped
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
+from ..rankers.base import Ranker
+from ..rankers.persistence import encode
+from .exhibits import Checkpoint
+
+Place = str | Path | None
+"""A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
+
+MEASURES = ("map", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
+MOST_FOLDS = 5
+
+Methods = Mapping[str, Callable[[Measure], Sequence[Ranker]]]
+"""Name of a method ↦ its settings, among which the validation part decides; a list of C is one warm path."""
+
+
+def data_folder(data: Place) -> Path:
+    """Return the folder that holds the collections: the one given, or that of `TOPRANK_DATA`."""
+    root = os.environ.get(VARIABLE) if data is None else str(data)
+    if not root:
+        raise InputError(f"set {VARIABLE}, or pass --data, to the folder that holds the collections")
+    if not Path(root).is_dir():
+        raise InputError(f"{root} is not a folder: give the one that holds the collections")
+    return Path(root)
+
+
+@dataclass(frozen=True)
+class Letor:
+    """A collection with folds: its name in the catalogue, its convention, how features are prepared."""
+
+    name: str
+    label: str
+    convention: str = "letor3"
+    normalize: bool = False
+    where: str = "not among the data"
+
+    def measure(self, text: str) -> Measure:
+        """Read a measure under the collection's convention."""
+        return parse_measure(text, convention=self.convention)
+
+    def home(self, data: Place) -> Path | None:
+        """Return the collection's folder below `data`, or None where it is absent."""
+        root = data_folder(data)
+        names = (self.name, self.label, *(CATALOG[self.name].folders if self.name in CATALOG else ()))
+        return next((root / name for name in names if (root / name).is_dir()), None)
+
+    def folds(self, home: Path) -> list[int]:
+        """Return the numbers of the folds that a collection's folder holds."""
+        return [n for n in range(1, MOST_FOLDS + 1) if (home / f"Fold{n}").is_dir()]
+
+    def fold(self, home: Path, number: int) -> Fold:
+        """Return one fold, its features normalised per query where they come raw."""
+        return _fold(home, number, self.normalize)
+
+
+@lru_cache(maxsize=5)
+def _fold(home: Path, number: int, normalize: bool) -> Fold:
+    fold = read_fold(home, number, dtype=np.float64)
+    return Fold(*(map(_normalized, (fold.train, fold.valid, fold.test)))) if normalize else fold
+
+
+def _normalized(data: QueryDataset) -> QueryDataset:
+    return data.with_X(QueryNormalizer().fit_transform(data.X, qid=data.qid))
+
+
+def settings(ranker: Ranker) -> dict[str, Any]:
+    """Return what a fit depends on besides the data, for the key of a finished piece."""
+    params = {name: encode(value, name) for name, value in ranker.get_params(deep=False).items()}
+    return {"ranker": type(ranker).__name__, **params}
+
+
+def digest(*parts: QueryDataset) -> str:
+    """Return a digest of data sets: other rows, another order, another digest."""
+    return "-".join(map(fingerprint, parts))
+
+
+def learn(method: str, rankers: Sequence[Ranker], measure: Measure, fold: Fold) -> dict[str, Any]:
+    """Fit every setting, keep the one with the best measure on the validation part, and score the test part."""
+    search = Search(measure, [Candidate(method, tuple(rankers))], Checkpoint(None), lambda what, done: None)
+    began = time.process_time()
+    won = search.run(fold.train, fold.valid, np.inf)[method]
+    if isinstance(won, Failure):
+        raise InputError(f"{method}: {won.reason}")
+    ranker = won.ranker
+    told = ("C_", "alpha", "eta", "thresholds", "n_iter_")
+    chosen = {name: vars(ranker)[name] for name in told if name in vars(ranker)}
+    return {
+        "scores": ranker.predict_grouped(fold.test),
+        "valid": won.valid,
+        "chosen": chosen,
+        "seconds": won.searched,
+        "cpu": time.process_time() - began,
+    }
+
+
+@dataclass(frozen=True)
+class Results:
+    """Scores of several methods on the test parts of one collection, fold by fold."""
+
+    letor: Letor
+    tests: list[QueryDataset]
+    runs: dict[str, list[dict[str, Any]]]
+
+    def report(self, method: str, fold: int) -> Report:
+        """Return the measures of one method on one fold (from 0)."""
+        scores = np.array(self.runs[method][fold]["scores"])
+        return evaluate_grouped(scores, self.tests[fold], list(MEASURES), convention=self.letor.convention)
+
+    def means(self, method: str) -> Floats:
+        """Return each measure: the mean over queries inside a fold, then over folds, as LETOR does."""
+        folds = [list(self.report(method, f).mean.values()) for f in range(len(self.tests))]
+        return np.asarray(np.mean(folds, axis=0))
+
+    def mean(self, method: str, measure: str) -> float:
+        """Return one measure as `means` does."""
+        return float(self.means(method)[MEASURES.index(measure)])
+
+    def pooled(self, method: str) -> Report:
+        """Return one report over the test queries of all folds."""
+        parts = [self.report(method, f) for f in range(len(self.tests))]
+        ids = np.concatenate([part.query_ids for part in parts])
+        values = {name: np.concatenate([part.per_query[name] for part in parts]) for name in parts[0].per_query}
+        counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
+        return Report(parts[0].measures, values, counts, self.letor.convention, ids)
+
+    def compared(self, methods: Iterable[str], test: Any = "permutation", baseline: str | None = None) -> Comparison:
+        """Compare methods over the test queries of all folds."""
+        return compare({method: self.pooled(method) for method in methods}, test, baseline=baseline)
+
+
+def run(letor: Letor, methods: Methods, data: Place = None, checkpoint: Place = None) -> Results | None:
+    """Fit the methods on every fold of a collection, or find the finished pieces; None where it is absent."""
+    home = letor.home(data)
+    if home is None:
+        return None
+    pieces = Checkpoint(None if checkpoint is None else Path(checkpoint))
+    numbers, measure = letor.folds(home), letor.measure("map")
+    folds = {n: letor.fold(home, n) for n in numbers}
+    digests = (
+        {n: digest(folds[n].train, folds[n].valid, folds[n].test) for n in numbers} if checkpoint is not None else {}
+    )
+    runs: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    for n, method in track([(n, method) for n in numbers for method in methods], letor.label):
+        rankers = list(methods[method](measure))
+        key = {"version": __version__, "data": digests.get(n), "settings": [settings(r) for r in rankers]}
+        runs[method].append(pieces.get(key, partial(learn, method, rankers, measure, folds[n])))
+    return Results(letor, [folds[n].test for n in numbers], runs)
+
+
+def run_all(letors: Iterable[Letor], methods: Methods, data: Place, checkpoint: Place) -> list[Results]:
+    """Run the methods on every collection that is there; none at all is an error."""
+    wanted = list(letors)
+    found = [results for letor in wanted if (results := run(letor, methods, data, checkpoint)) is not None]
+    if not found:
+        raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
+    return found

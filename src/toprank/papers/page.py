@@ -1,0 +1,78 @@
+"""All exhibits of a paper on one self-contained page: claims with verdicts first, then pictures, tables and notes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from .._files import replacing
+from .._html import element
+from .._version import __version__
+from ..report.page import asset
+from .exhibits import VERDICTS, Claim, Exhibit
+
+_STYLE = """
+.exhibit img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+.verdict { display: inline-block; padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; }
+.claims li { margin: .4em 0; }
+"""
+_MARKS = dict(zip(VERDICTS, ("up", "down", "quiet"), strict=True))
+
+
+def write_page(paper: str, exhibits: Sequence[Exhibit], path: str | Path) -> None:
+    """Write the page, whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(render(paper, exhibits), encoding="utf-8")
+
+
+def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
+    """Return the page of a paper."""
+    title = f"{paper.replace('-', ' ').capitalize()}: what replicates"
+    claims = [found for exhibit in exhibits for found in exhibit.claims]
+    counts = ", ".join(f"{sum(c.verdict == v for c in claims)} × {v}" for v in VERDICTS)
+    head = element(
+        "header",
+        element("h1", escape(title)),
+        element("p", escape(f"{len(exhibits)} exhibits, {len(claims)} claims: {counts}."), class_="note"),
+    )
+    body = "".join(_section(exhibit) for exhibit in exhibits)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="color-scheme" content="light dark">\n<title>{escape(title)}</title>\n'
+        f"<style>\n{asset('page.css')}{_STYLE}</style>\n</head>\n<body>\n{head}\n<main>\n{_all_claims(exhibits)}"
+        f'{body}</main>\n<footer><p class="note">Made by toprank {escape(__version__)}.</p></footer>\n</body></html>\n'
+    )
+
+
+def _all_claims(exhibits: Sequence[Exhibit]) -> str:
+    rows = [
+        element("li", _claim(found), " ", element("a", escape(exhibit.name), href=f"#{exhibit.name}"))
+        for exhibit in exhibits
+        for found in exhibit.claims
+    ]
+    if not rows:
+        return ""
+    return element("section", element("h2", "Claims"), element("ul", *rows, class_="claims"), id="claims")
+
+
+def _claim(found: Claim) -> str:
+    mark = element("span", escape(found.verdict), class_=f"verdict {_MARKS[found.verdict]}")
+    return f"{mark} {escape(found.text)} {element('span', escape(found.why), class_='quiet')}"
+
+
+def _section(exhibit: Exhibit) -> str:
+    parts = [element("h2", escape(exhibit.title))]
+    if exhibit.draw is not None:
+        held = base64.b64encode(exhibit.picture("svg")).decode("ascii")
+        parts.append(f'<p><img alt="{escape(exhibit.title, quote=True)}" src="data:image/svg+xml;base64,{held}"></p>')
+    if exhibit.claims:
+        parts.append(element("ul", *(element("li", _claim(found)) for found in exhibit.claims), class_="claims"))
+    if exhibit.table is not None:
+        parts.append(element("div", exhibit.table.html(), class_="scroll"))
+    parts += [element("p", escape(note), class_="note") for note in exhibit.notes]
+    return element("section", *parts, id=exhibit.name, class_="exhibit") + "\n"

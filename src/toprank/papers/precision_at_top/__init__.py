@@ -1,0 +1,17 @@
+"""Precision at the top, recomputed: the hierarchy of surrogates, precision against time, the sweeps, and the theorems.
+
+Every finished (task, method, seed) is kept as a small file, so that an interrupted run goes on where it was. Data sets
+that are not in the data folder are named and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..exhibits import Exhibit
+from .figures import covertype, fig2, fig3
+from .theory import counterexample, fig1, theorems
+
+FIGURES: dict[str, Callable[..., Exhibit]] = {
+    make.__name__: make for make in (fig1, fig2, fig3, theorems, covertype, counterexample)
+}
