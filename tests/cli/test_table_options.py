@@ -82,3 +82,15 @@ def test_a_document_id_column_is_taken_as_such():
 
 def _csv(text):
     return pd.read_csv(io.StringIO(text))
+
+
+def test_a_column_of_weights_is_named(capsys, tmp_path):
+    """`doc_weight` is taken as such; `weight` may as well be a feature (of a parcel, say), so it has to be named."""
+    rows = ["a,1,1,0.5", "a,0,3,0.1", "b,1,2,0.7", "b,0,1,0.2"]
+    for name in ("doc_weight", "weight"):
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"query,label,{name},x", *rows]) + "\n")
+    told = [
+        json.loads(run(capsys, "info", "--json", tmp_path / f"{name}.csv", *options))
+        for name, options in (("doc_weight", ()), ("weight", ("--doc-weight", "weight")), ("weight", ()))
+    ]
+    assert [one["n_features"] for one in told] == [1, 1, 2]

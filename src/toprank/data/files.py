@@ -26,6 +26,7 @@ def read(
     label: str | None = "label",
     qid: str = "query",
     doc_id: str | None = None,
+    doc_weight: str | None = None,
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     sep: str | None = None,
@@ -34,7 +35,7 @@ def read(
 ) -> QueryDataset:
     """Read judged queries: LETOR text (plain or compressed), Parquet, CSV or a mapped folder; `-` is text, or CSV.
 
-    `label`, `qid`, `doc_id`, `features`, `exclude` and `sep` are about tables (`read_table`); the other formats know
+    `label`, `qid`, `doc_id`, `doc_weight`, `features`, `exclude` and `sep` are about tables (`read_table`); the other formats know
     their own columns. `dtype` is what the values of text are stored as;
     tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
 
@@ -52,6 +53,7 @@ def read(
         label=label,
         qid=qid,
         doc_id=doc_id,
+        doc_weight=doc_weight,
         features=features,
         exclude=exclude,
         sep=sep,
