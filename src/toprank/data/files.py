@@ -35,9 +35,9 @@ def read(
 ) -> QueryDataset:
     """Read judged queries: LETOR text (plain or compressed), Parquet, CSV or a mapped folder; `-` is text, or CSV.
 
-    `label`, `qid`, `doc_id`, `doc_weight`, `features`, `exclude` and `sep` are about tables (`read_table`); the other formats know
-    their own columns. `dtype` is what the values of text are stored as;
-    tables and folders keep what they hold. `missing="zero"` fills the empty cells of a table.
+    The names of columns, `exclude` and `sep` are about tables (`read_table`); the other formats know their own. `dtype`
+    is what the values of text are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty
+    cells of a table.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "train.txt")
