@@ -1,4 +1,5 @@
 from . import clicks as clicks
+from . import dask as dask
 from . import datasets as datasets
 from . import export as export
 from . import interop as interop

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._typing import Floats
+
 
 class InputError(ValueError):
     """Something the caller gave cannot be used; the message says what, where, and what to do.
@@ -40,6 +42,16 @@ class ParseError(InputError):
 
 class NumbersOverflowError(InputError):
     """Learning ran out of the range of numbers: features or steps are too large."""
+
+
+class WorkersLost(RuntimeError):  # noqa: N818 - what happened, as users of Dask call it
+    """A cluster has no workers left, or they do nothing any more; `coef` are the weights so far, None if there are none.
+
+    >>> WorkersLost("no worker came back within 60 s").coef is None
+    True
+    """
+
+    coef: Floats | None = None
 
 
 class MissingExtraError(ImportError):

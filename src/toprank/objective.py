@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ._typing import Floats, Ints
 from .data import blocks, linear
-from .data.blocks import Kept
+from .data.blocks import Reducible
 from .data.dataset import QueryDataset
 from .errors import InputError
 from .surrogates.base import (
@@ -56,12 +56,13 @@ class Objective:
     surrogate: Surrogate
     alpha: float = 0.0
     executor: Executor | None = None
+    best: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The `alpha`, `value` and weights `w` of the lowest value so far: what is left where workers are lost."""
 
     @cached_property
     def weight(self) -> Floats:
         """Weight of each query: 0 where all grades are equal."""
-        weight = self.data.informative.astype(np.float64)
-        return weight if self.data.query_weight is None else weight * self.data.query_weight
+        return _weight(self.data)
 
     @cached_property
     def total_weight(self) -> float:
@@ -75,14 +76,15 @@ class Objective:
         return total
 
     @cached_property
-    def _parts(self) -> Kept[_Part]:
+    def _parts(self) -> Reducible[_Part]:
         """The blocks with the weights of their queries, where they lie."""
         compiled = isinstance(self.surrogate, CompiledSurrogate)
         if self.data.doc_weight is not None and not self.surrogate.weighs_documents:
             raise no_doc_weight(self.surrogate)
-        data = self.data._but(query_weight=self.weight)
         prepare = partial(_prepare, self.surrogate)
-        return data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES if compiled else blocks.BLOCK_VALUES)
+        return self.data.keep(
+            prepare, executor=self.executor, values=blocks.RUN_VALUES if compiled else blocks.BLOCK_VALUES
+        )
 
     @property
     def n_features(self) -> int:
@@ -97,7 +99,10 @@ class Objective:
         except _RefusedError:  # per_query says why, in the rows of the whole data set
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
-        return loss / total + 0.5 * self.alpha * float(w @ w), grad / total + self.alpha * w
+        value = loss / total + 0.5 * self.alpha * float(w @ w)
+        if not value >= self.best.get("value", np.inf) or self.alpha != self.best["alpha"]:
+            self.best.update(alpha=self.alpha, value=value, w=w.copy())
+        return value, grad / total + self.alpha * w
 
     def spread(self) -> Floats:
         """Return the mean covariance of the features inside lists, d × d, or its diagonal for many features.
@@ -143,9 +148,14 @@ class _RefusedError(InputError):
     """A list function did not take a list."""
 
 
+def _weight(data: QueryDataset) -> Floats:
+    weight = data.informative.astype(np.float64)
+    return weight if data.query_weight is None else weight * data.query_weight
+
+
 def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
-    # A weight of 1 everywhere is no weight: the same bits in less time.
-    weight = None if np.all(block.query_weight == 1) else block.query_weight
+    own = _weight(block)
+    weight = None if np.all(own == 1) else own  # a weight of 1 everywhere is no weight: the same bits in less time
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
     place = NO_PLACES if seed is None else linear.random_places(block.X, block.ptr, seed)
     return block._but(query_weight=weight), place

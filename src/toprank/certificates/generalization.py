@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from .._typing import Floats
-from ..data import blocks, linear
+from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import (
     check_choice,
@@ -139,12 +139,11 @@ def largest_norm(data: QueryDataset) -> float:
     5.0
     """
 
-    def largest(block: QueryDataset) -> float:
-        values = block.X.multiply(block.X).sum(axis=1) if is_sparse(block.X) else None
-        squares = np.einsum("ij,ij->i", block.X, block.X, dtype=np.float64) if values is None else np.asarray(values)
-        return float(squares.max(initial=0.0))
+    return math.sqrt(data.map_reduce(_largest_square, max))
 
-    return math.sqrt(blocks.map_reduce(largest, blocks.split(data), combine=max))
+
+def _largest_square(block: QueryDataset) -> float:
+    return float(row_squares(block).max(initial=0.0))
 
 
 LARGEST = {"RankCosine": 0.5}

@@ -15,9 +15,10 @@ from .._tables import Table
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
+from .elsewhere import Elsewhere
 
 if TYPE_CHECKING:
-    from .blocks import Kept
+    from .blocks import Reducible
 
 T = TypeVar("T")
 
@@ -153,6 +154,13 @@ class QueryDataset:
         """Whether X is CSR."""
         return validation.is_sparse(self.X)
 
+    @property
+    def row_values(self) -> float:
+        """Stored feature values in a row, in the mean."""
+        if isinstance(self.X, Elsewhere):
+            return self.X.row_values
+        return self.X.nnz / max(1, self.n_docs) if self.is_sparse else self.n_features
+
     @cached_property
     def lengths(self) -> Ints:
         """Documents per query."""
@@ -249,10 +257,12 @@ class QueryDataset:
 
     def keep(
         self, fn: Callable[[QueryDataset], T], *, executor: Executor | None = None, values: int | None = None
-    ) -> Kept[T]:
+    ) -> Reducible[T]:
         """Return fn of each block of queries, kept where it was made for `map_reduce` over them."""
         from .blocks import BLOCK_VALUES, Kept
 
+        if isinstance(self.X, Elsewhere):
+            return self.X.keep(self, fn, values or BLOCK_VALUES)
         return Kept.of(self, values or BLOCK_VALUES, executor).keep(fn)
 
     def _run(self, start: int, stop: int) -> QueryDataset:

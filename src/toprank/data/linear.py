@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
+from .elsewhere import Elsewhere
 from .validation import is_sparse
 
 _NO_INDICES: AnyArray = np.empty(0, dtype=np.int32)
@@ -32,9 +33,15 @@ def scores(X: Matrix, w: Floats) -> Floats:
     >>> scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
+    if isinstance(X, Elsewhere):
+        return X.collect(partial(_scores_of_part, w))
     out = np.empty(X.shape[0])
     _kernels().scores(*parts(X), 0, X.shape[0], w, out)
     return out
+
+
+def _scores_of_part(w: Floats, X: Matrix, ptr: Ints) -> Floats:
+    return scores(X, w)
 
 
 def adjoint(X: Matrix, g: Floats, *, next_rows: bool = False) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from .dataset import QueryDataset
+from .elsewhere import Elsewhere
 from .validation import is_sparse
 
 SIZE = 256
@@ -79,6 +80,8 @@ class Sketch:
 
 def query_marks(X: Matrix, ptr: Ints) -> AnyArray:
     """Return a 64-bit mark of each list that has documents."""
+    if isinstance(X, Elsewhere):
+        return X.collect(query_marks)
     from . import _sketch_kernels as kernels
 
     marks = np.empty(len(ptr) - 1, dtype=np.uint64)

@@ -17,6 +17,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from .csr import as_csr
 from .csr import is_sparse as is_sparse
+from .elsewhere import Elsewhere
 
 Missing = Literal["error", "zero"]
 
@@ -36,7 +37,7 @@ def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Mi
 
 def as_rows(X: Any) -> Matrix:
     """Return X in the shape that `as_matrix` gives it, without a look at its values."""
-    return as_csr(X) if is_sparse(X) else _as_dense(X)
+    return X if isinstance(X, Elsewhere) else as_csr(X) if is_sparse(X) else _as_dense(X)
 
 
 def _as_dense(X: Any) -> AnyArray:

@@ -20,6 +20,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.elsewhere import Elsewhere, ElsewhereError
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -51,7 +52,7 @@ def check_learnable(data: QueryDataset) -> None:
     validation.check_largest_grade(
         grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
     )
-    if data.mapped is None:  # what lies on disk is not read once more for this; learners still refuse what overflows
+    if data.mapped is None and not isinstance(data.X, Elsewhere):  # not read for this; learners refuse what overflows
         validation.check_magnitude(data.X, data.feature_names)
 
 
@@ -166,7 +167,10 @@ class Ranker(BaseEstimator, ABC):
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
-        self._fit(data, valid, executor)
+        try:
+            self._fit(data, valid, executor)
+        except ElsewhereError as error:
+            raise InputError(f"{type(self).__name__}: {error}") from None
         solution = vars(self).get("solution_")
         if solution is not None:
             tell(type(self).__name__, solution)
@@ -352,9 +356,12 @@ class Ranker(BaseEstimator, ABC):
         validation.check_fraction(delta=delta)
         check_is_fitted(self, "model_")
         self._check_same_features(data)
-        return self._certify(
-            self.prepared(data), None if comparator is None else self._as_comparator(comparator), delta
-        )
+        against = None if comparator is None else self._as_comparator(comparator)
+        try:
+            return self._certify(self.prepared(data), against, delta)
+        except ElsewhereError as error:
+            warnings.warn(f"the theorems about {type(self).__name__} are left out: {error}", stacklevel=3)
+            return []
 
     def _as_comparator(self, comparator: Any) -> Any:
         """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from .._typing import Floats
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
-from ..errors import InputError
+from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
@@ -46,7 +46,11 @@ def minimise(
         return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
 
     wanted = watch.valid is not None or watch.verbose
-    solutions = solver(look if wanted else None).path(objective, alphas, start)
+    try:
+        solutions = solver(look if wanted else None).path(objective, alphas, start)
+    except WorkersLost as error:
+        error.coef = objective.best.get("w")
+        raise
     if watch.reached:
         assert watch.best is not None
         return Found(watch.best, replace(solutions[-1], chosen=True), len(solutions) - 1)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
+from ..data.elsewhere import Elsewhere
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
@@ -35,6 +36,9 @@ class Model(ABC):
         """Return one score per row; X is taken as already checked, but for its width."""
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but this model is expecting {self.n_features} features")
+        return X.collect(self._scores_of_part) if isinstance(X, Elsewhere) else self._scores(X)
+
+    def _scores_of_part(self, X: Matrix, ptr: Ints) -> Floats:
         return self._scores(X)
 
     @abstractmethod

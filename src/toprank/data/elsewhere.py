@@ -1,0 +1,54 @@
+"""Features that are not in this memory: what a data set's X is where its rows lie on the workers of a cluster."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from .._typing import AnyArray, Ints, Matrix
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .blocks import Reducible
+    from .dataset import QueryDataset
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class ElsewhereError(InputError, AttributeError):
+    """Something needs all rows of X in one memory."""
+
+
+class Elsewhere(ABC):
+    """A matrix whose rows lie elsewhere, in parts of whole queries. Functions go to the rows, never rows to a function.
+
+    Grades, borders and ids of the queries are here, in the data set: only X is not. Whatever else is asked of X is
+    refused in one sentence.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    row_values: float
+    """Stored values in a row, in the mean."""
+
+    @abstractmethod
+    def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> Reducible[T]:
+        """Do what `QueryDataset.keep` does for the queries of `data`, whose features these are."""
+
+    @abstractmethod
+    def collect(self, fn: Callable[[Matrix, Ints], AnyArray]) -> AnyArray:
+        """Return fn(X, ptr) of the parts in order, one behind the other."""
+
+    @abstractmethod
+    def along(self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S) -> tuple[S, list[T]]:
+        """Send a state from part to part in order: return it as the last part left it, and what each returned."""
+
+    def _refuse(self, *unused: Any, **also_unused: Any) -> NoReturn:
+        raise ElsewhereError(
+            "all rows of X are needed in one memory, and these lie on the workers of a cluster: read the data on one "
+            "machine (tr.read_table, tr.stream_letor)"
+        )
+
+    __getattr__ = __getitem__ = __array__ = __len__ = _refuse

@@ -1,0 +1,133 @@
+"""Placed data: the bits of one machine, whatever the number of parts and workers."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import toprank as tr
+from toprank.objective import Objective
+
+from .conftest import judged
+
+pytestmark = pytest.mark.usefixtures("short_runs")
+
+RANKERS = [
+    tr.ListNet(max_iter=8),
+    tr.ListMLE(max_iter=5),
+    tr.ListMLE(max_iter=5, ties="sampled"),
+    tr.RankCosine(max_iter=5),
+    tr.ListNet(max_iter=5, transform="linear"),
+    tr.RankSVM(max_iter=4),
+    tr.RankSVM(loss="hinge", max_iter=8),
+    tr.SVMMap(max_iter=8),
+    tr.SVMPerf(kappa=0.5, max_iter=8),
+    tr.LinearRanker(tr.surrogates.Slam("ndcg@10"), solver="bundle", max_iter=6),
+]
+
+
+def fitted(ranker, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are stopped early
+        return type(ranker)(**ranker.get_params()).fit_queries(*data)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 26])
+def test_the_objective_has_the_same_bits_for_any_number_of_parts(client, parts):
+    data = judged()
+    far = tr.dask.place(data, client, parts=parts)
+    assert len(far.X.specs) == parts
+    w = np.random.default_rng(1).standard_normal(data.n_features)
+    for loss in (tr.surrogates.ListNet(), tr.surrogates.PairwiseHinge("squared_hinge")):
+        here, there = (Objective(each, loss, alpha=0.1) for each in (data, far))
+        (value, grad), (value_there, grad_there) = here.value_and_grad(w), there.value_and_grad(w)
+        assert value == value_there
+        assert grad.tobytes() == grad_there.tobytes()
+        if isinstance(loss, tr.surrogates.PairwiseHinge):
+            assert here.hessian(w)(grad).tobytes() == there.hessian(w)(grad).tobytes()
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_rankers_learn_the_same_bits(client, ranker):
+    data = judged()
+    here, there = fitted(ranker, data), fitted(ranker, tr.dask.place(data, client, parts=5))
+    assert here.coef_.tobytes() == there.coef_.tobytes()
+    assert here.coef_.any()
+    assert (here.learned_from_.marks == there.learned_from_.marks).all()
+
+
+def test_weights_float64_and_sparse_features(client):
+    rng = np.random.default_rng(2)
+    data = judged(dtype=np.float64, query_weight=rng.uniform(0, 2, 120))
+    data = replace(data, doc_weight=rng.uniform(0.5, 2, data.n_docs))
+    sparse = data.with_X(csr_array(np.where(rng.uniform(size=data.X.shape) < 0.3, data.X, 0)))
+    for each in (data, sparse):
+        here, there = (fitted(tr.ListNet(max_iter=5), one) for one in (each, tr.dask.place(each, client, parts=3)))
+        assert here.coef_.tobytes() == there.coef_.tobytes()
+
+
+def test_grades_and_weights_that_change_after_placing_travel_too(client):
+    data = judged()
+    far = tr.dask.place(data, client, parts=4)
+    changes = {"y": 3 - data.y, "query_weight": np.linspace(0, 1, data.n_queries)}
+    here, there = (fitted(tr.ListNet(max_iter=5), replace(one, **changes)) for one in (data, far))
+    assert here.coef_.tobytes() == there.coef_.tobytes()
+    assert fitted(tr.ListNet(max_iter=5), far).coef_.tobytes() != there.coef_.tobytes()
+
+
+def test_a_placed_validation_part_ends_learning_at_the_same_step(client):
+    data, valid = judged(), judged(40, seed=5)
+    far = [tr.dask.place(part, client, parts=3) for part in (data, valid)]
+    ranker = tr.ListNet(patience=2)
+    here, there = fitted(ranker, data, valid), fitted(ranker, *far)
+    assert here.trace_["valid"].tobytes() == there.trace_["valid"].tobytes()
+    assert here.coef_.tobytes() == there.coef_.tobytes()
+    paths = [fitted(tr.RankSVM(C=[0.01, 0.1], max_iter=4), *parts) for parts in ((data, valid), far)]
+    assert paths[0].C_ == paths[1].C_
+    assert paths[0].coef_.tobytes() == paths[1].coef_.tobytes()
+
+
+def test_evaluation_scores_and_certificates(client):
+    data, test = judged(), judged(60, seed=9)
+    far = tr.dask.place(test, client, parts=3)
+    ranker = fitted(tr.ListNet(max_iter=5), data)
+    assert ranker.predict(test).tobytes() == ranker.predict(far).tobytes()
+    assert (ranker.rank(test) == ranker.rank(far)).all()
+    here, there = (tr.evaluate(ranker, one, ["ndcg@10", "map"]) for one in (test, far))
+    assert here.to_dict(per_query=True) == there.to_dict(per_query=True)
+    first, again = (tr.certify(ranker, one)[0] for one in (test, far))
+    assert (first.lower, first.upper, first.verdict) == (again.lower, again.upper, again.verdict)
+    assert tr.certify(ranker, tr.dask.place(data, client))[0].verdict == "does not apply"  # it learned from these
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [tr.RankBoost(rounds=3), tr.KernelSlamPerceptron(), tr.PermuRank(rounds=2), tr.PerceptronAtK(k=3)],
+    ids=repr,
+)
+def test_what_needs_all_rows_in_one_memory_says_so(client, ranker):
+    with pytest.raises(tr.InputError, match=f"^{type(ranker).__name__}: all rows of X are needed in one memory"):
+        ranker.fit_queries(tr.dask.place(judged(), client))
+
+
+def test_mapped_parts_give_the_same_bits_and_leave_no_files(client):
+    data = judged()
+    ranker = tr.ListNet(max_iter=5)
+    sparse = data.with_X(csr_array(np.where(data.X > 1, data.X, 0)))
+    for one in (data, sparse):
+        far = tr.dask.place(one, client, parts=3, mapped=True)
+        assert fitted(ranker, one).coef_.tobytes() == fitted(ranker, far).coef_.tobytes()
+    left = client.run(lambda dask_worker: __import__("os").listdir(dask_worker.local_directory))
+    assert not any(name.startswith("tmp") for names in left.values() for name in names)
+
+
+def test_bad_arguments(client):
+    data = judged(5)
+    with pytest.raises(tr.InputError, match=r"client must be a distributed\.Client"):
+        tr.dask.place(data, "tcp://nowhere:1")
+    with pytest.raises(tr.InputError, match="parts"):
+        tr.dask.place(data, client, parts=0)
+    with pytest.raises(tr.InputError, match="timeout"):
+        tr.dask.place(data, client, timeout=0)
