@@ -45,7 +45,7 @@ class NumbersOverflowError(InputError):
 
 
 class WorkersLost(RuntimeError):  # noqa: N818 - what happened, as users of Dask call it
-    """A cluster has no workers left, or they do nothing any more; `coef` are the weights so far, None if there are none.
+    """A cluster has no workers left, or they do nothing any more; `coef` are the weights so far, if there are any.
 
     >>> WorkersLost("no worker came back within 60 s").coef is None
     True

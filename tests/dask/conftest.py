@@ -3,11 +3,11 @@
 import logging
 from contextlib import contextmanager
 
-import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import dask
 import toprank as tr
 from toprank.data import blocks
 

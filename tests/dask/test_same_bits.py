@@ -16,9 +16,7 @@ pytestmark = pytest.mark.usefixtures("short_runs")
 
 RANKERS = [
     tr.ListNet(max_iter=8),
-    tr.ListMLE(max_iter=5),
     tr.ListMLE(max_iter=5, ties="sampled"),
-    tr.RankCosine(max_iter=5),
     tr.ListNet(max_iter=5, transform="linear"),
     tr.RankSVM(max_iter=4),
     tr.RankSVM(loss="hinge", max_iter=8),
@@ -97,16 +95,19 @@ def test_evaluation_scores_and_certificates(client):
     assert (ranker.rank(test) == ranker.rank(far)).all()
     here, there = (tr.evaluate(ranker, one, ["ndcg@10", "map"]) for one in (test, far))
     assert here.to_dict(per_query=True) == there.to_dict(per_query=True)
-    first, again = (tr.certify(ranker, one)[0] for one in (test, far))
+    first = tr.certify(ranker, test)[0]
+    with pytest.warns(UserWarning, match="theorems about ListNet are left out: all rows of X are needed"):
+        again, *others = tr.certify(ranker, far)
     assert (first.lower, first.upper, first.verdict) == (again.lower, again.upper, again.verdict)
-    assert tr.certify(ranker, tr.dask.place(data, client))[0].verdict == "does not apply"  # it learned from these
+    assert not others
+    machine = fitted(tr.RankSVM(max_iter=4), data)
+    both = [tr.certify(machine, one) for one in (data, tr.dask.place(data, client))]
+    assert [str(certificate) for certificate in both[0]] == [str(certificate) for certificate in both[1]]
+    assert len(both[0]) > 2
+    assert both[1][0].verdict == "does not apply"  # it learned from these
 
 
-@pytest.mark.parametrize(
-    "ranker",
-    [tr.RankBoost(rounds=3), tr.KernelSlamPerceptron(), tr.PermuRank(rounds=2), tr.PerceptronAtK(k=3)],
-    ids=repr,
-)
+@pytest.mark.parametrize("ranker", [tr.RankBoost(rounds=3), tr.KernelSlamPerceptron(), tr.PerceptronAtK(k=3)], ids=repr)
 def test_what_needs_all_rows_in_one_memory_says_so(client, ranker):
     with pytest.raises(tr.InputError, match=f"^{type(ranker).__name__}: all rows of X are needed in one memory"):
         ranker.fit_queries(tr.dask.place(judged(), client))

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -91,15 +91,14 @@ def load(spec: Spec) -> Part:
     validation.check_magnitude(data.X, data.feature_names)
     if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
         return Part(data, spec.grid)
-    X, pages = data.X, []
-    names = ("data", "indices") if data.is_sparse else ("",)
-    maps = []
-    for name in names:
-        array, pages_of = _mapped(getattr(X, name) if name else X)
-        maps.append(array)
-        pages.append(pages_of)
-    X = csr.csr_of(*maps, X.indptr, X.shape[1]) if data.is_sparse else maps[0]
-    return Part(data._but(X=X, mapped=None), spec.grid, pages)
+    X = data.X
+    if not data.is_sparse:
+        X, pages = _mapped(X)
+        return Part(data._but(X=X, mapped=None), spec.grid, [pages])
+    values, first = _mapped(X.data)
+    columns, second = _mapped(X.indices)
+    X = csr.csr_of(values, columns, X.indptr, X.shape[1])
+    return Part(data._but(X=X, mapped=None), spec.grid, [first, second])
 
 
 def _mapped(array: AnyArray) -> tuple[AnyArray, mmap.mmap]:
@@ -247,8 +246,7 @@ class PlacedMatrix(Elsewhere):
             key = f"toprank-step-{next(_numbers)}"
             return Asked([self.workers.client.submit(work, self.futures[i], key=key, pure=False)])
 
-        (result,) = self.workers.results(ask, self.renew, self.futures)
-        return cast(T, result)
+        return self.workers.results(ask, self.renew, self.futures)[0]  # type: ignore[no-any-return]
 
     def _placement(self) -> dict[str, list[int]]:
         """Return the workers with the parts that each of them holds, once all are loaded."""
@@ -291,21 +289,22 @@ def _listed(fn: Callable[[Matrix, Ints], AnyArray], block: QueryDataset) -> list
 def placed(
     workers: Workers,
     read: Callable[[int, int, int, int], Callable[[], QueryDataset]],
-    data: QueryDataset,
     *,
+    n_features: int,
     dtype: Any,
     row_values: float,
     parts: int | None,
     mapped: bool | None,
+    **beside: Any,
 ) -> QueryDataset:
     """Return a data set whose features are loaded in parts by workers.
 
-    `data` has everything but features (an X of any width whose values do not count); read(q0, q1, row0, row1) returns
-    a function that reads the features, grades and weights of these queries, which are these rows, again.
+    `beside` is everything in it but X; read(q0, q1, row0, row1) returns a function that reads all of these queries,
+    which are these rows, again.
     """
-    whole = Grid.of(data.ptr, row_values)
-    borders = blocks.cuts(data.ptr, whole.docs)
-    size = data.n_docs * row_values * np.dtype(dtype).itemsize
+    ptr = beside["ptr"]
+    whole, n_docs = Grid.of(ptr, row_values), int(ptr[-1])
+    borders, size = blocks.cuts(ptr, whole.docs), n_docs * row_values * np.dtype(dtype).itemsize
     wanted = parts or max(int(size / PART_BYTES), 4 * max(1, len(workers.threads())))
     if mapped is None:
         memory = workers.memory()
@@ -314,13 +313,14 @@ def placed(
     specs = []
     for a, b in pairwise(runs.tolist()):
         first, last = borders[a], borders[b]
-        rows = int(data.ptr[first]), int(data.ptr[last])
+        rows = int(ptr[first]), int(ptr[last])
         grid = replace(whole, row=rows[0], run=a)
         specs.append(Spec(read(first, last, *rows), grid, (first, last), rows, mapped))
-    X = PlacedMatrix(workers, specs, data.X.shape, np.dtype(dtype), row_values)
+    X = PlacedMatrix(workers, specs, (n_docs, n_features), np.dtype(dtype), row_values)
+    data = QueryDataset(X=X, **beside)
     X.own = {"y": data.y, "query_weight": data.query_weight, "doc_weight": data.doc_weight}
     X.start()
-    return data._but(X=X, mapped=None, order=None)
+    return data
 
 
 def place(
@@ -337,17 +337,21 @@ def place(
     seconds may pass without a worker before `WorkersLost` is raised, and without progress before work is handed out
     anew.
     """
-    workers = _checked(client, parts, timeout)
-    if data.order is not None:
-        data = data._but(order=None)
+    workers = checked(client, parts, timeout)
 
     def read(first: int, last: int, start: int, stop: int) -> Callable[[], QueryDataset]:
         return partial(_same, data[first:last])
 
-    return placed(workers, read, data, dtype=data.X.dtype, row_values=data.row_values, parts=parts, mapped=mapped)
+    names = ("y", "ptr", "query_ids", "feature_names", "doc_ids", "query_weight", "doc_weight", "order")
+    beside = {name: getattr(data, name) for name in names}
+    return placed(
+        workers, read, n_features=data.n_features, dtype=data.X.dtype, row_values=data.row_values, parts=parts,
+        mapped=mapped, **beside,
+    )  # fmt: skip
 
 
-def _checked(client: Any, parts: int | None, timeout: float) -> Workers:
+def checked(client: Any, parts: int | None, timeout: float) -> Workers:
+    """Return the workers of a client, after a look at what the caller gave."""
     validation.check_count(parts=1 if parts is None else parts)
     validation.check_positive(timeout=timeout)
     return Workers(client, timeout)

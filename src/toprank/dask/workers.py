@@ -71,7 +71,8 @@ class Workers:
 
         `of` are futures that they wait for. What was asked for is taken back where it is not waited for any longer.
         """
-        return self._settled(ask, renew, of, self.client.gather)
+        found: list[Any] = self._settled(ask, renew, of, self.client.gather)
+        return found
 
     def ready(self, ask: Callable[[], Asked], renew: Callable[[int], None]) -> None:
         """Wait until all futures have results, which stay where they are."""
