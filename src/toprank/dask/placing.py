@@ -239,14 +239,16 @@ class PlacedMatrix(Elsewhere):
         found = self.workers.results(ask, self.renew, self.futures)
         if [address for address, _ in found] != list(self.groups or ()):
             self.groups = None  # somebody else did it: parts have moved
-        return blocks.root([node for _, nodes in found for node in nodes], combine, self.specs[0].grid.total)
+        nodes: list[Node[T]] = [node for _, part in found for node in part]
+        return blocks.root(nodes, combine, self.specs[0].grid.total)
 
     def _result(self, i: int, work: Callable[[Part], T]) -> T:
         def ask() -> Asked:
             key = f"toprank-step-{next(_numbers)}"
             return Asked([self.workers.client.submit(work, self.futures[i], key=key, pure=False)])
 
-        return self.workers.results(ask, self.renew, self.futures)[0]  # type: ignore[no-any-return]
+        found: list[T] = self.workers.results(ask, self.renew, self.futures)
+        return found[0]
 
     def _placement(self) -> dict[str, list[int]]:
         """Return the workers with the parts that each of them holds, once all are loaded."""

@@ -297,13 +297,13 @@ def _read_table(
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{files} cannot be read: {error}") from None
     given: dict[str, Any] = {role: roles.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
-    read = partial(tables.read_table, label=roles["label"], qid=roles["qid"], features=names, missing=missing, **given)
+    given |= {"label": roles["label"], "qid": roles["qid"], "features": names, "missing": missing}
     try:
-        data = read(pa.concat_tables(found))
+        data = tables.read_table(pa.concat_tables(found), **given)
     except InputError:
         for (file, _, start, _), table in zip(pieces, found, strict=True):
             try:
-                read(table)
+                tables.read_table(table, **given)
             except InputError as error:
                 raise InputError(f"{file}, counting rows from {start}: {error}") from None
         raise
