@@ -17,6 +17,7 @@ _STYLE = """
 .exhibit img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 .verdict { display: inline-block; padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; }
 .claims li { margin: .4em 0; }
+.claims a { color: var(--mark); }
 """
 _MARKS = dict(zip(VERDICTS, ("up", "down", "quiet"), strict=True))
 

@@ -115,8 +115,8 @@ def table_2(*, points: int = 3000) -> Exhibit:
 
     total, good, exactly = (sum(tally[place] for tally in counts.values()) for place in range(3))
     claims = (
-        claim("Table 2 with the printed N(φ).", good == total, f"It agrees at {good} of {total} points."),
-        claim("Table 2 with the exact N(φ).", exactly == total, f"It agrees at {exactly} of {total} points."),
+        claim("Table 2 is right with the printed N(φ).", good == total, f"It agrees at {good} of {total} points."),
+        claim("Table 2 is right with the exact N(φ).", exactly == total, f"It agrees at {exactly} of {total} points."),
         claim(
             "RankCosine: exponential and sigmoid differ by the factor 1 + e^(aBM).",
             all(abs(ratio[u] / said[u] - 1) < 1e-6 for u in ratio),
@@ -183,8 +183,8 @@ def table_3(*, points: int = 5000) -> Exhibit:
 
     total, good, exactly = (sum(tally[place] for tally in counts.values()) for place in range(3))
     claims = (
-        claim("Table 3 with the printed N(φ).", good == total, f"It agrees at {good} of {total} points."),
-        claim("Table 3 with the exact N(φ).", exactly == total, f"It agrees at {exactly} of {total} points."),
+        claim("Table 3 is right with the printed N(φ).", good == total, f"It agrees at {good} of {total} points."),
+        claim("Table 3 is right with the exact N(φ).", exactly == total, f"It agrees at {exactly} of {total} points."),
         claim(
             "Every row of Table 3 has a case under its own condition.",
             not empty,
@@ -196,7 +196,7 @@ def table_3(*, points: int = 5000) -> Exhibit:
             f"At m = 1000 it is {example[False]}; by its own Table 3, φS ≺ φE needs "
             f"log m > {10 * (math.exp(10) - 1):.0f}.",
         ),
-        claim("The same example with the exact N(φ).", example[True] == "φL ≺ φS ≺ φE", f"It is {example[True]}."),
+        claim("The example has that order with the exact N(φ).", example[True] == "φL ≺ φS ≺ φE", f"It is {example[True]}."),
     )
     return Exhibit(
         "table-3",
