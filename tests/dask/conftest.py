@@ -13,13 +13,13 @@ from toprank.data import blocks
 
 
 @contextmanager
-def cluster(folder, n_workers=2, **options):
+def cluster(folder, n_workers=2, config=None):
     """Start workers as processes that leave nothing behind outside `folder`."""
     calm = {"distributed.worker.memory.terminate": False, "distributed.worker.memory.pause": False}
-    with dask.config.set({"temporary-directory": str(folder), "distributed.admin.tick.limit": "1h", **calm}):
-        made = LocalCluster(
-            n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL, **options
-        )
+    with dask.config.set(
+        {"temporary-directory": str(folder), "distributed.admin.tick.limit": "1h", **calm, **(config or {})}
+    ):
+        made = LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
         with made, Client(made) as client:
             yield client
 
