@@ -31,6 +31,7 @@ class Limits:
     body: int = 2_000_000
     concurrent: int = 256
     connections: int = 2_000
+    pipelined: int = 16
     head: int = 65_536
     head_seconds: float = 10.0
     body_seconds: float = 20.0
@@ -137,9 +138,8 @@ def write_keys(path: Path, keys: list[Key]) -> None:
         rate = "" if key.rate is None else f"rate = {key.rate:g}\n"
         parts.append(f'[{key.name}]\nsha256 = "{key.sha256}"\nscopes = [{scopes}]\n{rate}')
     with replacing(path) as draft:
-        draft.touch(0o600)
         draft.write_text("\n".join(parts), encoding="utf-8")
-        draft.chmod(0o600)
+    path.chmod(0o600)
 
 
 def new_key(path: Path, name: str, scopes: tuple[Scope, ...], rate: float | None = None) -> str:
@@ -201,6 +201,7 @@ def guarded(limits: Limits) -> type:
             if Protocol._open > limits.connections:
                 self._refuse(b"503 Service Unavailable")
             self._watch()
+            self._sweep()
 
         def connection_lost(self, exc: Exception | None) -> None:
             Protocol._open -= 1
@@ -212,7 +213,10 @@ def guarded(limits: Limits) -> type:
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             self._head += len(data)
-            self._watch()
+            if len(getattr(self, "pipeline", ())) > limits.pipelined:  # uvicorn would queue them without end
+                self.transport.abort()
+            else:
+                self._watch()
 
         def _watch(self) -> None:
             """Let the clock run while a head is awaited, from its beginning on."""
@@ -232,13 +236,12 @@ def guarded(limits: Limits) -> type:
                 self.transport.write(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
                 self.transport.close()
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._stuck = self.loop.call_later(limits.stuck_seconds, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            if self._stuck is not None:
-                self._stuck.cancel()
+        def _sweep(self, before: int = 0) -> None:
+            """Drop a client who has read nothing of what was there at the last look, also when all is said and done."""
+            unread = self.transport.get_write_buffer_size()
+            if unread and unread == before:
+                self.transport.abort()
+            else:
+                self._stuck = self.loop.call_later(limits.stuck_seconds / 2, self._sweep, unread)
 
     return Protocol
