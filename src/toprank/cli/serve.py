@@ -90,40 +90,40 @@ def serve(
     from ..serve.service import Service
 
     allowed = Keys(keys_file, rate)
-    bound = running.listen(host, port, allowed)
-    searched = None
-    if follow is not None:
-        follower = running.Follower(follow, os.environ.get("TOPRANK_KEY"))
-        found = follower.fetch()
-        assert found is not None
-        service = Service(None, found.learner, nbytes=wait_mb * 1e6, seconds=waiting)
-        service.served = found
-        follower.follow(service)
-    else:
-        if demo:
-            from ..serve.searching import Demo
-
-            with busy("reading the standard library"):
-                searched = Demo()
-            store = store or str(Path(tempfile.mkdtemp(prefix="toprank-")) / "demo.db")
-            text = None if Path(store).exists() else searched.learner().model_text()
+    with running.listen(host, port, allowed) as bound:
+        searched = None
+        if follow is not None:
+            follower = running.Follower(follow, os.environ.get("TOPRANK_KEY"))
+            found = follower.fetch()
+            assert found is not None
+            service = Service(None, found.learner, nbytes=wait_mb * 1e6, seconds=waiting)
+            service.served = found
+            follower.follow(service)
         else:
-            text = None if model is None else _model_text(model, clicks)
-        service = Service(
-            running.open_store(store or "", text, model or "the model"), nbytes=wait_mb * 1e6, seconds=waiting
-        )
-        service.keep = seconds
-    app = App(service, allowed, Limits(rate=rate), running.log_to(log), searched)
-    address, number = bound.getsockname()[:2]
-    url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
-    served = service.served
-    name = type(served.learner.ranker).__name__
-    if as_json:
-        print_json({"url": url, "ranker": name, "version": served.version, "learns": served.learner.learns})
-    else:
-        who = "this machine only, no keys" if allowed.open else f"keys of {keys_file}"
-        click.echo(f"serving {name}, version {served.version}, on {url} ({who})")
-    running.run(app, bound)
+            if demo:
+                from ..serve.searching import Demo
+
+                with busy("reading the standard library"):
+                    searched = Demo()
+                store = store or str(Path(tempfile.mkdtemp(prefix="toprank-")) / "demo.db")
+                text = None if Path(store).exists() else searched.learner().model_text()
+            else:
+                text = None if model is None else _model_text(model, clicks)
+            service = Service(
+                running.open_store(store or "", text, model or "the model"), nbytes=wait_mb * 1e6, seconds=waiting
+            )
+            service.keep = seconds
+        app = App(service, allowed, Limits(rate=rate), running.log_to(log), searched)
+        address, number = bound.getsockname()[:2]
+        url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
+        served = service.served
+        name = type(served.learner.ranker).__name__
+        if as_json:
+            print_json({"url": url, "ranker": name, "version": served.version, "learns": served.learner.learns})
+        else:
+            who = "this machine only, no keys" if allowed.open else f"keys of {keys_file}"
+            click.echo(f"serving {name}, version {served.version}, on {url} ({who})")
+        running.run(app, bound)
 
 
 def _needs_extra() -> None:

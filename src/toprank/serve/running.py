@@ -52,13 +52,9 @@ def listen(host: str, port: int, keys: Keys) -> socket.socket:
                 f"--host {host} is open to others, and there are no keys: make one (toprank serve keys new NAME --keys "
                 "keys.toml) and give --keys, or listen on 127.0.0.1"
             )
-        bound = socket.socket(found[0], socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(found[4])
-        bound.listen(2048)
+        return socket.create_server(found[4][:2], family=found[0], backlog=2048)
     except OSError as error:
         raise InputError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
-    return bound
 
 
 class Server(uvicorn.Server):  # type: ignore[misc]

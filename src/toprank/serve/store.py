@@ -245,7 +245,7 @@ class Store:
     def backup(self) -> str:
         """Copy the store beside itself, whole and compact; return the name of the copy."""
         seq = self._one("SELECT seq FROM state")[0]
-        copy = self.path.with_name(f"{self.path.stem}-{seq}-{time.time_ns() // 10**9}{self.path.suffix}")
+        copy = self.path.with_name(f"{self.path.stem}-{seq}-{time.time_ns()}{self.path.suffix}")
         try:
             os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             self._db.execute("VACUUM INTO ?", (str(copy),))
@@ -257,7 +257,8 @@ class Store:
 
 def full(error: Exception) -> BodyError:
     """Return what to answer when the disk refuses: nothing was learned, and trying again is safe."""
-    return BodyError(f"the store cannot be written ({error}): nothing was learned, try again later", status=507)
+    why = getattr(error, "strerror", None) or str(error).partition(":")[0]  # what comes after may be a path
+    return BodyError(f"the store cannot be written ({why}): nothing was learned, try again later", status=507)
 
 
 def begun_with(model: bytes, store: Store) -> None:
