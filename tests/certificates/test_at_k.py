@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import toprank as tr
 from tests.oracles import precision_at_k as oracle
-from toprank.certificates import at_k
+from toprank.certificates import at_k, convergence
 from toprank.certificates.margins import Margins, largest_margin, realised_margins
 from toprank.errors import InputError
 from toprank.solvers.sgd import Batches, Steps
@@ -115,7 +115,7 @@ def test_sparse_data_and_many_lists_are_searched_too():
 
 def one_pass(steps, X, y, batch_size):
     batches = Batches.of(tr.QueryDataset.from_arrays(X, y), batch_size)
-    return at_k.Replay(steps, [(batches, np.arange(batches.count))])
+    return at_k.TopReplay(steps, [(batches, np.arange(batches.count))])
 
 
 RULES = {Rule.PERCEPTRON_AVG: oracle.perceptron_avg, Rule.PERCEPTRON_MAX: oracle.perceptron_max}
@@ -132,12 +132,12 @@ def test_mistakes_stay_below_every_bound(rule, places, gap):
         stream = [(X[a : a + 40].tolist(), y[a : a + 40].tolist()) for a in range(0, 400, 40)]
         _, mistakes = RULES[rule](stream, 5, **named)
         for w in (u, np.random.default_rng(seed).normal(size=5)):
-            bound = at_k.mistake_bound(replay, w)
+            bound = replay.certificates(w)[0]
             assert bound.observed == mistakes
             assert bound.holds()
             assert not bound.order_only
-            assert bound.value <= replay.run[1].places + 1e-9
-        margin = at_k.separable_bound(replay)
+            assert bound.value <= replay.totals.places + 1e-9
+        margin = replay.certificates()[1]
         assert margin.assumptions_hold == (gap > 0)
         assert margin.holds()
 
@@ -154,7 +154,7 @@ def test_the_mistake_bound_is_its_formula_at_the_best_multiple():
         return (c * radius * math.sqrt(8) + math.sqrt(loss)) ** 2
 
     by_hand = min(formula(c) for c in np.linspace(0, 4, 2001))
-    assert at_k.mistake_bound(replay, 3 * u).value == pytest.approx(by_hand, rel=1e-3)
+    assert replay.certificates(3 * u)[0].value == pytest.approx(by_hand, rel=1e-3)
 
 
 def test_corollary_8_is_four_k_r_squared_over_gamma_squared():
@@ -162,7 +162,7 @@ def test_corollary_8_is_four_k_r_squared_over_gamma_squared():
     replay = one_pass(Steps(Rule.PERCEPTRON_MAX, 2, 0.0), X, y, 30)
     gamma = min(oracle.strong_margin(list(X[a : a + 30] @ u), list(y[a : a + 30])) for a in (0, 30, 60, 90))
     expected = 4 * 2 * max(x @ x for x in X) / gamma**2
-    assert at_k.separable_bound(replay, 7 * u).value == pytest.approx(expected)
+    assert replay.certificates(7 * u)[1].value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("loss", [None, PrecRamp, PrecAvg, PrecMax], ids=str)
@@ -172,9 +172,9 @@ def test_samples_stray_at_the_rate_of_theorem_12(loss):
     data = tr.QueryDataset.from_arrays(X + np.outer(y, [0.5, 0.0, 0.0]), y)
     models = [np.array([0.3, 0.0, 0.0]), np.array([0.1, 0.2, 0.0])]
     sizes = (250, 1000, 4000)
-    found = at_k.sample_deviations(data, models, kappa=0.25, loss=loss, sizes=sizes, trials=150, seed=0)
+    found = convergence.sample_deviations(data, models, kappa=0.25, loss=loss, sizes=sizes, trials=150, seed=0)
     assert -0.75 < found.exponent < -0.35
-    certificate = at_k.uniform_convergence(data, models, kappa=0.25, loss=loss, sizes=sizes, trials=100, seed=0)
+    certificate = convergence.uniform_convergence(data, models, kappa=0.25, loss=loss, sizes=sizes, trials=100, seed=0)
     assert certificate.order_only
     assert certificate.observed <= 1.2 * certificate.value
 

@@ -344,3 +344,51 @@ def test_weighted_rounds_keep_their_regret_bound():
     assert found["Eq. 17"].holds()
     assert found["Lemma 5"].holds()
     assert found["Theorem 6"].verdict == "does not apply"
+
+
+@pytest.mark.parametrize("eta", ["sqrt:0.3", "adaptive:0.5"])
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_steps_that_change_have_the_telescoped_regret(kind, eta, weighted):
+    """The sum as it is printed, from the weights before and after every round of a stream."""
+    data, u = stream(False, 3)
+    weight = 0.5 + np.arange(data.n_queries) % 3 if weighted else np.ones(data.n_queries)
+    data = data._but(query_weight=weight if weighted else None)
+    ranker, w = kind("ndcg@3", eta=eta), np.zeros(5)
+    name, size = eta.split(":")
+    telescoped = half = squares = rounds = 0
+    for q in range(data.n_queries):
+        one = data[q : q + 1]
+        ranker.partial_fit_queries(one)
+        after, rounds = ranker.last_coef_, rounds + len(ranker.trace_["znorm2"])
+        z2 = float(ranker.trace_["znorm2"].sum())
+        squares += z2
+        if z2 > 0:
+            step = float(size) / math.sqrt(rounds if name == "sqrt" else squares)
+            assert np.linalg.norm(w - after) == pytest.approx(step * math.sqrt(z2))
+            telescoped += (sum((w - u) ** 2) - sum((after - u) ** 2)) / (2 * step)
+            half += step * z2 / 2
+        w = after
+    regret = next(c for c in ranker.certify(data, u) if c.reference.startswith("Eq. 17"))
+    assert regret.reference == "Eq. 17, telescoped"
+    assert regret.value == pytest.approx(regret.terms["L(u)"] + telescoped + half)
+    assert regret.observed == pytest.approx(ranker.totals_["surrogate"])
+    assert regret.holds()
+    assert regret.assumptions_hold
+    best = next(c for c in ranker.certify(data) if c.reference == regret.reference)
+    assert best.value <= regret.value
+    assert best.verdict == "holds" or kind is not tr.OnlineListNet  # noise: no fixed u may be better than none
+
+
+def test_a_step_below_the_best_one_is_the_best_one_for_a_larger_constant():
+    run = Run("slam", A=4.0, eta=0.05, loss=1.0, mistakes=1, surrogate=1.0, znorm2=1.0, largest_ratio=1.0)
+    u = Comparator(norm2=2.0, loss=3.0)
+    found = run.optimised_step(u)
+    assert found.assumptions_hold
+    larger = found.terms["A"]
+    assert larger > 4.0
+    assert best_step(larger, u) == pytest.approx(0.05)
+    q = 2.0 * larger
+    assert found.value == pytest.approx(3.0 + math.sqrt(3.0 * q) + q)
+    long = Run("slam", A=4.0, eta=0.4, loss=1.0, mistakes=1, surrogate=1.0, znorm2=1.0, largest_ratio=1.0)
+    assert long.optimised_step(u).verdict == "does not apply"

@@ -95,10 +95,13 @@ def played(drop, budget=4, updates=((1.0, 5.0), (2.0, -0.1), (3.0, 1.0))):
     """A store of two documents a round after rounds with updates c k(x, .) - c k(x + 0.5, .)."""
     ranker = tr.KernelSlamPerceptron(kernel="rbf", gamma=1.0, budget=budget, drop=drop, random_state=7)
     store, seen = Store.empty(ranker, 1, 7), []
-    store.recorder = lambda before, after: seen.append((before, after))
     for x, c in updates:
         X, change = np.array([[x], [x + 0.5]]), np.array([c, -c])
+        now, dropped = store.model(), store.counters[2]
+        before = store.function(np.concatenate([now.stored, X]), np.concatenate([now.alpha, change]))
         store.add(X, change, squared_norm(store.function(X, change)))
+        if store.counters[2] > dropped:
+            seen.append((before, store.model()))
     return store, seen
 
 

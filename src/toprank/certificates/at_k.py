@@ -7,25 +7,24 @@ the bound below is x with the constant 1 in place of the unknown one, and the ce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..errors import InputError
 from ..solvers.sgd import Batches, State, Steps, Totals, sweep
-from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, Rule
+from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, Rule
 from .base import Assumption, Certificate
+from .convergence import DELTA, top_error, uniform_convergence
 from .generalization import row_squares
 from .margins import Kind, largest_margin, realised_margins
-
-DELTA = 0.05
-"""The probability with which a bound may fail."""
+from .mistakes import Choice, Comparator
+from .replay import Direction, Replay
 
 _UPPER: dict[Rule, type[PrecisionSurrogate]] = {
     Rule.PERCEPTRON_AVG: PrecAvg,
@@ -36,95 +35,166 @@ _UPPER: dict[Rule, type[PrecisionSurrogate]] = {
 _MARGIN: dict[Rule, Kind] = {Rule.PERCEPTRON_AVG: "k", Rule.PERCEPTRON_MAX: "strong"}
 
 
-def certify_mini_batches(replay: Replay, coef: Floats, comparator: Floats | None, delta: float) -> list[Certificate]:
+def certify_mini_batches(replay: TopReplay, coef: Floats, comparator: Floats | None, delta: float) -> list[Certificate]:
     """Hold a run against every theorem about its learner.
 
-    `comparator` is the w (of any length: its best multiple is taken) that bounds are stated for; where None, the one
-    that makes the bound smallest among the learned weights, a vector of large margin and the minimisers that longer
-    runs on the surrogate itself find. Nothing is known of the struct surrogate, so its learners get no certificate.
+    `comparator` is the w (of any length: its best multiple is taken) that bounds are stated for; where None, each bound
+    takes the best among the learned weights, a vector of large margin and what longer runs on the surrogate itself
+    find. Nothing is known of the struct surrogate, so its learners get no certificate.
     """
     steps = replay.steps
     if steps.rule not in _UPPER:
         return []
-    if not replay.same.verified:
-        return [_another_run(replay)]
-    candidates = [comparator] if comparator is not None else [coef, *replay.rivals()]
-    found = []
-    if steps.rule in _MARGIN:
-        bounds = [mistake_bound(replay, w) for w in candidates]
-        found += [min(bounds, key=lambda c: c.value), separable_bound(replay, comparator)]
-    if steps.kappa > 0 and not replay.by_query:
-        data = replay.data
-        loss = _UPPER[steps.rule]
-        found.append(uniform_convergence(data, [coef, *candidates], kappa=steps.kappa, loss=loss, delta=delta, seed=0))
+    found = replay.certificates(comparator)
+    if steps.kappa > 0 and not replay.by_query and replay.same.verified:
+        family = [coef] if comparator is None else [coef, comparator]
+        loss, w = _UPPER[steps.rule], family[-1]
+        found.append(uniform_convergence(replay.data, family, kappa=steps.kappa, loss=loss, delta=delta, seed=0))
         if steps.rule in _MARGIN:
-            found += [online_to_batch(replay, delta), generalization(replay, candidates[0], delta)]
+            found += [online_to_batch(replay, delta), generalization(replay, w, delta)]
         elif steps.rule == Rule.AVG:
-            found.append(convergence(replay, candidates[0], delta))
+            found.append(convergence(replay, w, delta))
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """The run of a learner over its batches, pass after pass, with what the theorems speak of.
+@dataclass(frozen=True)
+class TopRun:
+    """What a perceptron's run over batches showed."""
 
-    `weights`, where given, are those that the run must end at to be the run that happened.
+    rule: Rule
+    totals: Totals
+    radius: float
+    """R = max ‖x‖."""
+    zero: float
+    assumptions: tuple[Assumption, ...]
+    margin: ClassVar[float] = 1.0
+
+    def certificates(self, choose: Choice) -> list[Certificate]:
+        """Return the mistake bound and the margin's, each at the comparator that suits it best; none for SGD."""
+        if self.rule not in _MARGIN:
+            return []
+        return [self.mistakes(choose(self._bound)), self.separable(choose(lambda u: -u.margin))]
+
+    def _bound(self, u: Comparator) -> float:
+        return (math.sqrt(4 * self.totals.largest_k * u.norm2) * self.radius + math.sqrt(u.loss)) ** 2
+
+    def mistakes(self, u: Comparator) -> Certificate:
+        """Δ_T ≤ (‖u‖ R √(4k) + √L_T(u))² for every u (Theorem 7; Theorem 9 for max)."""
+        k, bound, norm = self.totals.largest_k, self._bound(u), math.sqrt(u.norm2)
+        return Certificate(
+            statement=f"mistakes of {self.totals.batches} batches ≤ (‖u‖R√(4k) + √L(u))², k = {k}",
+            value=bound,
+            observed=self.totals.loss,
+            reference=f"Theorem {7 if self.rule == Rule.PERCEPTRON_AVG else 9}",
+            assumptions=self.assumptions,
+            vacuous_from=float(self.totals.places),
+            meaning=f"while it learned, at most {bound:.6g} of the {self.totals.places} places at the top went to a "
+            "wrong row",
+            terms=u.terms | {"R": self.radius, "k": k},
+            arithmetic=f"({norm:.4g}·{self.radius:.4g}·√{4 * k} + √{u.loss:.6g})² = {bound:.6g}",
+        )
+
+    def separable(self, u: Comparator) -> Certificate:
+        """Δ_T ≤ 4kR²/γ² where a unit vector realises the (k, γ)-margin (Corollary 8; strong γ: Corollary 10)."""
+        k, gamma = self.totals.largest_k, u.margin
+        number, name = (8, f"({k}, γ)") if _MARGIN[self.rule] == "k" else (10, "strong γ")
+        has = Assumption(f"a unit vector realises a {name}-margin above 0 on every batch", gamma > 0)
+        return Certificate(
+            statement=f"mistakes ≤ 4kR²/γ², k = {k}, γ = {gamma:.4g}",
+            value=4 * k * self.radius**2 / gamma**2 if gamma > 0 else math.inf,
+            observed=self.totals.loss,
+            reference=f"Corollary {number}",
+            assumptions=(*self.assumptions, has),
+            vacuous_from=float(self.totals.places),
+            meaning="while it learned, mistakes at the top were bound to end, however long it went on",
+            terms=u.terms | {"γ": gamma, "R": self.radius, "k": k},
+            arithmetic=f"4·{k}·{self.radius:.4g}²/{gamma:.4g}²",
+        )
+
+
+class TopReplay(Replay):
+    """The run of a learner over its batches, pass after pass.
+
+    `weights`, where given, are those that the run must end at to be the run that happened, and `mistakes` what its
+    passes lost.
     """
 
-    steps: Steps
-    passes: Sequence[tuple[Batches, Ints]]
-    weights: Floats | None = None
+    theorems = "Theorems 7 to 15"
+    free = True
+    lengths: Floats = np.exp2(np.arange(-20.0, 21.0))
 
-    @cached_property
-    def run(self) -> tuple[State, Totals, list[Floats]]:
-        """The final state, the totals, and up to 32 iterates spread evenly over the run."""
-        state, totals, iterates = State.zero(self.data.n_features), Totals(), []
-        parts = max(1, 32 // len(self.passes))
-        for at, (batches, order) in enumerate(self.passes):
-            keep = at % -(-len(self.passes) // 32) == 0
+    def __init__(
+        self,
+        steps: Steps,
+        passes: Sequence[tuple[Batches, Ints]],
+        weights: Floats | None = None,
+        mistakes: Floats | None = None,
+    ) -> None:
+        self.steps, self.passes = steps, passes
+        self.data, self.by_query = passes[0][0].data, passes[0][0].by_query
+        """The rows, and whether each query is a batch."""
+        self.state, self.totals, self.iterates = State.zero(self.data.n_features), Totals(), list[Floats]()
+        """The last state, the sums, and up to 32 iterates spread evenly over the run."""
+        parts, lost = max(1, 32 // len(passes)), []
+        for at, (batches, order) in enumerate(passes):
+            before, keep = self.totals.loss, at % -(-len(passes) // 32) == 0
             for part in np.array_split(order, min(parts, len(order))):
-                state, added = sweep(batches, part, self.steps, state)
-                totals += added
+                self.state, added = sweep(batches, part, steps, self.state)
+                self.totals += added
                 if keep:
-                    iterates.append(state.w)
-        return state, totals, iterates
+                    self.iterates.append(self.state.w)
+            lost.append(self.totals.loss - before)
+        self.same = Assumption("one pass over these rows, in their order", True)
+        if weights is not None:
+            size = 1e-6 * (1 + float(np.abs(weights).max(initial=0.0)))  # another processor may round otherwise
+            same = weights.shape == self.state.w.shape and np.allclose(self.state.w, weights, 1e-6, size)
+            same &= mistakes is None or (len(mistakes) == len(lost) and np.allclose(mistakes, lost))
+            text = "these rows, in the order of the fit, lead to the ranker's weights"
+            self.same = Assumption(text + ("" if mistakes is None else ", pass by pass with its losses"), bool(same))
 
     @cached_property
-    def same(self) -> Assumption:
-        """Whether the run ends at the ranker's own weights, up to what another processor may round otherwise."""
-        text = "these rows, in the order of the fit, lead to the ranker's weights"
-        if self.weights is None:
-            return Assumption("one pass over these rows, in their order", True)
-        size = 1e-6 * (1 + float(np.abs(self.weights).max(initial=0.0)))
-        same = self.weights.shape == (self.data.n_features,) and np.allclose(self.run[0].w, self.weights, 1e-6, size)
-        return Assumption(text, bool(same))
+    def run(self) -> TopRun:
+        """What it showed."""
+        radius = Assumption(f"every row has norm at most R = {self.radius:.4g}", True)
+        weighted = self.by_query and self.data.query_weight is not None
+        assumptions = (self.same, radius, *([Assumption("all queries weigh 1", False)] if weighted else []))
+        zero = float(self._losses(np.zeros(self.data.n_docs), np.ones(1))[0])
+        return TopRun(self.steps.rule, self.totals, self.radius, zero, assumptions)
 
-    @property
-    def data(self) -> QueryDataset:
-        """The rows."""
-        return self.passes[0][0].data
+    def direction(self, u: Floats) -> Direction:
+        """Measure a weight vector."""
+        norm = float(np.linalg.norm(u))
+        unit = u / (norm or 1.0)
+        scores, gamma = linear.scores(self.data.X, unit), math.inf
+        if self.steps.rule in _MARGIN:
+            for batches in self._distinct:
+                shown = scores[batches.rows] if len(batches.rows) else scores
+                margins = realised_margins(shown, batches.labels(), batches.bounds, **self._cut)
+                gamma = min(gamma, getattr(margins, _MARGIN[self.steps.rule]))
+        return Direction(unit, norm, gamma, lambda lengths: self._losses(scores, lengths))
 
-    @property
-    def by_query(self) -> bool:
-        """Whether each query is a batch."""
-        return self.passes[0][0].by_query
-
-    @property
-    def one_pass(self) -> Assumption:
-        """Whether every row was seen once: the theorems about new rows need it."""
-        return Assumption(f"the rows were seen once (they were seen {len(self.passes)} times)", len(self.passes) == 1)
-
-    def rivals(self) -> list[Floats]:
-        """Weights to state bounds for: of runs that step on the surrogate itself."""
+    def directions(self) -> Iterator[Floats]:
+        """Yield the learned weights, those of longer runs on the surrogate itself, and a vector of large margin."""
+        if self.steps.rule not in _MARGIN:
+            return
+        yield self.state.w
         rule = Rule.AVG if _UPPER[self.steps.rule] is PrecAvg else Rule.MAX
         batches, state = self.passes[0][0], State.zero(self.data.n_features)
         longer = replace(self.steps, rule=rule, eta=1 / max(self.radius, 1e-300), decay=0.5, radius=np.inf)
-        found = []
         for _ in range(3):
             for _ in range(4):
                 state, _ = sweep(batches, np.arange(batches.count), longer, state)
-            found += [state.w, state.average]
-        return [w for w in found if np.isfinite(w).all()]
+            yield from (w for w in (state.w, state.average) if np.isfinite(w).all())
+        yield largest_margin(_as_lists(batches), _MARGIN[self.steps.rule], max_iter=60, **self._cut).w
+
+    @property
+    def _cut(self) -> dict[str, Any]:
+        return {"k": self.steps.k} if self.steps.k else {"kappa": self.steps.kappa}
+
+    @property
+    def _distinct(self) -> list[Batches]:
+        """The passes that deal the rows out anew; else one."""
+        return [batches for at, (batches, _) in enumerate(self.passes) if at == 0 or len(batches.rows)]
 
     @cached_property
     def radius(self) -> float:
@@ -134,301 +204,91 @@ class Replay:
     @property
     def upper(self) -> PrecisionSurrogate:
         """The surrogate that the theorems put on the right-hand side."""
-        kind = _UPPER[self.steps.rule]
-        return kind(k=self.steps.k) if self.steps.k else kind(kappa=self.steps.kappa)
+        return _UPPER[self.steps.rule](**self._cut)
 
-    def stream_loss(self, scores: Floats) -> float:
-        """L_T(w) = Σ_t ℓ(w; batch t), over the batches of all passes that were not skipped."""
-        total, known = 0.0, 0.0
-        for at, (batches, _) in enumerate(self.passes):
-            if at == 0 or len(batches.rows):  # batches that no pass deals out anew have the same losses in each
-                shown = scores[batches.rows] if len(batches.rows) else scores
-                losses, _ = self.upper.per_query(shown, batches.labels(), batches.bounds)
-                taught = batches.teaching()
-                weight = self.data.query_weight if batches.by_query else None
-                known = float((losses if weight is None else losses * weight)[taught].sum())
-            total += known
-        return total
+    def _losses(self, scores: Floats, lengths: Floats) -> Floats:
+        """L_T(c·u) = Σ_t ℓ(c·u; batch t) at each length, over the batches of all passes that were not skipped."""
+        total = np.zeros(len(lengths))
+        for batches in self._distinct:
+            shown, taught = scores[batches.rows] if len(batches.rows) else scores, batches.teaching()
+            weight = self.data.query_weight if batches.by_query else None
+            for at, c in enumerate(lengths.tolist()):
+                losses, _ = self.upper.per_query(c * shown, batches.labels(), batches.bounds)
+                total[at] += float((losses if weight is None else losses * weight)[taught].sum())
+        return total * len(self.passes) / len(self._distinct)
 
     def population_loss(self, scores: Floats) -> float:
         """ℓ_κ(w; Z): the normalised surrogate of all rows as one list."""
-        return float(replace(self.upper, normalize=True).per_query(scores, self.data.y, self._whole)[0][0])
+        whole = np.array([0, self.data.n_docs], dtype=np.int64)
+        return float(replace(self.upper, normalize=True).per_query(scores, self.data.y, whole)[0][0])
 
-    def population_error(self, w: Floats) -> float:
-        """prec@κ loss of w on all rows as one list."""
-        s, y = linear.scores(self.data.X, w), self.data.y
-        return float(_error(s, y, self.steps.kappa))
-
-    @property
-    def _whole(self) -> Ints:
-        return np.array([0, self.data.n_docs], dtype=np.int64)
+    def mean_error(self) -> float:
+        """Mean prec@κ loss of the iterates on all rows as one list."""
+        X, y, kappa = self.data.X, self.data.y, self.steps.kappa
+        return float(np.mean([top_error(linear.scores(X, w), y, kappa) for w in self.iterates]))
 
     @property
-    def mean_size(self) -> float:
-        """b, the mean number of rows of a batch."""
-        return float(np.diff(self.passes[0][0].bounds).mean())
+    def some(self) -> str:
+        """Which iterates a mean is over."""
+        batches, kept = self.totals.batches, len(self.iterates)
+        return f"{kept} of the {batches} iterates, evenly spread" if kept < batches else f"the {batches} iterates"
 
     def rate(self, delta: float = DELTA) -> float:
-        """√(log(T/δ)/b)."""
-        return math.sqrt(math.log(max(self.run[1].batches, 1) / delta) / self.mean_size)
+        """√(log(T/δ)/b), b the mean number of rows of a batch."""
+        size = float(np.diff(self.passes[0][0].bounds).mean())
+        return math.sqrt(math.log(max(self.totals.batches, 1) / delta) / size)
+
+    @property
+    def one_pass(self) -> tuple[Assumption, ...]:
+        """What the theorems about new rows need: rows in random order, seen once."""
+        once = Assumption(f"the rows were seen once (they were seen {len(self.passes)} times)", len(self.passes) == 1)
+        return (self.same, once, Assumption("the rows come in random order"))
 
 
-def mistake_bound(replay: Replay, w: Floats) -> Certificate:
-    """Δ_T ≤ min_w (‖w‖ R √(4k) + √L_T(w))², the minimum over the multiples of one w (Theorem 7; Theorem 9 for max)."""
-    totals = replay.run[1]
-    scores, norm = linear.scores(replay.data.X, w), float(np.linalg.norm(w))
-    reach = norm * replay.radius * math.sqrt(4 * totals.largest_k)
-    bound, c = best_multiple(lambda c: (c * reach + math.sqrt(max(replay.stream_loss(c * scores), 0.0))) ** 2)
-    number = 7 if replay.steps.rule == Rule.PERCEPTRON_AVG else 9
-    loss = replay.stream_loss(c * scores)
-    return Certificate(
-        statement=f"mistakes of {totals.batches} batches ≤ (‖u‖R√(4k) + √L(u))², k = {totals.largest_k}",
-        value=bound,
-        observed=totals.loss,
-        reference=f"Theorem {number}",
-        assumptions=_of_the_run(replay),
-        vacuous_from=float(totals.places),
-        meaning=f"while it learned, at most {bound:.6g} of the {totals.places} places at the top went to a wrong row",
-        terms={"u": c * w, "‖u‖": c * norm, "L(u)": loss, "R": replay.radius, "k": totals.largest_k},
-        arithmetic=f"({c * norm:.4g}·{replay.radius:.4g}·√{4 * totals.largest_k} + √{loss:.6g})² = {bound:.6g}",
-    )
-
-
-def _of_the_run(replay: Replay) -> tuple[Assumption, ...]:
-    weighted = replay.by_query and replay.data.query_weight is not None
-    radius = Assumption(f"every row has norm at most R = {replay.radius:.4g}", True)
-    return (replay.same, radius, *([Assumption("all queries weigh 1", False)] if weighted else []))
-
-
-def _another_run(replay: Replay) -> Certificate:
-    """What is left where the rows are not those of the run."""
-    return Certificate(
-        statement="mistakes while learning ≤ (‖u‖R√(4k) + √L(u))²",
-        value=math.inf,
-        observed=math.nan,
-        reference="Theorems 7 to 15",
-        assumptions=(replay.same,),
-        meaning="the theorems speak of the run that this ranker learned in, and these rows do not lead to its weights",
-    )
-
-
-def separable_bound(replay: Replay, w: Floats | None = None) -> Certificate:
-    """Δ_T ≤ 4kR²/γ² where a unit vector realises the (k, γ)-margin (Corollary 8; strong γ: Corollary 10)."""
-    totals, kind = replay.run[1], _MARGIN[replay.steps.rule]
-    options = {"k": replay.steps.k} if replay.steps.k else {"kappa": replay.steps.kappa}
-    first = _as_lists(replay.passes[0][0])
-    unit = largest_margin(first, kind, max_iter=60, **options).w if w is None else w / (np.linalg.norm(w) or 1.0)
-    scores, gamma = linear.scores(replay.data.X, unit), math.inf
-    for at, (batches, _) in enumerate(replay.passes):
-        if at == 0 or len(batches.rows):
-            shown = scores[batches.rows] if len(batches.rows) else scores
-            gamma = min(gamma, getattr(realised_margins(shown, batches.labels(), batches.bounds, **options), kind))
-    number, name = (8, f"({totals.largest_k}, γ)") if kind == "k" else (10, "strong γ")
-    return Certificate(
-        statement=f"mistakes ≤ 4kR²/γ², k = {totals.largest_k}, γ = {gamma:.4g}",
-        value=4 * totals.largest_k * replay.radius**2 / gamma**2 if gamma > 0 else math.inf,
-        observed=totals.loss,
-        reference=f"Corollary {number}",
-        assumptions=(
-            *_of_the_run(replay),
-            Assumption(f"a unit vector realises a {name}-margin above 0 on every batch", gamma > 0),
-        ),
-        vacuous_from=float(totals.places),
-        meaning="while it learned, mistakes at the top were bound to end, however long it went on",
-        terms={"u": unit, "γ": gamma, "R": replay.radius, "k": totals.largest_k},
-        arithmetic=f"4·{totals.largest_k}·{replay.radius:.4g}²/{gamma:.4g}²",
-    )
-
-
-def online_to_batch(replay: Replay, delta: float = DELTA) -> Certificate:
+def online_to_batch(replay: TopReplay, delta: float = DELTA) -> Certificate:
     """(1/T) Σ_t prec@κ(w_t; Z) ≤ (1/T) Σ_t Δ_t/k_t + O(√(log(T/δ)/b)) (Theorem 13).
 
     The paper prints Δ_T/(bT); its prec@κ is normalised by k_t = κ n₊ and not by b, and so is the sum here.
     """
-    totals = replay.run[1]
-    return Certificate(
-        statement=f"mean prec@κ loss on all rows of {_some(replay)} ≤ mean loss on the stream + C√(log(T/δ)/b)",
-        value=totals.share / max(totals.batches, 1) + replay.rate(delta),
-        observed=_mean_error(replay),
-        reference="Theorem 13",
-        assumptions=(replay.same, replay.one_pass, *_RANDOM_ORDER),
-        vacuous_from=1.0,
-        order_only=True,
-    )
+    statement = f"mean prec@κ loss on all rows of {replay.some} ≤ mean loss on the stream + C√(log(T/δ)/b)"
+    value = replay.totals.share / max(replay.totals.batches, 1) + replay.rate(delta)
+    return _order(statement, value, replay.mean_error(), "Theorem 13", replay.one_pass)
 
 
-def generalization(replay: Replay, w: Floats, delta: float = DELTA) -> Certificate:
+def generalization(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
     """(1/T) Σ_t prec@κ(w_t; Z) ≤ (√ℓ(w; Z) + C)², C = O(‖w‖R√(1/T) + √(log(T/δ)/b)) (Corollary 14)."""
-    totals = replay.run[1]
-    scores, norm = linear.scores(replay.data.X, w), float(np.linalg.norm(w))
-    reach, rate = norm * replay.radius / math.sqrt(max(totals.batches, 1)), replay.rate(delta)
-    value, _ = best_multiple(
-        lambda c: (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + c * reach + rate) ** 2
+    scores = linear.scores(replay.data.X, w)
+    reach = float(np.linalg.norm(w)) * replay.radius / math.sqrt(max(replay.totals.batches, 1))
+    value = min(
+        (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + c * reach + replay.rate(delta)) ** 2
+        for c in (0.0, *replay.lengths.tolist())
     )
-    return Certificate(
-        statement=f"mean prec@κ loss on all rows of {_some(replay)} ≤ (√ℓ(w) + C(‖w‖R√(1/T) + √(log(T/δ)/b)))²",
-        value=value,
-        observed=_mean_error(replay),
-        reference="Corollary 14",
-        assumptions=(replay.same, replay.one_pass, *_RANDOM_ORDER),
-        vacuous_from=1.0,
-        order_only=True,
-    )
+    statement = f"mean prec@κ loss on all rows of {replay.some} ≤ (√ℓ(w) + C(‖w‖R√(1/T) + √(log(T/δ)/b)))²"
+    return _order(statement, value, replay.mean_error(), "Corollary 14", replay.one_pass)
 
 
-def convergence(replay: Replay, w: Floats, delta: float = DELTA) -> Certificate:
+def convergence(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
     """ℓ(w̄; Z) ≤ ℓ(w; Z) + O(√(log(T/δ)/b)) + O(√(1/T)) for every w in the ball (Theorem 15)."""
-    state, totals, _ = replay.run
-    X = replay.data.X
-    scores, norm = linear.scores(X, w), float(np.linalg.norm(w))
-    most = replay.steps.radius / norm if norm > 0 else math.inf
-    best, _ = best_multiple(lambda c: replay.population_loss(min(c, most) * scores))
-    return Certificate(
-        statement="normalised avg surrogate of the averaged weights ≤ that of w + C(√(log(T/δ)/b) + √(1/T))",
-        value=best + replay.rate(delta) + math.sqrt(1 / max(totals.batches, 1)),
-        observed=replay.population_loss(linear.scores(X, state.average)),
-        reference="Theorem 15",
-        assumptions=(
-            replay.same,
-            replay.one_pass,
-            *_RANDOM_ORDER,
-            Assumption(f"w stays in a ball (radius {replay.steps.radius:g})", math.isfinite(replay.steps.radius)),
+    X, radius, norm = replay.data.X, replay.steps.radius, float(np.linalg.norm(w))
+    scores, most = linear.scores(X, w), radius / norm if norm > 0 else math.inf
+    best = min(replay.population_loss(min(c, most) * scores) for c in (0.0, *replay.lengths.tolist()))
+    return _order(
+        "normalised avg surrogate of the averaged weights ≤ that of w + C(√(log(T/δ)/b) + √(1/T))",
+        best + replay.rate(delta) + math.sqrt(1 / max(replay.totals.batches, 1)),
+        replay.population_loss(linear.scores(X, replay.state.average)),
+        "Theorem 15",
+        (
+            *replay.one_pass,
+            Assumption(f"w stays in a ball (radius {radius:g})", math.isfinite(radius)),
             Assumption("steps fall as 1/√t", replay.steps.decay == 0.5),
         ),
-        vacuous_from=1.0,
-        order_only=True,
     )
 
 
-_RANDOM_ORDER = (Assumption("the rows come in random order"),)
-
-
-@dataclass(frozen=True, eq=False)
-class Deviations:
-    """How far samples stray from the population: the (1 − δ)-quantile of sup_w |Ψ(w; Z) − Ψ(w; sample)| per size b."""
-
-    sizes: tuple[int, ...]
-    quantiles: Floats
-    delta: float
-
-    @property
-    def constants(self) -> Floats:
-        """quantile · √(b / log(1/δ)): level in b where the rate of Theorem 12 is the true one."""
-        return np.asarray(self.quantiles * np.sqrt(np.array(self.sizes) / math.log(1 / self.delta)))
-
-    @property
-    def exponent(self) -> float:
-        """Slope of log quantile against log b; Theorem 12 says −1/2 or steeper."""
-        return float(np.polyfit(np.log(self.sizes), np.log(np.maximum(self.quantiles, 1e-300)), 1)[0])
-
-
-def sample_deviations(
-    data: QueryDataset,
-    models: Sequence[Floats],
-    *,
-    kappa: float,
-    loss: type[PrecisionSurrogate] | None = PrecAvg,
-    sizes: Sequence[int] = (),
-    trials: int = 200,
-    delta: float = DELTA,
-    seed: int | None = None,
-) -> Deviations:
-    """Draw samples of each size without replacement and measure how far the loss of the worst model strays.
-
-    `loss` is PrecRamp, PrecAvg or PrecMax in its normalised form, or None for prec@κ itself.
-    """
-    n, rng = data.n_docs, np.random.default_rng(seed)
-    positive = int((data.y > 0).sum())
-    chosen = tuple(sizes) or tuple(n // 2**i for i in (6, 5, 4, 3))
-    if min(chosen) < 2 or positive == 0 or max(chosen) > n:
-        raise InputError(f"samples of {chosen} rows cannot be drawn from {n}")
-    scores = [linear.scores(data.X, w) for w in models]
-    surrogate = None if loss is None else loss(kappa=kappa, normalize=True)
-
-    def psi(s: Floats, y: Floats) -> float:
-        if surrogate is None:
-            return _error(s, y, kappa)
-        return float(surrogate.per_query(s, y, np.array([0, len(s)]))[0][0])
-
-    truth = [psi(s, data.y) for s in scores]
-    quantiles = []
-    for size in chosen:
-        worst = np.zeros(trials)
-        for trial in range(trials):
-            rows = rng.choice(n, size=size, replace=False)
-            y = data.y[rows]
-            worst[trial] = max(abs(psi(s[rows], y) - value) for s, value in zip(scores, truth, strict=True))
-        quantiles.append(float(np.quantile(worst, 1 - delta)))
-    return Deviations(chosen, np.array(quantiles), delta)
-
-
-def uniform_convergence(
-    data: QueryDataset,
-    models: Sequence[Floats],
-    *,
-    kappa: float,
-    loss: type[PrecisionSurrogate] | None = PrecAvg,
-    sizes: Sequence[int] = (),
-    trials: int = 200,
-    delta: float = DELTA,
-    seed: int | None = None,
+def _order(
+    statement: str, value: float, observed: float, reference: str, assumptions: tuple[Assumption, ...]
 ) -> Certificate:
-    """sup_w |Ψ(w; Z) − Ψ(w; sample of b)| ≤ C √(log(1/δ)/b) (Theorem 12), C measured on the smaller samples.
-
-    The theorem's supremum runs over a ball and leaves C open. Here it runs over the directions of the models given and
-    of eight random ones, at ‖w‖R = 1 and 4: a longer w makes the surrogate, and with it C, as large as one likes.
-    """
-    name = "prec@κ" if loss is None else loss.__name__
-    if not sizes and data.n_docs < 128:
-        few = Assumption(f"there are at least 128 rows to draw samples from, not {data.n_docs}", False)
-        said = f"{name} on samples of b rows strays by C√(log(1/δ)/b)"
-        return Certificate(said, math.inf, math.nan, "Theorem 12", (few,), order_only=True)
-    largest = math.sqrt(float(np.max(row_squares(data)))) or 1.0
-    drawn = np.random.default_rng(seed).normal(size=(8, data.n_features))
-    directions = [w / np.linalg.norm(w) for w in (*models, *drawn) if np.any(w)]
-    family = [c / largest * w for w in directions for c in (1.0, 4.0)]
-    found = sample_deviations(data, family, kappa=kappa, loss=loss, sizes=sizes, trials=trials, delta=delta, seed=seed)
-    last = found.sizes[-1]
-    return Certificate(
-        statement=f"{name} on samples of {last} rows strays by C√(log(1/δ)/b); measured: b^{found.exponent:.2f}",
-        value=float(found.constants[:-1].max()) * math.sqrt(math.log(1 / delta) / last),
-        observed=float(found.quantiles[-1]),
-        reference="Theorem 12",
-        assumptions=(Assumption("C is what the smaller samples show, for the directions at hand"),),
-        order_only=True,
-        meaning=f"what is true of {last} rows is true of all of them to within about {float(found.quantiles[-1]):.4g}",
-        terms={"exponent": found.exponent, "C": float(found.constants[-1]), "b": last},
-    )
-
-
-def best_multiple(value: Callable[[float], float]) -> tuple[float, float]:
-    """Return the least value over c ≥ 0, and that c: zero, powers of two, and a golden section around the best."""
-    grid = [0.0, *(2.0**p for p in range(-20, 21))]
-    found = [(value(c), c) for c in grid]
-    best = min(found)
-    at = grid.index(best[1])
-    low, high, ratio = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)], (math.sqrt(5) - 1) / 2
-    for _ in range(25):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        a, b = (value(left), left), (value(right), right)
-        best = min(best, a, b)
-        low, high = (low, right) if a[0] < b[0] else (left, high)
-    return best
-
-
-def _error(s: Floats, y: Floats, kappa: float) -> float:
-    """prec@κ loss of one list, between 0 and 1."""
-    return float(MistakesAvg(kappa=kappa, normalize=True).per_query(s, y, np.array([0, len(s)]))[0][0])
-
-
-def _mean_error(replay: Replay) -> float:
-    return float(np.mean([replay.population_error(w) for w in replay.run[2]]))
-
-
-def _some(replay: Replay) -> str:
-    """Say which iterates a mean is over."""
-    batches, kept = replay.run[1].batches, len(replay.run[2])
-    return f"{kept} of the {batches} iterates, evenly spread" if kept < batches else f"the {batches} iterates"
+    return Certificate(statement, value, observed, reference, assumptions, vacuous_from=1.0, order_only=True)
 
 
 def _as_lists(batches: Batches) -> QueryDataset:

@@ -18,7 +18,7 @@ from .._typing import Floats, Ints
 from ..data.validation import check_not_negative, check_positive
 from .base import Assumption, Certificate
 
-Algorithm = Literal["slam", "slam@k", "minimax"]
+Algorithm = Literal["slam", "slam@k", "minimax", "listnet"]
 
 _THEOREM = {"slam": "Theorem 6", "slam@k": "Theorem 8", "minimax": "Theorem 10"}
 _COROLLARY = {"slam": "Corollary 7", "slam@k": "Corollary 7 with Theorem 8", "minimax": "Corollary 11"}
@@ -36,6 +36,8 @@ class Comparator:
     margin: float = 0.0
     """Margin of u/‖u‖ on the data (Eq. 21); not above 0 where u misranks a pair."""
     u: Any = field(default=None, compare=False)
+    along: float = 0.0
+    """The part of a price of learning that is linear in u."""
 
     def __post_init__(self) -> None:
         check_not_negative(norm2=self.norm2, loss=self.loss)
@@ -53,7 +55,7 @@ Choice: TypeAlias = Callable[[Callable[[Comparator], float]], Comparator]
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of Algorithm 2 or 3 showed, and the constants of Lemma 5 for its data.
+    """What a run of Algorithm 2 or 3 (or of online ListNet) showed, and the constants of Lemma 5 for its data.
 
     >>> run = Run("minimax", A=4.0, eta=0.25, loss=2.5, mistakes=3, surrogate=4.0, znorm2=9.0, largest_ratio=3.0)
     >>> rival = Comparator(norm2=4.0, loss=0.0, margin=0.5)
@@ -77,7 +79,7 @@ class Run:
     margin: float = 1.0
     """Δ of the surrogate."""
     assumptions: tuple[Assumption, ...] = ()
-    """What holds for the run as a whole (constant step, weights that start at 0, …)."""
+    """What holds for the run as a whole (that these are its lists, weights that start at 0, …)."""
     tight: float = inf
     """max_t diam_t²/vmin_t over the mistake rounds: the tighter constant (docs/theory.md)."""
     rounds: float = inf
@@ -86,6 +88,14 @@ class Run:
     radius: float = nan
     weighted: bool = False
     """Whether queries have weights: f_t and z_t then are weighted, and Σ RML_t is not what they bound."""
+    constant: bool = True
+    """Whether every step was η."""
+    dropped: int = 0
+    """How many rounds a budget dropped."""
+    half: float | None = None
+    """Σ_t η_t‖z_t‖²/2; (η/2) Σ‖z_t‖² where left out."""
+    rest: float = 0.0
+    """What the price of learning has beside it at u = 0: the cost of drops, or of steps that change."""
 
     def __post_init__(self) -> None:
         check_positive(eta=self.eta, margin=self.margin)
@@ -93,11 +103,14 @@ class Run:
 
     def certificates(self, choose: Choice) -> list[Certificate]:
         """Return every theorem of the paper that speaks of this run, each at the comparator that suits it best."""
+        regret = self.regret(choose(self.price))
+        if self.algorithm == "listnet":
+            return [regret]
         found = [
             self.self_bounding(),
-            self.regret(choose(lambda u: self._regret(u))),
-            self.any_step(choose(lambda u: u.loss + u.norm2 / (2 * self.eta))),
-            self.optimised_step(choose(lambda u: best_bound(self._a, u))),
+            regret,
+            self.any_step(choose(lambda u: self.price(u) - self._steps)),
+            self.optimised_step(choose(self._optimised)),
             self.after_the_fact(choose(lambda u: u.loss + sqrt(u.norm2 * self.znorm2))),
             self.separable(widest := choose(lambda u: -u.margin)),
         ]
@@ -109,75 +122,117 @@ class Run:
         return min(self.A, self.tight) / self.margin
 
     @property
-    def _unweighted(self) -> tuple[Assumption, ...]:
-        return (*self.assumptions, *([Assumption("all queries weigh 1", False)] if self.weighted else []))
+    def _fixed_step(self) -> tuple[Assumption, ...]:
+        return (*self.assumptions, Assumption("the step is constant", self.constant))
+
+    @property
+    def _plain(self) -> tuple[Assumption, ...]:
+        """What the theorems assume that know nothing of budgets and weights."""
+        kept = f"the budget dropped no document, but it dropped {self.dropped}"
+        return (
+            *self._fixed_step,
+            *([Assumption(kept, False)] if self.dropped else []),
+            *([Assumption("all queries weigh 1", False)] if self.weighted else []),
+        )
 
     @property
     def _terms(self) -> dict[str, Any]:
         return {"A": self._a, "η": self.eta, "Δ": self.margin, "R_X": self.radius, "Σ‖z_t‖²": self.znorm2}
 
+    @property
+    def _steps(self) -> float:
+        return self.eta / 2 * self.znorm2 if self.half is None else self.half
+
     def self_bounding(self) -> Certificate:
         """‖z_t‖² ≤ A f_t(w_t) in every round (Lemma 5; Theorem 10's proof for Algorithm 3)."""
-        tighter = self.tight < self.A
-        name = "max_t diam_t²/vmin_t" if tighter else _CONSTANT[self.algorithm]
+        tighter, printed = self.tight < self.A, _CONSTANT[self.algorithm]
         return Certificate(
-            statement=f"max_t ‖z_t‖²/f_t(w_t) ≤ A = {name}",
+            statement=f"max_t ‖z_t‖²/f_t(w_t) ≤ A = {'max_t diam_t²/vmin_t' if tighter else printed}",
             value=self._a,
             observed=self.largest_ratio,
             reference="Lemma 5",
             meaning="no step was long where the loss was small",
-            terms={"A": self._a, _CONSTANT[self.algorithm]: self.A / self.margin, "R_X": self.radius},
-            arithmetic=f"{self._a:.6g}"
-            + (f" (the paper's {_CONSTANT[self.algorithm]}: {self.A / self.margin:.6g})" if tighter else ""),
+            terms={"A": self._a, printed: self.A / self.margin, "R_X": self.radius},
+            arithmetic=f"{self._a:.6g}" + (f" (the paper's {printed}: {self.A / self.margin:.6g})" if tighter else ""),
         )
 
-    def _regret(self, u: Comparator) -> float:
-        return u.loss + u.norm2 / (2 * self.eta) + self.eta / 2 * self.znorm2
+    def price(self, u: Comparator) -> float:
+        """L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖² + what drops cost; with steps that change, the telescoped sum instead."""
+        return u.loss + (u.norm2 / (2 * self.eta) if self.constant else 0.0) + self._steps + self.rest + u.along
 
     def regret(self, u: Comparator) -> Certificate:
-        """F ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖², after the fact, for the step that was used (Eq. 17)."""
-        value = self._regret(u)
-        parts = (u.loss, u.norm2 / (2 * self.eta), self.eta / 2 * self.znorm2)
+        """F ≤ L(u) + the price of learning, after the fact, for the steps that were taken (Eq. 17).
+
+        A round brings ‖w − u‖² down by 2η_t z_t·(w_t − u) − η_t²‖z_t‖², and z_t·(w_t − u) ≥ f_t(w_t) − f_t(u). Divided
+        by 2η_t and added up this is the telescoped sum; for one η its ends remain, and what drops moved.
+        """
+        value, statement = self.price(u), "Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²"
+        parts, reference = [u.loss, u.norm2 / (2 * self.eta), self._steps], "Eq. 17"
+        if not self.constant:
+            statement = "Σ f_t(w_t) ≤ L(u) + Σ (‖w_t − u‖² − ‖w_t − η_t z_t − u‖²)/(2η_t) + Σ η_t‖z_t‖²/2"
+            parts, reference = [u.loss, self.rest + u.along, self._steps], "Eq. 17, telescoped"
+        elif self.dropped:
+            statement += f" + what {self.dropped} drops cost: Σ (‖f_t − u‖² − ‖f_t + dropped − u‖²)/(2η)"
+            parts, reference = [*parts, self.rest + u.along], "Eq. 17 on a budget"
         return Certificate(
-            statement="Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²",
+            statement=statement,
             value=value,
             observed=self.surrogate,
-            reference="Eq. 17",
+            reference=reference,
             assumptions=self.assumptions,
-            vacuous_from=self._regret(Comparator(0.0, self.zero)) if isfinite(self.zero) else None,
+            vacuous_from=self.price(Comparator(0.0, self.zero)) if isfinite(self.zero) else None,
             meaning=f"while it learned it lost at most {value - u.loss:.4g} more than one fixed ranker would have",
-            terms=u.terms | self._terms,
+            terms=u.terms
+            | self._terms
+            | ({"cost of drops": self.rest + u.along} if self.dropped and self.constant else {}),
             arithmetic=f"{' + '.join(f'{part:.6g}' for part in parts)} = {value:.6g}",
         )
 
     def any_step(self, u: Comparator) -> Certificate:
-        """F ≤ (L(u) + ‖u‖²/(2η)) / (1 − ηA/2) for every η < 2/A."""
+        """F ≤ (L(u) + ‖u‖²/(2η) + what drops cost) / (1 − ηA/2) for every η < 2/A."""
         room = 1 - self.eta * self._a / 2
         limit = f" = {2 / self._a:.4g}" if self._a > 0 else ""
+        drops, cost = (" + cost of drops", f" + {self.rest + u.along:.6g}") if self.dropped else ("", "")
         return Certificate(
-            statement="Σ f_t(w_t) ≤ (L(u) + ‖u‖²/(2η)) / (1 − ηA/2)",
-            value=(u.loss + u.norm2 / (2 * self.eta)) / room if room > 0 else inf,
+            statement=f"Σ f_t(w_t) ≤ (L(u) + ‖u‖²/(2η){drops}) / (1 − ηA/2)",
+            value=(self.price(u) - self._steps) / room if room > 0 else inf,
             observed=self.surrogate,
             reference="Eq. 17 and Lemma 5",
-            assumptions=(*self.assumptions, Assumption(f"η = {self.eta:.4g} < 2/A{limit}", room > 0)),
-            vacuous_from=self.zero / room if room > 0 else None,
+            assumptions=(*self._fixed_step, Assumption(f"η = {self.eta:.4g} < 2/A{limit}", room > 0)),
+            vacuous_from=(self.zero + self.rest) / room if room > 0 else None,
             terms=u.terms | self._terms,
-            arithmetic=f"({u.loss:.6g} + {u.norm2:.6g}/{2 * self.eta:.4g})/{room:.6g}",
+            arithmetic=f"({u.loss:.6g} + {u.norm2:.6g}/{2 * self.eta:.4g}{cost})/{room:.6g}",
         )
+
+    def _optimised(self, u: Comparator) -> float:
+        """L(u) + √(A‖u‖²)·√L(u) + A‖u‖², infinite where the step was too long for it."""
+        a = self._suited(u)
+        return (u.loss + sqrt(a * u.norm2 * u.loss) + a * u.norm2) / self.margin if isfinite(a) else inf
+
+    def _suited(self, u: Comparator) -> float:
+        """The constant A' ≥ A for which η is the best step; A itself for Algorithm 3, whose rankings no η changes.
+
+        Lemma 5 holds for every constant above A too. Infinite where η is longer than the best step for A.
+        """
+        if self.algorithm == "minimax":
+            return self._a
+        if u.norm2 == 0:
+            return inf
+        own = 1 / self.eta / (1 + self.eta * u.loss / u.norm2)
+        return max(own, self._a) if own >= self._a * (1 - 1e-6) else inf
 
     def optimised_step(self, u: Comparator) -> Certificate:
         """Σ RML_t ≤ L(u) + √(A‖u‖²) √L(u) + A‖u‖² at the best η (Theorems 6, 8, 10).
 
-        For Algorithm 3 neither rankings nor z_t depend on η, so the bound at the best η is a bound at every η.
+        For Algorithm 3 neither rankings nor z_t depend on η, so the bound at the best η is a bound at every η. For
+        Algorithm 2 an η below the best one is the best one for a larger A, which serves as well.
         """
-        a = self._a
-        if self.algorithm != "minimax" and isclose(self.eta, best_step(self.A / self.margin, u), rel_tol=1e-6):
-            a = self.A / self.margin  # the step was chosen by the paper's constant
-        q, best = a * u.norm2, best_step(a, u)
-        assumptions = self._unweighted
+        suited = self._suited(u)
+        a = suited if isfinite(suited) else self._a
+        q, assumptions = a * u.norm2, self._plain
         if self.algorithm != "minimax":
-            near = isclose(self.eta, best, rel_tol=1e-6)
-            assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} is the optimised {best:.4g}", near))
+            best = f"η = {self.eta:.4g} is not above the optimised {best_step(self._a, u):.4g}"
+            assumptions = (*assumptions, Assumption(best, isfinite(suited)))
         value = (u.loss + sqrt(q * u.loss) + q) / self.margin
         return Certificate(
             statement="Σ RML_t ≤ L(u) + √(A‖u‖²)·√L(u) + A‖u‖²",
@@ -187,7 +242,7 @@ class Run:
             assumptions=assumptions,
             vacuous_from=self._known,
             meaning=f"the rankings shown while it learned lost {value:.6g} in all, at most",
-            terms=u.terms | self._terms,
+            terms=u.terms | self._terms | {"A": a},
             arithmetic=f"({u.loss:.6g} + √({q:.6g}·{u.loss:.6g}) + {q:.6g})/{self.margin:g} = {value:.6g}",
         )
 
@@ -200,7 +255,7 @@ class Run:
         """Σ RML_t ≤ (L(u) + ‖u‖ √Σ‖z_t‖²) / Δ: Eq. 17 at the η that is best for the observed subgradients."""
         spread = sqrt(self.znorm2)
         best = sqrt(u.norm2) / spread if spread > 0 else inf
-        assumptions = self._unweighted
+        assumptions = self._plain
         if self.algorithm != "minimax":
             near = isclose(self.eta, best, rel_tol=1e-6) or spread == 0
             assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} is ‖u‖/√Σ‖z_t‖² = {best:.4g}", near))
@@ -223,7 +278,7 @@ class Run:
         Algorithm 2 needs η = 1/A for it; at another η < 2/A the bound grows by 1/(ηA(2 − ηA)).
         """
         separates = Assumption(f"u/‖u‖ ranks every list with margin γ = {u.margin:.4g}", u.margin > 0)
-        assumptions = (*self._unweighted, separates)
+        assumptions = (*self._plain, separates)
         value, statement = inf, "Σ RML_t ≤ A/γ²"
         scaled = self.eta * self._a
         if u.margin > 0:

@@ -44,6 +44,7 @@ class _MiniBatchRanker(TwoClassRanker):
         "n_skipped_",
         "n_updates_",
     )
+    newer_attributes: ClassVar[tuple[str, ...]] = ("run_",)
 
     batch_size: int = 500
     epochs: int = 25
@@ -57,6 +58,8 @@ class _MiniBatchRanker(TwoClassRanker):
     n_batches_: int = field(init=False)
     n_skipped_: int = field(init=False)
     n_updates_: int = field(init=False)
+    run_: dict[str, Any] = field(init=False)
+    """What was done, for certificates: passes, seed, kind of shuffle, and what each pass lost (Δ for perceptrons)."""
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -64,6 +67,7 @@ class _MiniBatchRanker(TwoClassRanker):
         for values in (self.weights_, self.drift_):
             sound = sound and isinstance(values, np.ndarray) and values.dtype == np.float64
             sound = sound and values.shape == (self.n_features_in_,) and bool(np.isfinite(values).all())
+        sound = sound and _is_run(vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)}))
         if not sound:
             raise InputError(f"$.state is not that of a {type(self).__name__} on {self.n_features_in_} features")
 
@@ -80,13 +84,15 @@ class _MiniBatchRanker(TwoClassRanker):
         steps = self._check()
         batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
         steps = _in_batches(steps, batches, self.n_positive_)
-        state, total = State.zero(data.n_features), Totals()
+        state, total, lost = State.zero(data.n_features), Totals(), []
         watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
-        passes = self._passes(data)
+        self.run_ = self._plan()
+        passes = self._passes(data, self.run_)
         for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
             state, totals = sweep(part, order, steps, state)
             total += totals
+            lost.append(totals.loss)
             trace["loss"].append(totals.share / max(totals.batches, 1))
             trace["updates"].append(totals.updates)
             trace["skipped"].append(totals.skipped)
@@ -101,18 +107,25 @@ class _MiniBatchRanker(TwoClassRanker):
                 stacklevel=4,
             )
         self._keep(state, total, reset=True)
+        self.run_["lost"] = np.array(lost)
         if watch.best is not None:
             self.model_ = watch.best
         curves = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
         self.trace_ = {**curves, **watch.trace()}
         self.n_iter_ = self.epochs
 
-    def _passes(self, data: QueryDataset) -> Iterator[tuple[Batches, Ints]]:
+    def _plan(self) -> dict[str, Any]:
+        """Return what a fit is about to do, with the number that all its randomness follows from."""
+        drawn = np.random.default_rng().integers(2**63) if self.random_state is None else self.random_state
+        plan = {"kind": "fit", "epochs": int(self.epochs), "seed": str(int(drawn)), "shuffle": self.shuffle or "none"}
+        return plan | {"batch_size": int(self.batch_size)}
+
+    def _passes(self, data: QueryDataset, plan: dict[str, Any]) -> Iterator[tuple[Batches, Ints]]:
         """Yield, for each epoch of a fit, the batches and the order in which they come."""
-        rng = np.random.default_rng(self.random_state)
-        batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
-        batches, shuffle = _mixed_enough(batches, self.shuffle, rng)
-        yield from batches.epochs(self.epochs, shuffle, rng)
+        rng = np.random.default_rng(int(plan["seed"]))
+        batches = Batches.of(data, plan["batch_size"] if data.n_queries == 1 else None)
+        batches, shuffle = _mixed_enough(batches, None if plan["shuffle"] == "none" else plan["shuffle"], rng)
+        yield from batches.epochs(plan["epochs"], shuffle, rng)
 
     def partial_fit(
         self,
@@ -148,6 +161,11 @@ class _MiniBatchRanker(TwoClassRanker):
         seen = int(data.y.sum()) + (0 if first else self.n_positive_)
         state, totals = sweep(batches, np.arange(batches.count), _in_batches(steps, batches, seen), state)
         lists = 1 if qid is None else data.n_queries
+        before: dict[str, Any] = {"kind": "stream", "batch_size": int(self.batch_size), "lost": np.zeros(1)}
+        before = before if first else vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)})
+        self.run_ = before | {"lost": before["lost"][:1] + totals.loss}
+        if before["kind"] == "fit":
+            self.run_["kind"] = "both"
         if first:
             self._note_labels(data)
             self.n_queries_in_, self.certificates_, self.trace_ = lists, [], {}
@@ -169,18 +187,32 @@ class _MiniBatchRanker(TwoClassRanker):
         return LinearModel(state.average if self.average else state.w.copy())
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
-        from ..certificates.at_k import Replay, certify_mini_batches
+        from ..certificates.at_k import TopReplay, certify_mini_batches
 
-        coded, steps = self.coding.recode(data), self._steps()
-        batches = Batches.of(coded, self.batch_size if coded.n_queries == 1 else None)
-        steps = _in_batches(steps, batches, int(coded.y.sum()))
-        replay = Replay(steps, [(batches, np.arange(batches.count))], self.weights_)
-        if batches.count != self.n_batches_ or not replay.same.verified:  # not one stream of `partial_fit`: a fit
+        coded, run = self.coding.recode(data), vars(self).get("run_") or self._plan()
+        batches = Batches.of(coded, run.get("batch_size", self.batch_size) if coded.n_queries == 1 else None)
+        steps, passes = _in_batches(self._steps(), batches, int(coded.y.sum())), [(batches, np.arange(batches.count))]
+        if run["kind"] == "fit":
             # What it warned of was said when it was fitted, and rows that cannot be learned from are another run.
             with warnings.catch_warnings(), suppress(InputError):
                 warnings.simplefilter("ignore")
-                replay = Replay(steps, list(self._passes(coded)) or replay.passes, self.weights_)
+                passes = list(self._passes(coded, run)) or passes
+        replay = TopReplay(steps, passes, self.weights_, run.get("lost"))
         return certify_mini_batches(replay, self.coef_, comparator, delta)
+
+
+def _is_run(run: Any) -> bool:
+    """Say whether a model file's record of what was done is one."""
+    try:
+        sound = run["kind"] in ("fit", "stream", "both") and run["lost"].ndim == 1 and len(run["lost"]) > 0
+        if run["kind"] == "fit":
+            sound = sound and type(run["epochs"]) is int and 0 < run["epochs"] <= 10**6 and run["seed"].isdecimal()
+            sound = sound and run["shuffle"] in ("batches", "rows", "none")
+        if run["kind"] != "both":
+            sound = sound and type(run["batch_size"]) is int and run["batch_size"] > 0
+    except (KeyError, TypeError, AttributeError):
+        return False
+    return bool(sound and np.isfinite(run["lost"]).all())
 
 
 def _in_batches(steps: Steps, batches: Batches, n_positive: int) -> Steps:

@@ -66,8 +66,8 @@ class KernelSlamPerceptron(Ranker):
 
     While nothing has been dropped this is Algorithm 2 in the space of the kernel, and its bounds hold there, with
     ‖z_t‖² = gᵀKg and R_X² = max k(x, x): `toprank.certify`. Its `comparator` is a fitted ranker with the same kernel, a
-    pair (documents, coefficients) or, for the linear kernel, a weight vector. Once a document has been dropped only
-    Lemma 5, which speaks of single rounds, is left: the other certificates then say that they do not apply.
+    pair (documents, coefficients) or, for the linear kernel, a weight vector. Once rounds have been dropped, what the
+    drops cost is added to Eq. 17, and the theorems that know nothing of drops say that they do not apply.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=40, n_features=5, random_state=0)
@@ -115,11 +115,11 @@ class KernelSlamPerceptron(Ranker):
         check_not_negative(coef0=self.coef0)
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        slam = self._slam()
-        return slam if self.loss == "slam" else Minimax(self.margin)
+        slam, target = Slam(self.measure, self.margin, within="score"), self._target
+        return slam if self.loss == "slam" else Minimax(self.margin, target.above if isinstance(target, AP) else None)
 
-    def _slam(self) -> Slam:
-        return Slam(self.measure, self.margin, within="score")
+    def _steps(self) -> Steps:
+        return Steps.parse(self.eta)
 
     @property
     def _target(self) -> Measure:
@@ -204,10 +204,10 @@ class KernelSlamPerceptron(Ranker):
         return bool(store.totals[Total.AVERAGE] >= store.totals[Total.LAST])
 
     def _play(
-        self, store: Store, loss: Slam | Minimax, data: QueryDataset, order: Ints, weights: Floats | None = None
+        self, store: Store, loss: Slam | Minimax, data: QueryDataset, order: Ints, seen: Floats | None = None
     ) -> Floats:
-        """Play the lists in order; `weights`, where given, grow by what each document weighs in the surrogate."""
-        target, steps = self._target, Steps.parse(self.eta)
+        """Play the lists in order; `seen`, where given, gets the scores that the losses saw."""
+        target, steps = self._target, self._steps()
         rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(target)
         for q in order:
             a, b = data.ptr[q], data.ptr[q + 1]
@@ -235,16 +235,15 @@ class KernelSlamPerceptron(Ranker):
             value, znorm2 = 0.0, 0.0
             mistake = reached < best * (1 - NEARLY)
             if mistake:
-                losses, g = loss.per_query(scores, grades if self.loss == "minimax" else y, ptr)
+                losses, g = loss.per_query(scores, y, ptr)
                 moved = np.flatnonzero(g)
                 value, znorm2 = weight * float(losses[0]), squared_norm(store.function(X[moved], weight * g[moved]))
                 if not np.isfinite(znorm2):
                     raise _overflow(q)
                 eta = steps.size(store.totals, znorm2)
                 store.add(X, -eta * weight * g, eta * eta * znorm2)
-                if weights is not None and isinstance(loss, Slam):
-                    by_score = np.argsort(-scores, kind="stable")
-                    weights[a + by_score] += weight * loss.weights(y[by_score], ptr)
+                if seen is not None:
+                    seen[a:b] = scores
             rows.append((reached / best, value, float(mistake), znorm2))
             store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, znorm2)
             store.totals[Total.DOCS] += b - a
@@ -306,11 +305,9 @@ class KernelSlamPerceptron(Ranker):
         return as_function(self._store.model(), comparator)
 
     def _certify(self, data: QueryDataset, comparator: KernelModel | None, delta: float) -> list[Certificate]:
-        from .kernel_replay import certify_kernel
+        from .kernel_replay import KernelReplay
 
-        if self.loss != "slam":
-            return []
-        return certify_kernel(self, data, comparator)
+        return KernelReplay(self, data).certificates(comparator)
 
 
 def _pair(store: Store, averaged: bool) -> tuple[Store, bool]:

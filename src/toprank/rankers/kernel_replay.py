@@ -1,34 +1,33 @@
 """Certificates of the kernel perceptron: the linear learner's theorems, in the space of the kernel.
 
 The proofs use inner products alone, so they hold for f = Σ_b α_b k(s_b, ·) in place of w, with ‖f‖² = Σ_b α_b f(s_b),
-‖z_t‖² = gᵀKg and R_X² = max k(x, x). What they do need is that a round changes f by −η z_t and by nothing else: a
-document that the budget drops breaks all but Lemma 5.
+‖z_t‖² = gᵀKg and R_X² = max k(x, x). Where a budget drops rounds, Eq. 17 is left, with what the drops cost added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from math import isfinite, sqrt
+from functools import cached_property, partial
+from math import expm1, inf, sqrt
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Floats, Matrix
-from ..certificates.base import Assumption, Certificate
-from ..certificates.mistakes import Comparator, Run, ranking_margin
+from ..certificates.base import Assumption
+from ..certificates.mistakes import Run, ranking_margin
+from ..certificates.replay import Direction, Replay
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..errors import InputError
 from ..solvers.online import OnlineDescent
-from ..solvers.steps import Steps
 from .base import Ranker
-from .kernel import KernelSlamPerceptron, compared_grades
+from .kernel import KernelSlamPerceptron
 from .kernel_store import Store, squared_norm
 from .models import KernelModel, LinearModel, Model
-from .replay import Rivals, longer_run, longest_row, observed_run
+from .replay import SAME, Seen, longer_run, longest_row, losing, observed_run, tightest
 
 _LANDMARKS = 256
 """How many documents the search for a comparator works with."""
@@ -40,109 +39,71 @@ _FLAT = 1e-6
 """A document that lies in the span of the landmarks but for this share adds none of its own: it would be rounding."""
 
 
-def certify_kernel(
-    ranker: KernelSlamPerceptron, data: QueryDataset, comparator: KernelModel | None
-) -> list[Certificate]:
-    """Return the certificates of a kernel perceptron that learned from `data`.
-
-    The rounds are played again; that they end at the ranker's own documents and coefficients is the first assumption.
-    """
-    replay = KernelReplay(ranker, data)
-    run = replay.run()
-    given = None if comparator is None else replay.rival(comparator)
-    lemma, *others = run.certificates(replay.rivals(run).choose if given is None else lambda bound: given)
-    return [replace(lemma, assumptions=(replay.inner_product,)), *others]
-
-
-class KernelReplay:
+class KernelReplay(Replay):
     """The rounds of a kernel perceptron, played again."""
 
     def __init__(self, ranker: KernelSlamPerceptron, data: QueryDataset) -> None:
-        loss, seed = ranker._slam(), int(ranker._passes["seed"])
+        loss, seed = ranker._check(), int(ranker._passes["seed"])
         self.data, self.store = data, Store.empty(ranker, data.n_features, seed)
-        self.learner = OnlineDescent(loss, loss.target, Steps.parse(ranker.eta))
-        self.grades, self._delta = compared_grades(loss.target, data.y), loss.margin
-        # A comparator scores a document alike in all rounds: what the document weighs in them may be summed up.
-        self.weights = np.zeros(data.n_docs)
-        rng, rows = np.random.default_rng(seed), [np.empty((0, 4))]
-        born: list[int] = []
-        played = 0
+        self.learner = OnlineDescent(loss, ranker._target, ranker._steps())
+        self.seen, self._along = Seen(self.learner, data), 0.0
+        rng, rows, born, played = np.random.default_rng(seed), [np.empty((0, 4))], list[int](), 0
         for _ in range(ranker._passes["epochs"]):
             order = rng.permutation(data.n_queries) if ranker._passes["shuffle"] else np.arange(data.n_queries)
+            scores, first = np.zeros(data.n_docs), len(rows)
             for q in order:
-                rows.append(ranker._play(self.store, loss, data, np.array([q]), self.weights))
+                rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
                 born += [played] * (int(self.store.counters[0]) - len(born))
                 played += len(rows[-1])
+            heavy = losing(self.learner, data, order, np.concatenate(rows[first:]))
+            self._along += self.seen.add(scores, heavy)
         self.rounds = np.concatenate(rows)
         self.present = 1 - np.array(born) / max(played, 1)
         """In which share of the rounds each stored document was held, while none has been dropped."""
-        self.same = self.store.equals(ranker._store)
+        self.same = Assumption(SAME, self.store.equals(ranker._store))
 
     @property
     def dropped(self) -> int:
-        """How many documents the budget dropped."""
+        """How many rounds the budget dropped."""
         return int(self.store.counters[2])
 
-    @property
-    def radius2(self) -> float:
-        """R_X² = max k(x, x): each kernel grows with ‖x‖, or does not depend on it."""
-        kernel, gamma, coef0, degree, *_ = self.store.settings
-        longest = longest_row(self.data) ** 2
-        with np.errstate(over="ignore"):
-            power = np.float64(gamma * longest + coef0) ** degree
-        return float({"linear": longest, "polynomial": power, "rbf": 1.0}[kernel])
-
-    @property
-    def inner_product(self) -> Assumption:
-        """What ‖·‖ and R_X stand for here; gamma > 0, coef0 ≥ 0 and a whole degree make k an inner product."""
-        kernel = self.store.settings[0]
-        return Assumption(f"norms are those of the {kernel} kernel, R_X² = max k(x, x) = {self.radius2:.4g}", True)
-
+    @cached_property
     def run(self) -> Run:
-        """Return the numbers of the run and the constant of Lemma 5."""
-        kept = "the budget dropped no document" + (f", but it dropped {self.dropped}" if self.dropped else "")
-        assumptions = (
-            Assumption("these lists, in this order, are what the ranker learned from, starting at 0", self.same),
-            Assumption("the step is constant", True),
-            Assumption(kept, self.dropped == 0),
-            self.inner_product,
-        )
-        found = observed_run(self.learner, self.data, self.rounds, sqrt(self.radius2), assumptions)
-        return replace(found, zero=float(self.losses(np.zeros(self.data.n_docs), np.ones(1))[0]))
+        """The numbers of the run, the constants of Lemma 5, and what the drops cost where u = 0.
 
-    def losses(self, scores: Floats, scales: Floats) -> Floats:
-        """L(c·u) = Σ_t f_t(c·u) for every c in `scales`, from the scores of u."""
-        from ..solvers import _list_kernels as kernels
+        A step changes ‖f‖² by η²‖z_t‖² − 2η z_t·f_t, so all that is left of ‖f‖² at the end was changed by drops.
+        """
+        kernel, radius2 = self.store.settings[0], largest_square(self.store.settings, self.data)
+        # gamma > 0, coef0 ≥ 0 and a whole degree make k an inner product
+        space = Assumption(f"norms are those of the {kernel} kernel, R_X² = max k(x, x) = {radius2:.4g}", True)
+        found = observed_run(self.learner, self.data, self.rounds, sqrt(radius2), (self.same, space))
+        half, rest = found.half or 0.0, 0.0
+        if not found.constant:
+            rest = self._along - half
+        elif self.dropped:
+            rest = squared_norm(self.store.model()) / (2 * found.eta) + self._along - half
+        tight = inf
+        if kernel != "polynomial":
+            gamma = self.store.settings[1]
+            square = float if kernel == "linear" else (lambda d2: -2 * expm1(-gamma * d2))
+            tight = tightest(self.learner.surrogate, self.data, self.seen.weights, square)
+        zero = self.seen.loss(np.zeros(self.data.n_docs))[0]
+        return replace(found, dropped=self.dropped, rest=rest, tight=tight, zero=zero)
 
-        ptr, losses = np.array(self.data.ptr), np.zeros(len(scales))
-        level = kernels.number_grades(self.grades, ptr)[0]
-        kernels.rival_losses(False, self._delta, scores, self.weights, level, ptr, scales, losses)
-        return losses
+    def direction(self, u: KernelModel) -> Direction:
+        """Measure a function."""
+        norm = sqrt(squared_norm(u))
+        unit = _times(u, 1 / norm) if norm > 0 else u
+        scores, along = unit.scores(self.data.X), 0.0
+        if self.dropped or not self.run.constant:
+            along = -float(self.seen.slopes @ scores)
+        if self.dropped and self.run.constant:
+            held = self.store.model()
+            along -= float(unit.scores(held.stored) @ held.alpha) / self.run.eta
+        margin = ranking_margin(scores, self.learner.compared(self.data.y), self.data.ptr)
+        return Direction(unit, norm, margin, partial(self.seen.losses, scores), along, _times)
 
-    def margin(self, scores: Floats) -> float:
-        """Return the margin of these scores on all lists (Eq. 21), 0 where no list has two grades."""
-        margin = ranking_margin(scores, self.grades, self.data.ptr)
-        return margin if isfinite(margin) else 0.0
-
-    def rival(self, u: KernelModel) -> Comparator:
-        """Return what the bounds need to know of u."""
-        norm2, scores = squared_norm(u), u.scores(self.data.X)
-        margin = self.margin(scores) / sqrt(norm2) if norm2 > 0 else 0.0
-        return Comparator(norm2, float(self.losses(scores, np.ones(1))[0]), margin, u)
-
-    def rivals(self, run: Run) -> Rivals:
-        """Return the functions at hand, each at many lengths."""
-        found = Rivals(run.margin, run.zero, self.store.function(np.zeros((0, self.data.n_features)), np.zeros(0)))
-        for direction in self.directions(run.A):
-            norm = sqrt(squared_norm(direction))
-            if norm > 0:
-                scores = direction.scores(self.data.X) / norm
-                found.add(
-                    replace(direction, alpha=direction.alpha / norm), self.margin(scores), partial(self.losses, scores)
-                )
-        return found
-
-    def directions(self, A: float) -> Iterator[KernelModel]:
+    def directions(self) -> Iterator[KernelModel]:
         """Yield the learner's last function, its average over the rounds, and two of a longer run.
 
         The longer run is the linear learner's search, in coordinates of the space that some documents span. All that it
@@ -166,11 +127,24 @@ class KernelReplay:
         for low in range(0, part.n_docs, 4096):
             rows = _dense(part.X[low : low + 4096])
             kernels.coordinates(*settings, rows, documents, basis, features[low : low + 4096])
-        for w in longer_run(self.learner, part.with_X(features), A):
+        for w in longer_run(self.learner, part.with_X(features), self.run.A):
             beta = w.copy()
             for j in range(r - 1, -1, -1):  # basisᵀ β = w, from the last row up
                 beta[j] = (w[j] - (basis[j + 1 :, j] * beta[j + 1 :]).sum()) / basis[j, j]
             yield self.store.function(documents, beta)
+
+
+def largest_square(settings: tuple[Any, ...], data: QueryDataset) -> float:
+    """R_X² = max k(x, x): each kernel grows with ‖x‖, or does not depend on it."""
+    kernel, gamma, coef0, degree, *_ = settings
+    longest = longest_row(data) ** 2
+    with np.errstate(over="ignore"):
+        power = np.float64(gamma * longest + coef0) ** degree
+    return float({"linear": longest, "polynomial": power, "rbf": 1.0}[kernel])
+
+
+def _times(f: KernelModel, c: float) -> KernelModel:
+    return replace(f, alpha=c * f.alpha)
 
 
 def _some_rows(X: Matrix) -> Floats:

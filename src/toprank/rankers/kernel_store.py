@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from zlib import adler32, crc32
 
 import numpy as np
@@ -17,9 +16,6 @@ from .models import KernelModel
 
 if TYPE_CHECKING:
     from .kernel import KernelSlamPerceptron
-
-Recorder: TypeAlias = Callable[[KernelModel, KernelModel], None]
-"""Called where the budget changed the function: with f after the step of the round, and with what was kept of it."""
 
 _SIZES = {"documents": "d", "alpha": "f", "sums": "f", "mark": "u", "part_of": "i", "part_doc": "i", "part": "f"}
 _SIZES |= {"key": "u", "age": "i"}
@@ -51,9 +47,8 @@ class Store:
     longest: Floats
     """The longest ‖update‖² so far."""
 
-    def __init__(self, settings: tuple[Any, ...], arrays: dict[str, Any], recorder: Recorder | None = None) -> None:
-        self.settings, self.recorder = settings, recorder
-        self.names = tuple(arrays)
+    def __init__(self, settings: tuple[Any, ...], arrays: dict[str, Any]) -> None:
+        self.settings, self.names = settings, tuple(arrays)
         vars(self).update(arrays)
 
     @classmethod
@@ -81,7 +76,7 @@ class Store:
 
     def copy(self) -> Store:
         """Return a copy that can be added to while this one stays."""
-        return Store(self.settings, {name: getattr(self, name).copy() for name in self.names}, self.recorder)
+        return Store(self.settings, {name: getattr(self, name).copy() for name in self.names})
 
     def state(self) -> dict[str, Any]:
         """Return what a file needs beside the stored documents."""
@@ -135,11 +130,7 @@ class Store:
         rows, change = X[moved], change[moved]
         self.longest[0] = max(self.longest[0], size2)
         key = np.uint64(crc32(X.tobytes()) << 32 | adler32(X.tobytes()))
-        before = None
-        if self.recorder is not None:
-            now = self.model()
-            before = self.function(np.concatenate([now.stored, rows]), np.concatenate([now.alpha, change]))
-        dropped, f_norm2 = int(self.counters[2]), None
+        f_norm2 = None
         while self._missing(rows, key) > 0:
             at = self._leaving(key)
             if at is None:
@@ -158,9 +149,6 @@ class Store:
         else:
             self._put(rows, change, key)
         self._add_up()
-        if self.recorder is not None and before is not None and int(self.counters[2]) > dropped:
-            n = int(self.counters[0])
-            self.recorder(before, self.function(self.documents[:n].copy(), self.alpha[:n].copy()))
 
     def _places(self, rows: Floats) -> list[int]:
         """Return where each document is stored, −1 where it is not."""

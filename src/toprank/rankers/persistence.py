@@ -63,7 +63,11 @@ def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
         feature_names=None if names is None else [str(name) for name in names],
         n_queries=int(ranker.n_queries_in_),
         model=encode(ranker.model_.as_value(), "model"),
-        state={name: encode(getattr(ranker, name), name) for name in ranker.state_attributes},
+        state={
+            name: encode(getattr(ranker, name), name)
+            for name in (*ranker.state_attributes, *ranker.newer_attributes)
+            if name in ranker.state_attributes or name in vars(ranker)
+        },
         learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
     )
 
@@ -123,7 +127,7 @@ def _restore(content: ModelFile) -> Ranker:
     names = content.feature_names
     if names is not None and len(names) != content.n_features:
         raise InputError(f"$.feature_names has {len(names)} names for {content.n_features} features")
-    if set(content.state) != set(ranker.state_attributes):
+    if set(content.state) - set(ranker.newer_attributes) != set(ranker.state_attributes):
         raise InputError(f"$.state must hold exactly: {', '.join(ranker.state_attributes) or 'nothing'}")
     ranker.model_ = model
     ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import islice
-from math import inf, isfinite, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from math import inf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
-from ..certificates.mistakes import Algorithm, Comparator, Run, ranking_margin
+from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
+from ..certificates.replay import Direction, Replay
 from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
@@ -25,14 +26,11 @@ from ..solvers import _list_kernels
 from ..solvers.newton import Newton
 from ..solvers.online import OnlineDescent, inverse_scale, within_moment
 from ..solvers.steps import Rule, Scaling, Steps, Total
-from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate
-from .models import LinearModel
+from ..surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 if TYPE_CHECKING:
     from .online import OnlineRanker
 
-_SCALES = np.geomspace(1e-4, 1e6, 121)
-"""Lengths tried for a comparator whose direction is found and whose length is free."""
 _EPOCHS = 20
 """Passes of the search for a comparator."""
 _DESCENT = 40
@@ -52,90 +50,77 @@ def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats 
     learner = ranker._learner()
     if not isinstance(learner.measure, (AP, NDCG)):
         raise InputError(f"the theorems speak of ndcg, ndcg@k and map, not of {learner.measure}")
-    replay = Replay(ranker, learner, data)
-    if not replay.same:
-        return [_another_run()]
-    assumptions = (
-        Assumption(_SAME, True),
-        Assumption("the step is constant", learner.steps.rule == Rule.CONSTANT),
-    )
-    if learner.always:
-        return [_listnet_regret(replay, comparator, assumptions)]
-    run = replay.run(assumptions)
-    if comparator is not None:
-        norm = float(np.linalg.norm(comparator))
-        margin = replay.margin(comparator) / norm if norm > 0 else 0.0
-        given = Comparator(norm**2, replay.loss(comparator)[0], margin if isfinite(margin) else 0.0, comparator)
-        return run.certificates(lambda bound: given)
-    rivals = Rivals(run.margin, run.zero, np.zeros(data.n_features))
-    for direction in (replay.state.last, replay.state.average, *replay.others(run.A)):
-        replay.enter(rivals, direction)
-    start = rivals.choose(lambda u: u.loss + u.norm2 / (2 * run.eta)).u
-    replay.enter(rivals, replay.least(start, 1 / run.eta))
-    return run.certificates(rivals.choose)
+    return OnlineReplay(ranker, learner, data).certificates(comparator)
 
 
-_SAME = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
+SAME = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
 
 
-def _another_run() -> Certificate:
-    """What is left where the lists are not those of the run."""
-    return Certificate(
-        statement="loss while learning ≤ what one fixed ranker would have lost + the price of learning",
-        value=inf,
-        observed=nan,
-        reference="Theorems 6 to 10",
-        assumptions=(Assumption(_SAME, False),),
-        meaning="the theorems speak of the stream that was learned from, and these lists do not lead to its weights",
-    )
+class Seen:
+    """Lists as the learner saw them, and what its surrogates were there, all rounds together."""
+
+    def __init__(self, learner: OnlineDescent, data: QueryDataset) -> None:
+        self.data, self._loss = data, learner.surrogate
+        self._ptr, self._margin = np.array(data.ptr), float(getattr(learner.surrogate, "margin", 1.0))
+        self._level = _list_kernels.number_grades(learner.compared(data.y), self._ptr)[0]
+        self.weights, self.slopes = np.zeros(data.n_docs), np.zeros(data.n_docs)
+        """What each document weighed, and Σ_t of the subgradient in its score."""
+
+    def add(self, scores: Floats, heavy: Floats) -> float:
+        """Add rounds, at most one of each list, whose losses weigh `heavy` and saw these scores; return Σ z_t·w_t."""
+        loss, y = self._loss, self.data.y
+        each = np.repeat(heavy, self.data.lengths)
+        slopes = np.where(each > 0, each * loss.per_query(scores, y, self._ptr)[1], 0.0)
+        if isinstance(loss, Slam):
+            each = each * loss.weights(y, self._ptr, scores if loss.within == "score" else None)
+        self.weights += each
+        self.slopes += slopes
+        return float(slopes @ scores)
+
+    def losses(self, scores: Floats, scales: Floats) -> Floats:
+        """L(c·u) = Σ_t f_t(c·u) for every c in `scales`, from the scores of u."""
+        if isinstance(self._loss, ListNet):
+            return np.array([self.loss(c * scores)[0] for c in scales])
+        losses = np.zeros(len(scales))
+        kind = (isinstance(self._loss, Minimax), self._margin)
+        _list_kernels.rival_losses(*kind, scores, self.weights, self._level, self._ptr, scales, losses)
+        return losses
+
+    def loss(self, scores: Floats) -> tuple[float, Floats]:
+        """L(u) and a subgradient in the scores of u."""
+        if isinstance(self._loss, ListNet):
+            heavy = self.weights[np.minimum(self._ptr[:-1], len(scores) - 1)] * (self.data.lengths > 0)
+            values, slope = self._loss.per_query(scores, self.data.y, self._ptr)
+            return float(heavy @ values), np.repeat(heavy, self.data.lengths) * slope
+        slope = np.empty(self.data.n_docs)
+        kind = (isinstance(self._loss, Minimax), self._margin)
+        total = _list_kernels.rival_slope(*kind, scores, self.weights, self._level, self._ptr, slope)
+        return float(total), slope
 
 
-class Rivals:
-    """Comparators at hand: directions, each at many lengths, with what the bounds need to know of them."""
-
-    def __init__(self, delta: float, zero: float, nothing: Any) -> None:
-        self._delta = delta
-        self.found = [Comparator(0.0, zero, 0.0, nothing)]
-
-    def add(self, unit: Any, margin: float, losses: Callable[[Floats], Floats], length: float | None = None) -> None:
-        """Enter a direction of length 1 with its margin; `losses` are L at many lengths."""
-        separates = 0 < margin < inf
-        scales = np.concatenate([_SCALES, [self._delta / margin] if separates else [], [length] if length else []])
-        for scale, loss in zip(scales.tolist(), losses(scales).tolist(), strict=True):
-            loss = 0.0 if separates and scale * margin >= self._delta * (1 - 1e-12) else loss
-            kept = scale * unit if isinstance(unit, np.ndarray) else replace(unit, alpha=scale * unit.alpha)
-            self.found.append(Comparator(scale**2, loss, margin if isfinite(margin) else 0.0, kept))
-
-    def choose(self, bound: Callable[[Comparator], float]) -> Comparator:
-        """Return the comparator at which a bound is smallest."""
-        return min(self.found, key=bound)
-
-
-class Replay:
-    """The rounds of a ranker, played again."""
+class OnlineReplay(Replay):
+    """The rounds of a linear online ranker, played again."""
 
     def __init__(self, ranker: OnlineRanker, learner: OnlineDescent, data: QueryDataset) -> None:
         self.data, self._ranker, self._scaling = data, ranker, learner.scaling
         self.learner = replace(learner, scaling=Scaling.NONE, compare=False)
-        self.state, rows, self.seen = self.learner.start(data.n_features), [], list[_Seen]()
-        rival, scales = (None, None) if learner.always else (np.zeros(data.n_docs), np.ones(1))
+        self.state, rows, self.seen, self._along = self.learner.start(data.n_features), [], list[Seen](), 0.0
+        if learner.always:
+            self.lengths = np.empty(0)  # its own right-hand side is smooth: the minimiser has its best length
         for shown, order in self.passes():
+            scores = np.zeros(shown.n_docs)
             lists = (shown.X, shown.y, shown.ptr, order, shown.query_weight)
-            played = self.learner.play(self.state, *lists, rival=rival, scales=scales)
-            rows.append(played.rows)
-            if learner.always:
-                continue
-            if self.seen and self.seen[-1].data is shown:
-                self.seen[-1] = replace(self.seen[-1], weights=self.seen[-1].weights + played.weights)
-            else:
-                level = _list_kernels.number_grades(self.grades, np.array(shown.ptr))[0]
-                self.seen.append(_Seen(shown, level, played.weights))
+            rows.append(self.learner.play(self.state, *lists, seen=scores).rows)
+            if not self.seen or self.seen[-1].data is not shown:
+                self.seen.append(Seen(self.learner, shown))
+            self._along += self.seen[-1].add(scores, losing(self.learner, shown, order, rows[-1]))
         self.rounds = np.concatenate(rows)
         # Scaling rows beforehand, or another type of processor, rounds otherwise than the learner's own loop did.
         own = ranker._state
         learned = own.average if ranker.averaged_ else own.last
-        self.same = bool(ranker._passes["fresh"]) and _near(self.state.weights[0], own.weights[0])
-        self.same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and _near(learned, ranker.coef_)
+        same = bool(ranker._passes["fresh"]) and _near(self.state.weights[0], own.weights[0])
+        same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and _near(learned, ranker.coef_)
+        self.same = Assumption(SAME, same)
 
     def passes(self) -> Iterator[tuple[QueryDataset, Ints]]:
         """Yield the data of each pass, scaled as the learner saw them, and the order of its lists."""
@@ -163,93 +148,78 @@ class Replay:
             X[a:b] *= inverse_scale(moment, docs)
         return source.with_X(X), docs
 
-    @property
-    def grades(self) -> Floats:
-        """Grades as the loss compares them: binary for SLAM with AP."""
-        target = self.learner.measure
-        if isinstance(self.learner.surrogate, Slam) and isinstance(target, AP):
-            return (self.data.y > target.above).astype(np.float64)
-        return self.data.y
-
-    def margin(self, u: Floats) -> float:
-        """Return γ‖u‖: the margin of u on all lists as the learner saw them (Eq. 21)."""
-        margins = [ranking_margin(linear.scores(data.X, u), self.grades, data.ptr) for data, _ in self.distinct()]
-        return min(margins)
-
     def distinct(self) -> Iterator[tuple[QueryDataset, Ints]]:
         """Yield the passes whose data differ: all with the running scale, else one."""
         return self.passes() if self._scaling == Scaling.RUNNING else islice(self.passes(), 1)
 
-    def run(self, assumptions: tuple[Assumption, ...]) -> Run:
-        """Return the numbers of the run and the constants of Lemma 5."""
+    @cached_property
+    def run(self) -> Run:
+        """The numbers of the run and the constants of Lemma 5."""
         radius = max(longest_row(seen) for seen, _ in self.distinct())
-        found = observed_run(self.learner, self.data, self.rounds, radius, assumptions)
-        tight = max(tightest(self.learner.surrogate, one.data, one.weights) for one in self.seen)
-        return replace(found, tight=tight, zero=self.loss(np.zeros(self.data.n_features))[0])
+        found = observed_run(self.learner, self.data, self.rounds, radius, (self.same,))
+        zero = sum(one.loss(np.zeros(one.data.n_docs))[0] for one in self.seen)
+        tight = inf
+        if found.algorithm != "listnet":
+            tight = max(tightest(self.learner.surrogate, one.data, one.weights) for one in self.seen)
+        rest = 0.0 if found.constant else self._along - (found.half or 0.0)
+        return replace(found, zero=zero, tight=tight, rest=rest)
 
-    def loss(self, u: Floats) -> tuple[float, Floats]:
-        """L(u) = Σ_t f_t(u), and a subgradient."""
-        total, slope = 0.0, np.zeros(len(u))
-        for one in self.seen:
-            g = np.empty(one.data.n_docs)
-            scores = linear.scores(one.data.X, u)
-            lists = (one.weights, one.level, np.array(one.data.ptr))
-            total += float(_list_kernels.rival_slope(*self._kind, scores, *lists, g))
-            slope += linear.adjoint(one.data.X, g)
-        return total, slope
+    def direction(self, u: Floats) -> Direction:
+        """Measure a weight vector."""
+        norm = float(np.linalg.norm(u))
+        unit = u / norm if norm > 0 else u
+        scores = [linear.scores(one.data.X, unit) for one in self.seen]
+        pairs = list(zip(self.seen, scores, strict=True))
+        grades = self.learner.compared(self.data.y)
+        return Direction(
+            unit,
+            norm,
+            0.0 if self.learner.always else min(ranking_margin(s, grades, one.data.ptr) for one, s in pairs),
+            lambda lengths: np.sum([one.losses(s, lengths) for one, s in pairs], axis=0),
+            0.0 if self.run.constant else -sum(float(one.slopes @ s) for one, s in pairs),
+        )
 
-    def losses_at(self, u: Floats, scales: Floats) -> Floats:
-        """L(c·u) for every c in `scales`."""
-        losses = np.zeros(len(scales))
-        for one in self.seen:
-            scores = linear.scores(one.data.X, u)
-            ptr = np.array(one.data.ptr)
-            _list_kernels.rival_losses(*self._kind, scores, one.weights, one.level, ptr, scales, losses)
-        return losses
-
-    @property
-    def _kind(self) -> tuple[bool, float]:
-        loss = self.learner.surrogate
-        return isinstance(loss, Minimax), float(getattr(loss, "margin", 1.0))
-
-    def enter(self, rivals: Rivals, direction: Floats) -> None:
-        """Enter a direction among the rivals, also at the length that it has."""
-        norm = float(np.linalg.norm(direction))
-        if norm > 0:
-            unit = direction / norm
-            rivals.add(unit, self.margin(unit), partial(self.losses_at, unit), norm)
-
-    def others(self, A: float) -> Iterator[Floats]:
-        """Yield directions that it did not find itself: of a longer run, and of a ranking SVM with hardly a penalty."""
+    def directions(self) -> Iterator[Floats]:
+        """Yield the learner's weights, and directions that it did not find itself: a longer run's, a ranking SVM's."""
+        yield from (self.state.last, self.state.average)
+        if self.learner.always:
+            return
         *_, (data, _) = self.distinct()
-        yield from longer_run(self.learner, data, A)
+        yield from longer_run(self.learner, data, self.run.A)
         if data.X.shape[0] * data.n_features <= _MOST and not is_sparse(data.X):
             part = data if data.query_weight is None else data._but(query_weight=None)
-            coded = part._but(y=self.grades, mapped=None)
-            objective = Objective(
-                coded, PairwiseHinge("squared_hinge"), alpha=1e-7 * max(longest_row(data), 1e-12) ** 2
+            coded = part._but(y=self.learner.compared(data.y), mapped=None)
+            alpha = 1e-7 * max(longest_row(data), 1e-12) ** 2
+            yield (
+                Newton(tol=1e-6, max_iter=50).minimize(Objective(coded, PairwiseHinge("squared_hinge"), alpha=alpha)).w
             )
-            yield Newton(tol=1e-6, max_iter=50).minimize(objective).w
 
-    def least(self, start: Floats, alpha: float) -> Floats:
-        """Return u with a small L(u) + (alpha/2)‖u‖²: subgradient steps 2/(alpha (t + 1)) from the best one known."""
-        w, best, found = start.copy(), inf, start
-        for t in range(_DESCENT):
-            value, slope = self.loss(w)
-            value += alpha / 2 * float(w @ w)
-            if value < best:
-                best, found = value, w.copy()
-            w = w - (slope + alpha * w) * 2 / (alpha * (t + _DESCENT))
-        return found
+    def closer(self, choose: Choice) -> Iterator[Floats]:
+        """Yield what a descent on the price of learning, which is convex in u, finds from the best u so far."""
+        from scipy.optimize import minimize
+
+        alpha = 1 / self.run.eta if self.run.constant else 0.0
+        start = choose(self.run.price).u
+        yield minimize(partial(self._price, alpha), start, jac=True, method="L-BFGS-B", options={"maxiter": _DESCENT}).x
+
+    def _price(self, alpha: float, u: Floats) -> tuple[float, Floats]:
+        """L(u) + (alpha/2)‖u‖², or L(u) − u·Σz_t where steps change, and its slope."""
+        total, slope = alpha / 2 * float(u @ u), alpha * u
+        for one in self.seen:
+            scores = linear.scores(one.data.X, u)
+            value, g = one.loss(scores)
+            if not self.run.constant:
+                value, g = value - float(one.slopes @ scores), g - one.slopes
+            total, slope = total + value, slope + linear.adjoint(one.data.X, g)
+        return total, slope
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """Lists as the learner saw them, their grades by number, and what each document weighed in all rounds together."""
-
-    data: QueryDataset
-    level: Ints
-    weights: Floats
+def losing(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats) -> Floats:
+    """Return what the loss of each list weighed in the pass that `rows` are of: 0 where it took none."""
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    counted, heavy = learner.rounds(data.y, data.ptr) & (weight > 0), np.zeros(data.n_queries)
+    heavy[order[counted[order]]] = (rows[:, 2] > 0) | learner.always
+    return heavy * weight
 
 
 def _near(a: Floats, b: Floats) -> bool:
@@ -259,10 +229,13 @@ def _near(a: Floats, b: Floats) -> bool:
     )
 
 
-def tightest(surrogate: Surrogate, data: QueryDataset, weights: Floats) -> float:
+def tightest(
+    surrogate: Surrogate, data: QueryDataset, weights: Floats, square: Callable[[float], float] = float
+) -> float:
     """max diam²/vmin over the lists with a mistake: ‖z_t‖ ≤ diam_t, and f_t ≥ vmin_t Δ (docs/theory.md).
 
-    A list of more than 300 documents counts twice its largest distance from the mean for its diameter.
+    A list of more than 300 documents counts twice its largest distance from the mean for its diameter. `square` says
+    what the square of a distance is in the space of a kernel.
     """
     v = surrogate.weights(data.y, data.ptr) if isinstance(surrogate, Slam) else np.ones(data.n_docs)
     largest = 0.0
@@ -275,7 +248,7 @@ def tightest(surrogate: Surrogate, data: QueryDataset, weights: Floats) -> float
                 squares = float(pdist(rows, "sqeuclidean").max(initial=0.0))
             else:
                 squares = 4 * float(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max())
-            largest = max(largest, c * squares / float(v[a:b][v[a:b] > 0].min()))
+            largest = max(largest, c * square(squares) / float(v[a:b][v[a:b] > 0].min()))
     return largest
 
 
@@ -283,34 +256,40 @@ def observed_run(
     learner: OnlineDescent, data: QueryDataset, rounds: Floats, radius: float, assumptions: tuple[Assumption, ...]
 ) -> Run:
     """Return the numbers of rounds that were played, and the constant of Lemma 5 for documents of norm ≤ `radius`."""
-    measure, surrogate, _, znorm2 = rounds.T
-    weight = 1.0 if data.query_weight is None else float(data.query_weight.max())
-    algorithm: Algorithm = "minimax"
-    A = 4 * radius**2 * max(weight, 1e-300)  # c²‖z‖² ≤ c A · c f for a query of weight c
-    if isinstance(learner.surrogate, Slam):
-        target, margin = learner.surrogate.target, learner.surrogate.margin
-        longest = int(data.lengths[data.informative].max(initial=1))
-        cut = target.k if isinstance(target, NDCG) else None
-        algorithm = "slam" if cut is None else "slam@k"
-        A *= (longest if cut is None else min(cut, longest)) * largest_weight_ratio(learner.surrogate, data)
-    else:
-        margin = float(getattr(learner.surrogate, "margin", 1.0))
-    active = surrogate > 0
+    measure, surrogate, mistakes, znorm2 = rounds.T
+    weight, loss, steps = data.query_weight, learner.surrogate, learner.steps
+    algorithm, A = lemma_5(loss, data, radius)
+    sizes = steps.eta / np.sqrt(np.arange(1, len(rounds) + 1) if steps.rule == Rule.SQRT else np.cumsum(znorm2))
+    sizes = np.full(len(rounds), steps.eta) if steps.rule == Rule.CONSTANT else sizes
+    active = (surrogate > 0) & (znorm2 > 0)
     return Run(
         algorithm=algorithm,
         A=A,
-        eta=learner.steps.eta,
+        eta=steps.eta,
         loss=float((1 - measure).sum()),
-        mistakes=int(rounds[:, 2].sum()),
+        mistakes=int(mistakes.sum()),
         surrogate=float(surrogate.sum()),
         znorm2=float(znorm2.sum()),
         largest_ratio=float((znorm2[active] / surrogate[active]).max(initial=0.0)),
-        margin=margin,
+        margin=float(getattr(loss, "margin", 1.0)),
         assumptions=assumptions,
         rounds=float(len(rounds)),
         radius=radius,
-        weighted=data.query_weight is not None and bool((data.query_weight != 1).any()),
+        weighted=weight is not None and bool((weight != 1).any()),
+        constant=steps.rule == Rule.CONSTANT,
+        half=float((sizes[active] * znorm2[active]).sum()) / 2,
     )
+
+
+def lemma_5(loss: Surrogate, data: QueryDataset, radius: float) -> tuple[Algorithm, float]:
+    """Return which algorithm steps on this loss, and its A: 4 m R_X² vmax, 4 k R_X² vmax or 4 R_X²."""
+    heaviest = 1.0 if data.query_weight is None else float(data.query_weight.max())
+    A = 4 * radius**2 * max(heaviest, 1e-300)  # c²‖z‖² ≤ c A · c f for a query of weight c
+    if not isinstance(loss, Slam):
+        return ("minimax" if isinstance(loss, Minimax) else "listnet"), A
+    longest = int(data.lengths[data.informative].max(initial=1))
+    cut = loss.target.k if isinstance(loss.target, NDCG) else None
+    return "slam" if cut is None else "slam@k", A * min(cut or longest, longest) * largest_weight_ratio(loss, data)
 
 
 def longer_run(learner: OnlineDescent, data: QueryDataset, A: float) -> tuple[Floats, Floats]:
@@ -332,29 +311,6 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
         if len(positive):
             ratio = max(ratio, float(positive.max() / positive.min()))
     return ratio
-
-
-def _listnet_regret(replay: Replay, u: Floats | None, assumptions: tuple[Assumption, ...]) -> Certificate:
-    """Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖² for the cross entropy; u is the averaged weights if not given."""
-    u = replay.state.average if u is None else u
-    loss = zero = 0.0
-    for data, _ in replay.passes():
-        weight = replay.learner.rounds(data.y, data.ptr).astype(np.float64)
-        weight = weight if data.query_weight is None else weight * data.query_weight
-        loss += float(replay.learner.surrogate.per_query(LinearModel(u).scores(data.X), data.y, data.ptr)[0] @ weight)
-        zero += float(replay.learner.surrogate.per_query(np.zeros(data.n_docs), data.y, data.ptr)[0] @ weight)
-    eta, totals = replay.learner.steps.eta, replay.rounds.sum(axis=0)
-    return Certificate(
-        statement="Σ f_t(w_t) ≤ L(u) + ‖u‖²/(2η) + (η/2) Σ‖z_t‖²",
-        value=loss + float(u @ u) / (2 * eta) + eta / 2 * float(totals[3]),
-        observed=float(totals[1]),
-        reference="Eq. 17",
-        assumptions=assumptions,
-        vacuous_from=zero + eta / 2 * float(totals[3]),
-        meaning="while it learned it lost little more than one fixed ranker would have",
-        terms={"u": u, "‖u‖": float(np.linalg.norm(u)), "L(u)": loss, "η": eta, "Σ‖z_t‖²": float(totals[3])},
-        arithmetic=f"{loss:.6g} + {float(u @ u) / (2 * eta):.6g} + {eta / 2 * float(totals[3]):.6g}",
-    )
 
 
 def longest_row(data: QueryDataset) -> float:

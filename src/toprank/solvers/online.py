@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -84,12 +84,9 @@ class OnlineState:
 
 @dataclass(frozen=True)
 class Rounds:
-    """What happened, a row per round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²; and Σ_t f_t of a rival."""
+    """What happened, a row per round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²."""
 
     rows: Floats
-    rival: Floats
-    weights: Floats = field(default_factory=lambda: _EMPTY)
-    """What each document weighs in the surrogate of its round, where there was a rival."""
 
 
 @dataclass(frozen=True)
@@ -224,13 +221,11 @@ class OnlineDescent:
         order: Ints | None = None,
         query_weight: Floats | None = None,
         *,
-        rival: Floats | None = None,
-        scales: Floats | None = None,
+        seen: Floats = _EMPTY,
     ) -> Rounds:
         """Play the lists in the given order, stepping on `state` (which must be this learner's).
 
-        With the scores of a `rival` weight vector and `scales`, also add up f_t(c·rival) for every c in scales; then no
-        list may come twice.
+        `seen`, where given, has a place for each document and gets the scores that the losses saw.
         """
         from . import _list_kernels, _stream_kernels
 
@@ -239,7 +234,6 @@ class OnlineDescent:
         judge, loss = self._judge.list_function, list_function_of(self.surrogate)
         weight = _EMPTY if query_weight is None else query_weight
         sizes = _list_kernels.list_sizes(*parts, X.shape[1], ptr) if self.scaling == Scaling.QUERY else _EMPTY
-        seen = _EMPTY if rival is None else np.zeros(len(y))
         rows = np.empty((len(order), 4))
         if self._compiled is not None:
             from . import _online_kernels
@@ -258,14 +252,7 @@ class OnlineDescent:
             judge.check()
             loss.check()
             raise self._refusal(y, ptr, stopped) if why == _stream_kernels.REFUSED else _overflow(stopped)
-        rows = rows[:count]
-        if rival is None or scales is None:
-            return Rounds(rows, _EMPTY)
-        counted = self.rounds(y, ptr) & (sizes > 0 if len(sizes) else True) & (weight > 0 if len(weight) else True)
-        heavy = np.zeros(len(ptr) - 1)
-        heavy[order[counted[order]]] = (rows[:, 2] > 0) | self.always
-        heavy *= weight if len(weight) else 1.0
-        return Rounds(rows, *self._rival_losses(rival, seen, y, ptr, heavy, scales))
+        return Rounds(rows[:count])
 
     def _play_any(
         self,
@@ -291,23 +278,6 @@ class OnlineDescent:
         )  # fmt: skip
         return int(count), int(stopped), int(why)
 
-    def _rival_losses(
-        self, rival: Floats, seen: Floats, y: Floats, ptr: Ints, heavy: Floats, scales: Floats
-    ) -> tuple[Floats, Floats]:
-        """Σ_t f_t(c·rival) for every c, f_t weighing documents by their order at `seen`, and these weights."""
-        from . import _list_kernels
-
-        loss = self.surrogate
-        if not isinstance(loss, (Slam, Minimax)):
-            raise InputError(f"a comparator needs SLAM or minimax, not {loss}")
-        given = np.repeat(heavy, np.diff(ptr))
-        if isinstance(loss, Slam):
-            given = given * loss.weights(y, ptr, seen if loss.within == "score" else None)
-        losses = np.zeros(len(scales))
-        level = _list_kernels.number_grades(self._compared(y), ptr)[0]
-        _list_kernels.rival_losses(isinstance(loss, Minimax), loss.margin, rival, given, level, ptr, scales, losses)
-        return losses, given
-
     def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
         a, b = int(ptr[query]), int(ptr[query + 1])
         if isinstance(self.surrogate, CompiledSurrogate):
@@ -317,14 +287,14 @@ class OnlineDescent:
     def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
         """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
         best = self._judge.per_query(y, y, ptr)
-        labels, filled = self._compared(y), np.diff(ptr) > 0
+        labels, filled = self.compared(y), np.diff(ptr) > 0
         differ = np.zeros(len(ptr) - 1, dtype=bool)
         starts = ptr[:-1][filled]
         if len(starts):
             differ[filled] = np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
         return differ & (best > 0)
 
-    def _compared(self, labels: Floats) -> Floats:
+    def compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not where it reads them so."""
         return labels if self._binary is None else np.asarray(labels > self._binary, dtype=np.float64)
 
