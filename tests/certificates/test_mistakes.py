@@ -392,3 +392,50 @@ def test_a_step_below_the_best_one_is_the_best_one_for_a_larger_constant():
     assert found.value == pytest.approx(3.0 + math.sqrt(3.0 * q) + q)
     long = Run("slam", A=4.0, eta=0.4, loss=1.0, mistakes=1, surrogate=1.0, znorm2=1.0, largest_ratio=1.0)
     assert long.optimised_step(u).verdict == "does not apply"
+
+
+def diameters(data, measure):
+    """max over the lists of diam²/vmin, by double loops."""
+    v, largest = tr.surrogates.Slam(measure).weights(data.y, data.ptr), 0.0
+    for a, b in itertools.pairwise(data.ptr.tolist()):
+        if len(set((data.y[a:b] > 0).tolist())) == 2:
+            square = max(float(sum((x - z) ** 2)) for x in data.X[a:b] for z in data.X[a:b])
+            largest = max(largest, square / min(w for w in v[a:b] if w > 0))
+    return largest
+
+
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.KernelSlamPerceptron])
+def test_the_step_of_theory_is_one_over_the_constant(kind, tmp_path):
+    made = tr.datasets.make_separable(n_queries=80, n_docs=5, n_features=4, n_grades=2, margin=1.0, random_state=2)
+    data, own = made.data, {"kernel": "linear", "budget": 500} if kind is tr.KernelSlamPerceptron else {}
+    ranker = kind("map", eta="theory", margin=2.0, epochs=2, **own).fit_queries(data)
+    A = diameters(data, "map")
+    if kind is tr.MinimaxPerceptron:
+        A = max(float(sum((x - z) ** 2)) for q in data if len(set(q.y.tolist())) == 2 for x in q.X for z in q.X)
+    assert ranker.eta_ == pytest.approx(2.0 / A)
+    radius2 = max(float(x @ x) for x in data.X[np.repeat(data.informative, data.lengths)])
+    given = kind("map", eta="theory:30", **own).partial_fit_queries(data)
+    largest = constant(tr.MinimaxPerceptron() if kind is tr.MinimaxPerceptron else tr.SlamPerceptron("map"), data)
+    assert given.eta_ == pytest.approx(1 / (largest / radius2 * 900))
+    ranker.save(tmp_path / "model.json")
+    loaded = tr.load(tmp_path / "model.json")
+    assert loaded.eta_ == ranker.eta_
+    assert loaded.certify(data) == ranker.certify(data)
+    corollary = next(c for c in ranker.certify(data) if c.reference.startswith("Corollary"))
+    assert corollary.assumptions_hold
+    assert ranker.partial_fit_queries(data).eta_ == loaded.eta_  # later lists change nothing
+    with pytest.raises(tr.InputError, match="theory"):
+        kind("map", eta="theory:x", **own).fit_queries(data)
+
+
+def test_theory_waits_for_a_list_that_teaches_and_is_for_perceptrons():
+    data, _ = stream(True, 1)
+    ranker = tr.SlamPerceptron("map", eta="theory").partial_fit(data.X[:3], np.zeros(3))
+    first = ranker.partial_fit_queries(data).eta_
+    assert first == tr.SlamPerceptron("map", eta="theory").partial_fit_queries(data).eta_
+    with pytest.raises(tr.InputError, match="perceptrons"):
+        tr.OnlineListNet(eta="theory").fit_queries(data)
+    with pytest.raises(tr.InputError, match="running scale"):
+        tr.SlamPerceptron(eta="theory", scale="running").fit_queries(data)
+    with pytest.raises(tr.InputError, match="theory"):
+        tr.PDGD(eta="theory").fit_queries(data)

@@ -279,12 +279,12 @@ class Run:
         """
         separates = Assumption(f"u/‖u‖ ranks every list with margin γ = {u.margin:.4g}", u.margin > 0)
         assumptions = (*self._plain, separates)
-        value, statement = inf, "Σ RML_t ≤ A/γ²"
+        value, statement, factor = inf, "Σ RML_t ≤ A/γ²", ""
         scaled = self.eta * self._a
         if u.margin > 0:
             value = self._a * self.margin / u.margin**2
             if self.algorithm != "minimax" and not isclose(scaled, 1.0, rel_tol=1e-6):
-                statement = "Σ RML_t ≤ A/γ² · 1/(ηA(2 − ηA))"
+                statement, factor = "Σ RML_t ≤ A/γ² · 1/(ηA(2 − ηA))", f"/({scaled:.4g}·(2 − {scaled:.4g}))"
                 value = value / (scaled * (2 - scaled)) if scaled < 2 else inf
                 assumptions = (*assumptions, Assumption(f"η = {self.eta:.4g} < 2/A = {2 / self._a:.4g}", scaled < 2))
         return Certificate(
@@ -296,7 +296,7 @@ class Run:
             vacuous_from=self.rounds,
             meaning=f"however long the stream, its rankings will lose {value:.6g} in all, at most",
             terms=u.terms | self._terms | {"γ": u.margin},
-            arithmetic=f"{self._a * self.margin:.6g}/{u.margin:.6g}² = {value:.6g}" if u.margin > 0 else "",
+            arithmetic=f"{self._a * self.margin:.6g}/{u.margin:.6g}²{factor} = {value:.6g}" if u.margin > 0 else "",
         )
 
     def number_of_mistakes(self, u: Comparator) -> Certificate:

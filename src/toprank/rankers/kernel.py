@@ -25,13 +25,13 @@ from ..measures import AP
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
-from ..solvers.online import judge_of_rounds
+from ..solvers.online import OnlineDescent, judge_of_rounds
 from ..solvers.steps import NEARLY, TRIAL, Steps, Total
 from ..surrogates import Minimax, Slam
 from .base import Ranker, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import Average, check_same_measure, check_teaching
+from .online import Average, by_theory, check_same_measure, check_teaching
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -52,7 +52,7 @@ class KernelSlamPerceptron(Ranker):
     leaves). A round that changes more documents than the budget holds is not stored. All the memory is taken at the
     start and never passed: `memory_` states its bytes.
 
-    `eta` is a step size or a schedule ("sqrt:0.1", "adaptive:0.1"). `average` predicts with the mean of f over the
+    `eta` is a step size, a schedule ("sqrt:0.1", "adaptive:0.1") or "theory", the η = 1/A of the margin bounds (`eta_`). `average` predicts with the mean of f over the
     rounds, of what is still stored; "auto" takes it where it ranks better, on the validation set or in every eighth
     round. `loss="minimax"` corrects the pair most out of order (Algorithm 3) instead of the SLAM surrogate's documents.
 
@@ -102,6 +102,7 @@ class KernelSlamPerceptron(Ranker):
     trace_: Trace = field(init=False)
     averaged_: bool = field(init=False)
     n_epochs_: int = field(init=False)
+    eta_: float = field(init=False)
     _store: Store = field(init=False)
     _passes: dict[str, Any] = field(init=False)
 
@@ -111,7 +112,7 @@ class KernelSlamPerceptron(Ranker):
         check_count(degree=self.degree, budget=self.budget, epochs=self.epochs)
         check_choice(("slam", "minimax"), loss=self.loss)
         check_choice((True, False, "auto"), average=self.average)
-        Steps.parse(self.eta)
+        self._steps()
         check_not_negative(coef0=self.coef0)
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
@@ -119,7 +120,17 @@ class KernelSlamPerceptron(Ranker):
         return slam if self.loss == "slam" else Minimax(self.margin, target.above if isinstance(target, AP) else None)
 
     def _steps(self) -> Steps:
-        return Steps.parse(self.eta)
+        return Steps(vars(self).get("eta_", 1.0)) if by_theory(self.eta) else Steps.parse(self.eta)
+
+    def _note_theory(self, loss: Slam | Minimax, data: QueryDataset) -> None:
+        """Take the step that theory gives for these lists in the space of the kernel."""
+        from .kernel_replay import distance, largest_square
+        from .replay import theory_step
+
+        if by_theory(self.eta):
+            own, learner = settings(self, data.n_features), OnlineDescent(loss, self._target, Steps(1.0))
+            radius = float(np.sqrt(largest_square(own, data)))
+            self.eta_ = theory_step(str(self.eta), learner, data, radius, distance(own))
 
     @property
     def _target(self) -> Measure:
@@ -128,6 +139,7 @@ class KernelSlamPerceptron(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         loss = self._check()
         check_teaching(data)
+        self._note_theory(loss, data)
         seed = self._seed()
         store, rows = Store.empty(self, data.n_features, seed), []
         watch = BestOnValidation[tuple[Store, bool]](self._target, valid, self.patience, self.verbose)
@@ -173,6 +185,8 @@ class KernelSlamPerceptron(Ranker):
 
     def _go_on(self, data: QueryDataset, first: bool) -> None:
         loss = self._check()
+        if first or self._store.totals[Total.STEPS] == 0:
+            self._note_theory(loss, data)
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store
         check_same_measure(None if first else self._passes.get("measure"), str(self._target))
@@ -274,7 +288,8 @@ class KernelSlamPerceptron(Ranker):
         """What a model file keeps beside the stored documents, so that learning goes on from it with the same bits."""
         if "_store" not in vars(self):
             raise AttributeError("KernelSlamPerceptron has no state_: it is not fitted")
-        return {**self._store.state(), "averaged": bool(self.averaged_), **self._passes}
+        step = {"eta": float(self.eta_)} if by_theory(self.eta) else {}
+        return {**self._store.state(), "averaged": bool(self.averaged_), **self._passes, **step}
 
     @state_.setter
     def state_(self, content: dict[str, Any]) -> None:
@@ -290,6 +305,9 @@ class KernelSlamPerceptron(Ranker):
             sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= rounds)
             sound &= type(passes["shuffle"]) is bool
             passes |= {"measure": content["measure"]} if "measure" in content else {}
+            if by_theory(self.eta):
+                self.eta_ = float(content["eta"])
+                sound &= bool(0 < self.eta_ < np.inf)
             sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False

@@ -6,7 +6,7 @@ The proofs use inner products alone, so they hold for f = Σ_b α_b k(s_b, ·) i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from math import expm1, inf, sqrt
@@ -73,7 +73,11 @@ class KernelReplay(Replay):
 
         A step changes ‖f‖² by η²‖z_t‖² − 2η z_t·f_t, so all that is left of ‖f‖² at the end was changed by drops.
         """
-        kernel, radius2 = self.store.settings[0], largest_square(self.store.settings, self.data)
+        loss, kernel, radius2 = (
+            self.learner.surrogate,
+            self.store.settings[0],
+            largest_square(self.store.settings, self.data),
+        )
         # gamma > 0, coef0 ≥ 0 and a whole degree make k an inner product
         space = Assumption(f"norms are those of the {kernel} kernel, R_X² = max k(x, x) = {radius2:.4g}", True)
         found = observed_run(self.learner, self.data, self.rounds, sqrt(radius2), (self.same, space))
@@ -82,11 +86,8 @@ class KernelReplay(Replay):
             rest = self._along - half
         elif self.dropped:
             rest = squared_norm(self.store.model()) / (2 * found.eta) + self._along - half
-        tight = inf
-        if kernel != "polynomial":
-            gamma = self.store.settings[1]
-            square = float if kernel == "linear" else (lambda d2: -2 * expm1(-gamma * d2))
-            tight = tightest(self.learner.surrogate, self.data, self.seen.weights, square)
+        square = distance(self.store.settings)
+        tight = inf if square is None else tightest(loss, self.data, self.seen.weights, square)
         zero = self.seen.loss(np.zeros(self.data.n_docs))[0]
         return replace(found, dropped=self.dropped, rest=rest, tight=tight, zero=zero)
 
@@ -141,6 +142,12 @@ def largest_square(settings: tuple[Any, ...], data: QueryDataset) -> float:
     with np.errstate(over="ignore"):
         power = np.float64(gamma * longest + coef0) ** degree
     return float({"linear": longest, "polynomial": power, "rbf": 1.0}[kernel])
+
+
+def distance(settings: tuple[Any, ...]) -> Callable[[float], float] | None:
+    """Return ‖k(x, ·) − k(s, ·)‖² as a function of ‖x − s‖²; None where it is none (polynomials)."""
+    kernel, gamma, *_ = settings
+    return {"linear": float, "rbf": lambda d2: -2 * expm1(-gamma * d2)}.get(kernel)
 
 
 def _times(f: KernelModel, c: float) -> KernelModel:

@@ -50,6 +50,11 @@ def check_same_measure(before: str | None, now: str) -> None:
         )
 
 
+def by_theory(eta: float | str) -> bool:
+    """Whether the step is to be what theory says."""
+    return isinstance(eta, str) and eta.partition(":")[0] == "theory"
+
+
 class _Kept(NamedTuple):
     """What is kept of an epoch: the state, how many epochs it took, whether its averaged weights ranked better."""
 
@@ -65,7 +70,9 @@ class _Kept(NamedTuple):
 class OnlineRanker(Ranker):
     """What the online rankers share: epochs over shuffled lists, `partial_fit`, averaging, scaling, early stopping.
 
-    `eta` is a step size or a schedule (`"sqrt:0.1"`: 0.1/√t, `"adaptive:0.1"`: 0.1/√Σ‖z‖²). `average` predicts with
+    `eta` is a step size, a schedule (`"sqrt:0.1"`: 0.1/√t, `"adaptive:0.1"`: 0.1/√Σ‖z‖²), or for the perceptrons
+    `"theory"`: the η = 1/A of the margin bounds, A from the lists of the first pass, or for documents no longer than R
+    as in `"theory:2.5"`; `eta_` is what it came to. `average` predicts with
     the mean of the iterates (True) or the last (False); both are kept (`average_coef_`, `last_coef_`). "auto" takes
     what ranks better: on the validation set where there is one, otherwise in every eighth round of the stream, which
     both rank before they learn from it; `averaged_` says which it was. Averaging steadies the ranking where the
@@ -99,6 +106,7 @@ class OnlineRanker(Ranker):
     trace_: Trace = field(init=False)
     averaged_: bool = field(init=False)
     n_epochs_: int = field(init=False)
+    eta_: float = field(init=False)
     _state: OnlineState = field(init=False)
     _settings: tuple[Any, ...] = field(init=False)
     _made: OnlineDescent = field(init=False)
@@ -114,12 +122,14 @@ class OnlineRanker(Ranker):
 
     def _learner(self) -> OnlineDescent:
         """Return the learner of the current parameters, made anew only when they change."""
-        settings = (self.measure, self.eta, self.scale, self.average, *(getattr(self, name, None) for name in _OWN))
+        own = (getattr(self, name, None) for name in _OWN)
+        settings = (self.measure, self.eta, vars(self).get("eta_"), self.scale, self.average, *own)
         if vars(self).get("_settings") != settings:
             check_choice(tuple(_SCALING), scale=self.scale)
             check_choice((True, False, "auto"), average=self.average)
             target = parse_measure(self.measure)
-            loss, steps = self._loss(target), Steps.parse(self.eta)
+            loss = self._loss(target)
+            steps = Steps(vars(self).get("eta_", 1.0)) if by_theory(self.eta) else Steps.parse(self.eta)
             compare = self.average == "auto"
             self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale], compare)
             self._settings, self._measure_name = settings, str(target)
@@ -127,10 +137,12 @@ class OnlineRanker(Ranker):
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(epochs=self.epochs)
+        fresh = not (self.warm_start and "_state" in vars(self))
         learner = self._learner()
+        if by_theory(self.eta) and fresh:
+            learner = self._with_theory(data)
         watch = BestOnValidation[_Kept](learner.measure, valid, self.patience, self.verbose)
         check_teaching(data)
-        fresh = not (self.warm_start and "_state" in vars(self))
         state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         rng = np.random.default_rng(seed)
@@ -158,6 +170,13 @@ class OnlineRanker(Ranker):
         self._keep(best.state, best.averaged)
         self.trace_ = Trace(np.concatenate(rows), before)
         self.trace_.update(watch.trace())
+
+    def _with_theory(self, data: QueryDataset) -> OnlineDescent:
+        """Return the learner with the step that theory gives for these lists."""
+        from .replay import theory_step
+
+        self.eta_ = theory_step(str(self.eta), self._learner(), data)
+        return self._learner()
 
     def _order(self, rng: np.random.Generator, n_queries: int) -> Ints:
         return rng.permutation(n_queries) if self.shuffle else np.arange(n_queries)
@@ -206,6 +225,9 @@ class OnlineRanker(Ranker):
     def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()
         first = "_state" not in vars(self)
+        if by_theory(self.eta) and (first or self._state.totals[Total.STEPS] == 0):
+            qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+            learner = self._with_theory(QueryDataset.from_arrays(X, y, qid, query_weight=query_weight))
         state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
         before = state.totals.copy()
         rounds = learner.play(state, X, y, ptr, None, query_weight)
@@ -283,6 +305,8 @@ class OnlineRanker(Ranker):
         if not sound:
             raise InputError("$.state.state_ is not the state of an online ranker")
         self._state = OnlineState(weights, totals, float(eta), scaling)
+        if by_theory(self.eta):
+            self.eta_ = float(eta)
         self._passes = passes
         self.trace_ = Trace(np.empty((0, 4)), totals)
         self.certificates_ = []

@@ -292,6 +292,34 @@ def lemma_5(loss: Surrogate, data: QueryDataset, radius: float) -> tuple[Algorit
     return "slam" if cut is None else "slam@k", A * min(cut or longest, longest) * largest_weight_ratio(loss, data)
 
 
+def theory_step(
+    eta: str,
+    learner: OnlineDescent,
+    data: QueryDataset,
+    radius: float | None = None,
+    square: Callable[[float], float] | None = float,
+) -> float:
+    """η = Δ/A, at which the margin bounds are A/γ²: A from these lists, or for a given R as in "theory:2.5".
+
+    In the space of a kernel `radius` is R_X, and `square` is None where distances are not known.
+    """
+    name, colon, number = eta.partition(":")
+    loss, teaching = learner.surrogate, learner.rounds(data.y, data.ptr)
+    if not isinstance(loss, (Slam, Minimax)) or learner.scaling == Scaling.RUNNING:
+        raise InputError("eta='theory' is for the perceptrons, and not for features on a running scale")
+    data = _centred(data) if learner.scaling == Scaling.QUERY else data
+    try:
+        given = float(number) if colon else None
+    except ValueError:
+        given = 0.0
+    if given is not None and not 0 < given < inf:
+        raise InputError(f"eta='theory:R' needs a number above 0 for R, the largest norm of a document, got {eta!r}")
+    _, A = lemma_5(loss, data, given or (longest_row(data) if radius is None else radius))
+    if given is None and square is not None:
+        A = min(A, tightest(loss, data, np.repeat(teaching * 1.0, data.lengths), square))
+    return float(getattr(loss, "margin", 1.0)) / A if A > 0 else 1.0
+
+
 def longer_run(learner: OnlineDescent, data: QueryDataset, A: float) -> tuple[Floats, Floats]:
     """Return the last and the averaged weights of a longer run that steps on the margin loss in every round."""
     longer = replace(learner, always=True, steps=Steps(1.0 / max(sqrt(A), 1e-300), Rule.SQRT))

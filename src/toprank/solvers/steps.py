@@ -91,7 +91,9 @@ class Steps:
             return cls(eta)
         name, colon, number = eta.partition(":")
         if name not in ("constant", "sqrt", "adaptive"):
-            raise InputError(f"eta must be a number, 'sqrt' or 'adaptive' (with η as in 'sqrt:0.1'), got {eta!r}")
+            raise InputError(
+                f"eta must be a number, 'sqrt' or 'adaptive' (with η as in 'sqrt:0.1'), or 'theory' for the perceptrons, got {eta!r}"
+            )
         try:
             return cls(float(number) if colon else 1.0, Rule[name.upper()])
         except ValueError:
