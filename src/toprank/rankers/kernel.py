@@ -52,9 +52,10 @@ class KernelSlamPerceptron(Ranker):
     leaves). A round that changes more documents than the budget holds is not stored. All the memory is taken at the
     start and never passed: `memory_` states its bytes.
 
-    `eta` is a step size, a schedule ("sqrt:0.1", "adaptive:0.1") or "theory", the η = 1/A of the margin bounds (`eta_`). `average` predicts with the mean of f over the
-    rounds, of what is still stored; "auto" takes it where it ranks better, on the validation set or in every eighth
-    round. `loss="minimax"` corrects the pair most out of order (Algorithm 3) instead of the SLAM surrogate's documents.
+    `eta` is a step size, a schedule ("sqrt:0.1", "adaptive:0.1") or "theory", the η = 1/A of margin bounds (`eta_`).
+    `average` predicts with the mean of f over the rounds, of what is still stored; "auto" takes it where it ranks
+    better, on the validation set or in every eighth round. `loss="minimax"` corrects the pair most out of order
+    (Algorithm 3) instead of the SLAM surrogate's documents.
 
     `kernel` is "rbf" exp(−γ‖x − s‖²), "polynomial" (γ x·s + coef0)^degree or "linear" x·s; `gamma` is 1/n_features
     where None. Scale features beforehand. Explicit feature maps (`sklearn.kernel_approximation`) in front of
@@ -75,7 +76,7 @@ class KernelSlamPerceptron(Ranker):
     >>> ranker.n_stored_, ranker.memory_
     (96, 10400)
     >>> [certificate.reference for certificate in ranker.certify(data) if certificate.assumptions_hold]
-    ['Lemma 5']
+    ['Lemma 5', 'Eq. 17 on a budget']
     >>> roomy = tr.KernelSlamPerceptron(budget=2000, epochs=2, random_state=0).fit_queries(data)
     >>> print(roomy.n_dropped_, roomy.certify(data)[1].verdict)
     0 holds

@@ -303,7 +303,7 @@ def theory_step(
 
     In the space of a kernel `radius` is R_X, and `square` is None where distances are not known.
     """
-    name, colon, number = eta.partition(":")
+    _, colon, number = eta.partition(":")
     loss, teaching = learner.surrogate, learner.rounds(data.y, data.ptr)
     if not isinstance(loss, (Slam, Minimax)) or learner.scaling == Scaling.RUNNING:
         raise InputError("eta='theory' is for the perceptrons, and not for features on a running scale")

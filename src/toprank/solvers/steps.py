@@ -92,7 +92,8 @@ class Steps:
         name, colon, number = eta.partition(":")
         if name not in ("constant", "sqrt", "adaptive"):
             raise InputError(
-                f"eta must be a number, 'sqrt' or 'adaptive' (with η as in 'sqrt:0.1'), or 'theory' for the perceptrons, got {eta!r}"
+                f"eta must be a number, 'sqrt' or 'adaptive' (with η as in 'sqrt:0.1'), got {eta!r}; 'theory' is for "
+                "perceptrons"
             )
         try:
             return cls(float(number) if colon else 1.0, Rule[name.upper()])

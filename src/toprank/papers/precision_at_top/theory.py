@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._tables import Table
 from ..._typing import Floats
-from ...certificates.at_k import sample_deviations
+from ...certificates.convergence import sample_deviations
 from ...certificates.margins import realised_margins
 from ...data.dataset import QueryDataset
 from ...measures import measure
