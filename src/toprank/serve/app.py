@@ -21,8 +21,6 @@ from starlette.routing import Route, Router
 from .._version import __version__
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..export import writing
-from ..export.targets import Settings
 from ..rankers.online import OnlineRanker
 from ..report.additive import contributions
 from . import bodies, live
@@ -340,6 +338,9 @@ async def backup(app: App, request: Request, body: None) -> bodies.Stored:
 
 async def export(app: App, request: Request, body: bodies.Export) -> Response:
     """Write the live model for a search engine or a database, as `toprank export` does."""
+    from ..export import writing
+    from ..export.targets import Settings
+
     learner = app.service.served.learner
     given = {name: value for name in body.__struct_fields__[1:] if (value := getattr(body, name)) is not None}
     settings = Settings(**given)

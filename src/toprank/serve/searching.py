@@ -23,11 +23,11 @@ class Demo:
     def learner(self) -> Learner:
         """Return a learner from clicks that starts where BM25 is."""
         bm25 = np.zeros(len(FEATURES))
-        bm25[0] = 30.0  # BM25 is a share of what the query could bring: so much makes the best of them likely on top
+        bm25[0] = 20.0  # BM25 is a share of what the query could bring: so much makes the best of them likely on top
         start = PDGD("mrr")
         start.model_, start.n_queries_in_, start.learned_from_ = LinearModel(bm25), 0, None
         start.feature_names_in_ = np.array(FEATURES, dtype=object)
-        return Learner.read(Learner.text_of(for_clicks(start, eta=1.0)), "the demo's model")
+        return Learner.read(Learner.text_of(for_clicks(start, eta=10.0)), "the demo's model")
 
     def candidates(self, query: str) -> tuple[Lists, list[str]]:
         """Return the documents that BM25 finds, with their features, and a sentence for each."""

@@ -196,7 +196,11 @@ def table_3(*, points: int = 5000) -> Exhibit:
             f"At m = 1000 it is {example[False]}; by its own Table 3, φS ≺ φE needs "
             f"log m > {10 * (math.exp(10) - 1):.0f}.",
         ),
-        claim("The example has that order with the exact N(φ).", example[True] == "φL ≺ φS ≺ φE", f"It is {example[True]}."),
+        claim(
+            "The example has that order with the exact N(φ).",
+            example[True] == "φL ≺ φS ≺ φE",
+            f"It is {example[True]}.",
+        ),
     )
     return Exhibit(
         "table-3",
