@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from . import _intervals as intervals
 from . import _statistics as statistics
 from ._checkpoint import plain
+from ._paired_tests import TESTS, Found, Paired, Test, effect
 from ._pairing import aligned, pairs_of
 from ._tables import Table, signed
-from ._typing import Floats, Ints
 from .data import validation
 from .errors import InputError
 
@@ -23,22 +23,11 @@ if TYPE_CHECKING:
 
     from .evaluation import Report
 
-Test = Literal["permutation", "t", "wilcoxon"]
-
 RESAMPLES = 10_000
 """Resamples where no other number is asked for."""
 
-HALVES = 4_000
-"""Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
-
 FEW = 50
 """Queries below which intervals are said to be rough."""
-
-TESTS = {
-    "permutation": "paired sign-flip permutation test",
-    "t": "paired t test",
-    "wilcoxon": "Wilcoxon signed-rank test",
-}
 
 _NULL = {
     "permutation": "that the two systems could be exchanged on every query (each difference as likely with the other "
@@ -240,26 +229,12 @@ class Comparison:
         """Return one row per difference as a data frame."""
         import narwhals as nw
 
+        told = ("effect", "p", "p_holm", "wins", "ties", "losses", "shown", "verdict")
         rows = [
-            {
-                "measure": d.measure,
-                "a": d.a,
-                "b": d.b,
-                "mean_a": self.means[d.measure][d.a],
-                "mean_b": self.means[d.measure][d.b],
-                "difference": d.difference,
-                "low": d.interval[0],
-                "high": d.interval[1],
-                "level": d.level,
-                "effect": d.effect,
-                "p": d.p,
-                "p_holm": d.p_holm,
-                "wins": d.wins,
-                "ties": d.ties,
-                "losses": d.losses,
-                "shown": d.shown,
-                "verdict": d.verdict,
-            }
+            {"measure": d.measure, "a": d.a, "b": d.b}
+            | {"mean_a": self.means[d.measure][d.a], "mean_b": self.means[d.measure][d.b], "difference": d.difference}
+            | {"low": d.interval[0], "high": d.interval[1], "level": d.level}
+            | {name: getattr(d, name) for name in told}
             for d in self.differences
         ]
         return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=backend).to_native()
@@ -320,10 +295,10 @@ def compare(
     pairs = pairs_of(systems, baseline)
     drawn = RESAMPLES if n_resamples is None else n_resamples
     family = len(pairs) * len(values)
-    paired = _Paired(test, drawn, random_state, None if n_resamples is not None else alpha / family)
+    paired = Paired(test, drawn, random_state, None if n_resamples is not None else alpha / family)
     rng = np.random.default_rng(random_state)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
-    found: list[_Found] = []
+    found: list[Found] = []
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
@@ -354,7 +329,7 @@ def compare(
                 interval=(float(at[0][0]), float(at[0][1])),
                 level=float(level),
                 simultaneous=(float(at[1][0]), float(at[1][1])),
-                effect=_effect(one.d, one.weight),
+                effect=effect(one.d, one.weight),
                 p=one.p,
                 p_holm=float(p_holm),
                 wins=int((one.d > 0).sum()),
@@ -381,80 +356,6 @@ def compare(
         margin=margin,
         reports=dict(reports),
     )
-
-
-class _Found(NamedTuple):
-    """One pair on one measure: its differences, and what the test says of them."""
-
-    measure: str
-    d: Floats
-    weight: Floats
-    p: float
-    direction: int
-    sides: Floats
-    """With a margin: p of "a is worse by the margin or more", and of the same about b."""
-
-
-class _Paired(NamedTuple):
-    """A paired test, and the same turned round."""
-
-    test: Test
-    n_resamples: int
-    random_state: int
-    level: float | None
-
-    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[_Found]:
-        """Test every row of differences."""
-        p, direction = self.p_values(diffs, weight)
-        sides = np.ones((len(diffs), 2))
-        if margin is not None:
-            for side, sign in enumerate((1, -1)):
-                both, way = self.p_values(sign * diffs + margin, weight)
-                sides[:, side] = np.where(way > 0, both / 2, 1.0)
-        return [_Found(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
-
-    def p_values(self, diffs: Floats, weight: Floats) -> tuple[Floats, Ints]:
-        """Return p, two-sided, and whom each row favours."""
-        if self.test == "permutation":
-            # Every measure has the same flips, apart from the bootstrap's draws: p depends on no order.
-            flips = np.random.default_rng(self.random_state).spawn(1)[0]
-            p = statistics.sign_flip(diffs * weight, self.n_resamples, flips, self.level)
-            return p, np.sign((diffs * weight).mean(axis=1)).astype(np.int64)
-        if (weight != 1).any():
-            raise InputError(
-                f'the {TESTS[self.test]} knows no weights, and these queries have them: use test="permutation"'
-            )
-        if self.test == "t":
-            if diffs.shape[1] < 2:
-                raise InputError("the paired t test needs at least two queries, got 1")
-            return np.array([statistics.paired_t(d) for d in diffs]), np.sign(diffs.mean(axis=1)).astype(np.int64)
-        p = np.array([statistics.wilcoxon(d) for d in diffs])
-        return p, np.array([statistics.rank_sign(d) for d in diffs])
-
-    def intervals(self, found: list[_Found], corrected: Floats, alpha: float) -> tuple[Floats, Floats]:
-        """Return two intervals for each, at Holm's level and at Bonferroni's, and the confidence of the first."""
-        p, way = np.array([one.p for one in found]), np.array([one.direction for one in found])
-        levels = np.stack([statistics.holm_levels(p, alpha), np.full(len(p), alpha / len(p))], axis=1)
-        ends = np.empty((len(found), 2, 2))
-        for measure in dict.fromkeys(one.measure for one in found):
-            rows = np.array([i for i, one in enumerate(found) if one.measure == measure])
-            diffs, weight = np.stack([found[i].d for i in rows]), found[rows[0]].weight
-            if self.test == "permutation":
-                halves = np.random.default_rng(self.random_state).spawn(2)[1]
-                ends[rows] = intervals.of_flips(diffs, weight, levels[rows], HALVES, halves)
-            else:
-                turned = intervals.of_t if self.test == "t" else intervals.of_ranks
-                ends[rows] = turned(diffs, levels[rows])
-        ends[:, 0] = intervals.agreeing(ends[:, 0], corrected <= alpha, way)
-        ends[:, 1] = intervals.agreeing(ends[:, 1], len(p) * p <= alpha, way)
-        return ends, 1 - levels[:, 0]
-
-
-def _effect(d: Floats, weight: Floats) -> float | None:
-    """d̄ / s, s² = Σ w (d − d̄)² / (Σ w − 1), weights with mean 1."""
-    mean = float((d * weight).mean())
-    spread = np.sqrt((weight * (d - mean) ** 2).sum() / max(len(d) - 1, 1))
-    return float(mean / spread) if spread > statistics.TIE else None
 
 
 def span(interval: tuple[float, float], *, sign: bool = False) -> str:

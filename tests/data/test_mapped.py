@@ -6,6 +6,8 @@ import io
 import json
 import mmap
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -199,3 +201,78 @@ def test_memory_stays_bounded_whatever_the_size(tmp_path):
     more, size = map(int, done.stdout.split())
     assert size == 80_000_000
     assert more < size / 3  # page cache mapped in by chance counts too
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="this system takes no advice about maps")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, monkeypatch):
+    """Read ahead as if rows came in order, an epoch over a file larger than memory takes seventy times its size."""
+    made = tr.datasets.make_graded(n_queries=20, random_state=0)
+    data = made.with_X(csr_array(made.X)) if sparse else made
+    mapped = tr.open_queries(tr.save_queries(data, tmp_path / "folder"))
+    told = []
+
+    def advice(X):
+        parts = (X.data, X.indices) if sparse else (X,)
+        return [flags(part.ctypes.data) for part in parts]
+
+    real = tr.SlamPerceptron._order
+
+    def order(self, rng, n):
+        told.append(advice(mapped.X))
+        return real(self, rng, n)
+
+    monkeypatch.setattr(tr.SlamPerceptron, "_order", order)
+    shuffled = tr.SlamPerceptron(epochs=1).fit_queries(mapped)
+    tr.SlamPerceptron(epochs=1, shuffle=False).fit_queries(mapped)
+    assert all("rr" in one for one in told[0])
+    assert not any("rr" in one for one in (*told[1], *advice(mapped.X)))
+    assert shuffled.coef_.tobytes() == tr.SlamPerceptron(epochs=1).fit_queries(data).coef_.tobytes()
+
+
+def flags(address):
+    """What the system was told about the memory at an address ("rr": it is read in no order)."""
+    found = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if head:
+            found = int(head[1], 16) <= address < int(head[2], 16)
+        elif found and line.startswith("VmFlags:"):
+            return line.split()
+    raise AssertionError("not mapped")
+
+
+LARGE = """
+import resource, sys, numpy as np, toprank as tr
+small = tr.datasets.make_graded(n_queries=3, random_state=0)
+held = lambda: int(open("/proc/self/statm").read().split()[1]) - int(open("/proc/self/statm").read().split()[2])
+before = held()
+data = tr.open_queries(sys.argv[1])
+assert data.X.nnz > 2**31 and data.X.indices.dtype == np.int32
+ranker = tr.SlamPerceptron(epochs=1).fit_queries(data)
+assert ranker.predict(data[-1]).shape == (2,)
+print((held() - before) * resource.getpagesize())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="counts the pages that a process owns")
+def test_more_than_2_to_the_31_sparse_values_are_mapped_without_a_copy(tmp_path):
+    """16 GiB on disk, of which the columns are 8 and the values a hole: all of them are 0, so every list is tied."""
+    if shutil.disk_usage(tmp_path).free < 12 << 30:
+        pytest.skip("needs 12 GiB of disk")
+    width, rows = 1 << 20, 2050
+    folder = tr.save_queries(
+        tr.QueryDataset.from_arrays(csr_array((rows, width)), np.arange(rows) % 2, np.arange(rows) // 2), tmp_path / "f"
+    )
+    with open(folder / "indices.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<i4", "fortran_order": False, "shape": (rows * width,)})
+        for _ in range(rows):
+            file.write(np.arange(width, dtype=np.int32))
+    with open(folder / "values.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (rows * width,)})
+        file.truncate(file.tell() + 4 * rows * width)
+    np.save(folder / "indptr.npy", np.arange(rows + 1, dtype=np.int64) * width)
+    done = subprocess.run([sys.executable, "-c", LARGE, str(folder)], capture_output=True, text=True, check=True)
+    shutil.rmtree(folder)
+    assert int(done.stdout) < 1 << 29

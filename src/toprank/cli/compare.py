@@ -24,7 +24,7 @@ from ._common import (
 )
 
 if TYPE_CHECKING:
-    from ..comparison import Test
+    from .._paired_tests import Test
     from ..contests.base import Contest
     from ..contests.parts import Parts, ReadWhenNeeded
     from ..data.dataset import QueryDataset

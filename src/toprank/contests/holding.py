@@ -13,10 +13,11 @@ from typing import Any, get_args
 import numpy as np
 
 from .._checkpoint import Checkpoint
+from .._paired_tests import Test
 from .._progress import steps
 from .._typing import Floats
 from ..certificates.base import Certificate
-from ..comparison import Comparison, Test, compare
+from ..comparison import Comparison, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold

@@ -22,7 +22,7 @@ from ..trec_evaluation import evaluate_run
 from .base import Contest, Entrant
 
 if TYPE_CHECKING:
-    from ..comparison import Test
+    from .._paired_tests import Test
 
 
 def of_comparison(comparison: Comparison, title: str = "Comparison", baseline: str | None = None) -> Contest:

@@ -7,8 +7,8 @@ import importlib
 import io
 import json
 import os
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -125,7 +125,7 @@ def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
     pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
     if not path.exists():
         raise InputError(f"{path} cannot be read: No such file or directory")
-    try:
+    with _named(path, pa):
         if path.is_file():
             about = pq.read_metadata(path)
             # A few bytes can stand for any number of equal rows, so the size is known before it is there.
@@ -145,24 +145,30 @@ def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
         else:
             table = pq.read_table(path)  # a folder of Parquet files is one table
             return _frame_columns(table), table.schema.metadata or {}
-    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError, MemoryError) as error:
-        raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
     @lru_cache(maxsize=1)
     def read(name: str) -> Column:
-        try:
+        with _named(path, pa):
             return _frame_columns(file.read(columns=[name]))[0]
-        except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
-            raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
-    columns = _frame_columns(schema.empty_table())
-    if any("." in column.name for column in columns) or any(pa.types.is_nested(kind) for kind in schema.types):
-        return _frame_columns(file.read()), schema.metadata or {}  # a name could mean a part of another column
+    with _named(path, pa):
+        columns = _frame_columns(schema.empty_table())
+        if any("." in column.name for column in columns) or any(pa.types.is_nested(kind) for kind in schema.types):
+            return _frame_columns(file.read()), schema.metadata or {}  # a name could mean a part of another column
     lazy = [
         replace(column, missing=partial(_missing, read, column.name), values=partial(_read, read, column.name))
         for column in columns
     ]
     return lazy, schema.metadata or {}
+
+
+@contextmanager
+def _named(path: Path, pa: Any) -> Iterator[None]:
+    """Turn what Arrow raises into one line that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
+        raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
 
 def _missing(read: Callable[[str], Column], name: str) -> AnyArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 from collections.abc import Iterator
@@ -132,6 +133,31 @@ def map_rows(folder: Path, start: int, stop: int) -> Matrix:
     """Map the features of queries start:stop of a folder that was opened, and so checked, before."""
     X, ptr = _map_X(folder, _read_header(folder)["n_features"]), _load(folder, "ptr")
     return csr.rows(X, int(ptr[start]), int(ptr[stop]))
+
+
+@contextmanager
+def in_any_order(data: QueryDataset) -> Iterator[None]:
+    """Tell the system that the rows of a mapped X are read in no order: it would read megabytes around each of them.
+
+    Data in memory are left alone. Nothing but the traffic changes: 40 GiB for .58 GiB of rows became 1.
+    """
+    X: Any = None if data.mapped is None else data.X
+    parts = (X.data, X.indices) if csr.is_sparse(X) else (X,)
+    maps = {id(found): found for part in parts if (found := _map_of(part)) is not None}.values()
+    for found in maps:
+        found.madvise(mmap.MADV_RANDOM)
+    try:
+        yield
+    finally:
+        for found in maps:
+            found.madvise(mmap.MADV_NORMAL)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    """Return the map that an array is a view of."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return array if isinstance(array, mmap.mmap) and hasattr(array, "madvise") else None
 
 
 def _map_X(path: Path, n_features: int) -> Matrix:

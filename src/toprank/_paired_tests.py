@@ -1,0 +1,97 @@
+"""Paired tests over queries, and the same turned round into intervals."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from . import _intervals as intervals
+from . import _statistics as statistics
+from ._typing import Floats, Ints
+from .errors import InputError
+
+Test = Literal["permutation", "t", "wilcoxon"]
+
+TESTS = {
+    "permutation": "paired sign-flip permutation test",
+    "t": "paired t test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+}
+
+HALVES = 4_000
+"""Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
+
+
+class Found(NamedTuple):
+    """One pair on one measure: its differences, and what the test says of them."""
+
+    measure: str
+    d: Floats
+    weight: Floats
+    p: float
+    direction: int
+    sides: Floats
+    """With a margin: p of "a is worse by the margin or more", and of the same about b."""
+
+
+class Paired(NamedTuple):
+    """A paired test, and the same turned round."""
+
+    test: Test
+    n_resamples: int
+    random_state: int
+    level: float | None
+
+    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[Found]:
+        """Test every row of differences."""
+        p, direction = self.p_values(diffs, weight)
+        sides = np.ones((len(diffs), 2))
+        if margin is not None:
+            for side, sign in enumerate((1, -1)):
+                both, way = self.p_values(sign * diffs + margin, weight)
+                sides[:, side] = np.where(way > 0, both / 2, 1.0)
+        return [Found(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
+
+    def p_values(self, diffs: Floats, weight: Floats) -> tuple[Floats, Ints]:
+        """Return p, two-sided, and whom each row favours."""
+        if self.test == "permutation":
+            # Every measure has the same flips, apart from the bootstrap's draws: p depends on no order.
+            flips = np.random.default_rng(self.random_state).spawn(1)[0]
+            p = statistics.sign_flip(diffs * weight, self.n_resamples, flips, self.level)
+            return p, np.sign((diffs * weight).mean(axis=1)).astype(np.int64)
+        if (weight != 1).any():
+            raise InputError(
+                f'the {TESTS[self.test]} knows no weights, and these queries have them: use test="permutation"'
+            )
+        if self.test == "t":
+            if diffs.shape[1] < 2:
+                raise InputError("the paired t test needs at least two queries, got 1")
+            return np.array([statistics.paired_t(d) for d in diffs]), np.sign(diffs.mean(axis=1)).astype(np.int64)
+        p = np.array([statistics.wilcoxon(d) for d in diffs])
+        return p, np.array([statistics.rank_sign(d) for d in diffs])
+
+    def intervals(self, found: list[Found], corrected: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return two intervals for each, at Holm's level and at Bonferroni's, and the confidence of the first."""
+        p, way = np.array([one.p for one in found]), np.array([one.direction for one in found])
+        levels = np.stack([statistics.holm_levels(p, alpha), np.full(len(p), alpha / len(p))], axis=1)
+        ends = np.empty((len(found), 2, 2))
+        for measure in dict.fromkeys(one.measure for one in found):
+            rows = np.array([i for i, one in enumerate(found) if one.measure == measure])
+            diffs, weight = np.stack([found[i].d for i in rows]), found[rows[0]].weight
+            if self.test == "permutation":
+                halves = np.random.default_rng(self.random_state).spawn(2)[1]
+                ends[rows] = intervals.of_flips(diffs, weight, levels[rows], HALVES, halves)
+            else:
+                turned = intervals.of_t if self.test == "t" else intervals.of_ranks
+                ends[rows] = turned(diffs, levels[rows])
+        ends[:, 0] = intervals.agreeing(ends[:, 0], corrected <= alpha, way)
+        ends[:, 1] = intervals.agreeing(ends[:, 1], len(p) * p <= alpha, way)
+        return ends, 1 - levels[:, 0]
+
+
+def effect(d: Floats, weight: Floats) -> float | None:
+    """d̄ / s, s² = Σ w (d − d̄)² / (Σ w − 1), weights with mean 1."""
+    mean = float((d * weight).mean())
+    spread = np.sqrt((weight * (d - mean) ** 2).sum() / max(len(d) - 1, 1))
+    return float(mean / spread) if spread > statistics.TIE else None
