@@ -19,6 +19,7 @@ from ..data.dataset import QueryDataset
 from ..data.labels import TwoClasses
 from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
+from ..solvers.deadline import out_of_time
 from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import Rule, cutoff
 from .base import parameters
@@ -99,7 +100,10 @@ class _MiniBatchRanker(TwoClassRanker):
             trace["norm"].append(float(np.linalg.norm(state.w)))
             model = self._model(state)
             watch.look(model, lambda model=model: model, f"{len(trace['loss']):5d}  loss {trace['loss'][-1]:.6g}")  # type: ignore[misc]
-        played = batches.count * self.epochs
+            if out_of_time():
+                break
+        self.n_iter_ = len(trace["loss"])
+        played = batches.count * self.n_iter_
         if total.skipped > played / 2:
             warnings.warn(
                 f"{total.skipped:,} of {played:,} batches held one class only and taught nothing: raise batch_size, "
@@ -107,12 +111,11 @@ class _MiniBatchRanker(TwoClassRanker):
                 stacklevel=4,
             )
         self._keep(state, total, reset=True)
-        self.run_["lost"] = np.array(lost)
+        self.run_ |= {"epochs": self.n_iter_, "lost": np.array(lost)}
         if watch.best is not None:
             self.model_ = watch.best
         curves = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
         self.trace_ = {**curves, **watch.trace()}
-        self.n_iter_ = self.epochs
 
     def _plan(self) -> dict[str, Any]:
         """Return what a fit is about to do, with the number that all its randomness follows from."""

@@ -18,6 +18,7 @@ from ..data.validation import check_choice, check_count
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..solvers.deadline import out_of_time
 from ..solvers.online import OnlineDescent, OnlineState
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
@@ -156,7 +157,7 @@ class OnlineRanker(Ranker):
                     tried[averaged] = watch.value(LinearModel(state.average if averaged else state.last))
             better = max(tried, key=lambda kind: tried[kind], default=None)
             kept = _Kept(state, epoch + 1, better)
-            if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}"):
+            if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = len(rows)
         best = watch.best or _Kept(state, len(rows), None)

@@ -15,6 +15,7 @@ from ..data.dataset import QueryDataset
 from ..data.sketch import Sketch
 from ..data.validation import check_count
 from ..errors import InputError
+from ..solvers.deadline import out_of_time
 from ..solvers.steps import Rule, Steps
 from .base import Ranker, parameters
 from .models import LinearModel, Model
@@ -94,7 +95,8 @@ class PDGD(Ranker):
                 shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
                 weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
                 self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
-            watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}")
+            if watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}") or out_of_time():
+                break
         self.model_, self.trace_ = watch.best or self.model_, watch.trace()
 
     def _one_list(self, X: Any) -> Matrix:
