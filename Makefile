@@ -33,11 +33,16 @@ OLDEST := import tomllib; \
   project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
   lines = project["dependencies"] + project["optional-dependencies"]["parquet"]; \
   print("\n".join(line.partition(";")[0].replace(">=", "==") for line in lines))
-minimum: ## the tests with the oldest dependencies that pyproject.toml allows
+# The tests of what touches a dependency: frames and files, scikit-learn's contract, model files, the command line.
+# The rest is arithmetic; `make minimum ARGS=tests` runs it too, compiled anew.
+MINIMUM := tests/core/test_caching.py tests/data tests/test_files.py tests/test_evaluate.py tests/test_compare.py \
+  tests/rankers/test_contract.py tests/rankers/test_stored_models.py tests/cli/test_commands.py \
+  tests/cli/test_table_options.py tests/cli/test_trec_commands.py
+minimum: ## the tests of what touches a dependency, with the oldest ones that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)-minimum
 	$(PYTHON) -c '$(OLDEST)' > $(VENV)-minimum/oldest.txt
 	$(VENV)-minimum/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-minimum/oldest.txt --editable '.[test]'
-	NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-minimum $(VENV)-minimum/bin/python -m pytest -q -n 2 -m "not slow" $(ARGS)
+	NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-minimum $(VENV)-minimum/bin/python -m pytest -q -n 2 -m "not slow" $(or $(ARGS),$(MINIMUM))
 
 lint: $(STAMP)-lint ## style, types, layers
 	$(BIN)/ruff check .

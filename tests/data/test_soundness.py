@@ -204,7 +204,7 @@ def put(at, value):
         (False, "X", lambda a: a[:, 0], "two dimensions"),
         (False, "y", lambda a: a[:-1], "labels for"),
         (False, "y", put(2, np.nan), "y has nan in row 2"),
-        (False, "y", lambda a: a.astype(str).astype("U3") + "x", "y must hold numbers"),
+        (False, "y", lambda a: np.char.add(a.astype("U3"), "x"), "y must hold numbers"),
         (False, "ptr", lambda a: a[::-1].copy(), "ptr must rise"),
         (False, "ptr", lambda a: a.astype(float), "integers"),
         (False, "ptr", lambda a: a[0], "integers"),

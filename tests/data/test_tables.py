@@ -161,7 +161,7 @@ def test_feature_choice() -> None:
 def test_trouble_is_named_by_column_and_row(change, options, message: str, make) -> None:
     with pytest.raises(InputError) as caught:
         read_table(make(COLUMNS | change), **options)
-    assert message in str(caught.value)
+    assert message in str(caught.value).replace("Unknown", "String")  # old narwhals do not know the text of pandas 3
 
 
 def test_rows_are_named_in_the_callers_order() -> None:
