@@ -26,6 +26,7 @@ def data():
 
 # Its checks fit a few points with made-up labels: little can be learned from some, and learners say so.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:.*without qid takes all")
 @parametrize_with_checks([kind() for kind in ALL])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -266,7 +267,8 @@ def test_permurank_averages_its_rounds(data):
     one = [tr.PermuRank("ndcg@5", rounds=t, average=False).fit_queries(data).coef_ for t in (1, 2, 3)]
     mean = tr.PermuRank("ndcg@5", rounds=3).fit_queries(data)
     np.testing.assert_allclose(mean.coef_, np.mean(one, axis=0), rtol=1e-9)
-    assert mean.solution_.message == "mean of 3 rounds"
+    assert mean.solution_.message == "mean of 3 rounds: the working sets still changed after 3 rounds"
+    assert not mean.solution_.converged
 
 
 def test_permurank_can_start_where_adarank_ended(data, valid):
@@ -305,3 +307,33 @@ def test_query_weights_count_like_copies(data):
         qid = np.repeat(np.arange(twice.n_queries), twice.lengths)
         copied = ranker.fit(twice.X, twice.y, qid=qid).coef_
         np.testing.assert_allclose(weighted, copied, rtol=1e-2, atol=1e-3)
+
+
+def test_permurank_goes_on_from_the_weights_so_far(data):
+    ranker = tr.PermuRank(rounds=3, average=False, warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three rounds are too few
+        first = ranker.fit_queries(data).coef_.copy()
+        again = ranker.fit_queries(data).coef_
+        cold = tr.PermuRank(rounds=3, average=False).fit_queries(data).coef_
+    np.testing.assert_array_equal(first, cold)
+    assert not np.array_equal(again, cold)
+
+
+@pytest.mark.parametrize("ranker", [tr.AdaRank(rounds=4), tr.AdaRank(rounds=4, rule="paper"), tr.RankBoost(rounds=4)])
+def test_boosting_in_two_halves_is_boosting_in_one(ranker, data, valid):
+    whole = clone(ranker).set_params(rounds=8).fit_queries(data)
+    halves = clone(ranker).set_params(warm_start=True).fit_queries(data).fit_queries(data)
+    assert halves.n_iter_ == whole.n_iter_ == 8
+    if isinstance(ranker, tr.RankBoost):
+        np.testing.assert_array_equal(halves.model_.feature, whole.model_.feature)
+        np.testing.assert_allclose(halves.model_.weight, whole.model_.weight, rtol=1e-9)
+    elif ranker.rule == "paper":
+        np.testing.assert_allclose(halves.coef_, whole.coef_, rtol=1e-12)
+    certificates = halves.certify(data)
+    assert certificates
+    assert all(str(certificate.verdict) in ("holds", "vacuous") for certificate in certificates)
+    halves.fit_queries(data, valid)  # and with a validation part
+    wide = tr.datasets.make_graded(n_queries=5, n_features=data.n_features + 1, random_state=0)
+    with pytest.raises(tr.InputError, match=r"warm_start: the .* so far are for"):
+        halves.fit_queries(wide)

@@ -60,6 +60,7 @@ def test_schedules_averages_and_algorithm_3_are_those_of_the_linear_learners(los
     np.testing.assert_array_equal(kernel.trace_["mistake"], primal.trace_["mistake"])
 
 
+@pytest.mark.filterwarnings("ignore:.*rounds changed more documents than budget")
 @pytest.mark.parametrize("drop", DROPS)
 @pytest.mark.parametrize("budget", [1, 7, 40])
 def test_the_budget_is_never_passed_and_whole_rounds_leave(drop, budget):
@@ -142,6 +143,8 @@ def test_what_a_drop_changed_is_recorded(drop):
 def test_a_round_longer_than_the_budget_is_not_stored():
     store, _ = played("oldest", budget=1)
     assert store.counters.tolist() == [0, 0, 3, 0, 0]
+    with pytest.warns(UserWarning, match=r"of .* rounds changed more documents than budget=2 holds and taught nothing"):
+        tr.KernelSlamPerceptron(budget=2, epochs=1).fit_queries(graded())
 
 
 @pytest.mark.parametrize("average", [False, True])

@@ -24,10 +24,12 @@ def test_many_rows_without_qid_are_told(kind, data):
         ranker = kind().fit(data.X, data.y)
     with pytest.warns(UserWarning, match=r"score without qid takes all"):
         ranker.score(data.X, data.y)
+    with pytest.warns(UserWarning, match=r"fit without qid takes all 40 rows as one list"):
+        kind().fit(data.X[:40], data.y[:40])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kind().fit(data.X, data.y, np.zeros(data.n_docs))  # one list on purpose
-        kind().fit(data.X[:100], data.y[:100])  # a list
+        kind().fit(data.X[:20], data.y[:20])  # a list
         tr.SGDAtK().fit(data.X, data.y > 1)  # rows are what these learners are for
 
 

@@ -39,7 +39,8 @@ def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
 
 _ALPHAS = _grid(alpha=(1e-2, 1e-4, 1e-1))
 # Last or averaged weights: by default the validation queries choose, within the fit.
-_ONLINE: list[dict[str, Any]] = [{"scale": "query"}, *_grid(eta=(1e-2, 1.0, 1e-3, 10.0))]
+# Steps are tried on scaled features, where they have no unit: on raw ones a number means nothing.
+_ONLINE = _grid(eta=(0.1, 1e-2, 1.0), scale=("query", "running"))
 _TREES = _grid(leaves=(7, 63), eta=(0.1,)) + _grid(leaves=(31, 7, 63), eta=(0.03,))
 _AT_K: list[dict[str, Any]] = [{"k": 10}, {"k": 5}, {"kappa": 1.0}]
 
@@ -48,9 +49,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "KernelSlamPerceptron": _grid(gamma=(None, 0.1, 1.0), eta=(0.01, 1.0)),
     "LightGBM": _TREES,
     "LinearRanker": [{"surrogate": "PairwiseHinge"}, *_ALPHAS],
-    "ListMLE": _ALPHAS,
+    "ListMLE": _grid(alpha=(1.0, 1e-2, 10.0)),
     "ListNet": [*_ALPHAS, *_grid(truth=("gains",), alpha=(1e-3, 1e-2))],
-    "MinimaxPerceptron": _ONLINE[:1],  # its rankings do not depend on eta
+    "MinimaxPerceptron": _grid(scale=("query", "running")),  # its rankings do not depend on eta
     "OnePassMiniBatch": [*_AT_K, *_grid(k=(10,), eta=(0.1, 10.0))],
     "OnlineListNet": _ONLINE,
     "PDGD": _grid(eta=(1e-2, 1.0)),
@@ -74,7 +75,6 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     # The validation queries choose the epoch or the tree, so more of them than by default do no harm.
     **{name: {"epochs": 30} for name in ("SlamPerceptron", "MinimaxPerceptron", "OnlineListNet")},
     "KernelSlamPerceptron": {"budget": 500},
-    "ListMLE": {"epochs": 5},
 }
 
 _OPTIMISES: dict[str, Callable[[Measure], object]] = {

@@ -387,6 +387,8 @@ class DatasetInfo:
     uninformative_queries: int
     constant_features: int
     bytes: int
+    unevenness: float = 1.0
+    """The largest column over the median one, max |x| of each."""
     weighted_docs: int | None = None
     """Documents with a weight above 0, where documents have weights."""
 
@@ -416,6 +418,7 @@ class DatasetInfo:
             blank_queries=int((data.largest_grade <= 0).sum()),
             uninformative_queries=int((~data.informative).sum()),
             constant_features=constant,
+            unevenness=validation.unevenness(X),
             bytes=int(size),
             weighted_docs=None if data.doc_weight is None else int(np.count_nonzero(data.doc_weight)),
         )
@@ -434,6 +437,11 @@ class DatasetInfo:
             ("without relevant", str(self.blank_queries), "(no document above grade 0)"),
             ("one grade only", str(self.uninformative_queries), "(teach nothing)"),
             ("constant columns", str(self.constant_features), ""),
+            *(
+                [("uneven columns", f"{self.unevenness:.0e}", "(largest over median: try --prepare log,query)")]
+                if self.unevenness >= validation.UNEVEN
+                else []
+            ),
             *(
                 []
                 if self.weighted_docs is None

@@ -104,11 +104,11 @@ def _column(y: ArrayLike) -> AnyArray:
     if labels.dtype.kind == "c":
         raise InputError("Complex data not supported: labels must be real")
     if labels.dtype.kind == "f":
+        check_one_label(labels)
         return validation.as_labels(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise InputError(f"y must have one dimension, got shape {labels.shape}")
+    check_one_label(labels)
     if labels.dtype.kind == "O":
         plain = np.array(labels.tolist())
         if plain.shape == labels.shape and plain.dtype.kind in "fiub":
@@ -117,6 +117,17 @@ def _column(y: ArrayLike) -> AnyArray:
             if label is None or label != label:
                 raise InputError(f"y is missing ({label}) in row {row}")
     return labels
+
+
+def check_one_label(labels: AnyArray) -> None:
+    """Refuse several labels for a row, and say who takes them."""
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise InputError(
+            f"y has {labels.shape[1]} labels for each row: one list per label is learned by "
+            "sklearn.multioutput.MultiOutputRegressor(ranker).fit(X, y), and judged by toprank.precision_at_k"
+        )
+    if labels.ndim not in (1, 2):
+        raise InputError(f"y must have one dimension, got shape {labels.shape}")
 
 
 def _distinct(labels: AnyArray) -> AnyArray:

@@ -171,6 +171,23 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, large
         )
 
 
+UNEVEN = 1e4
+"""From here on the ranges of features differ by orders of magnitude."""
+
+
+def unevenness(X: Matrix, rows: int = 1 << 14) -> float:
+    """Return how many times larger the largest column is than the median one, max |x| of each; some rows tell it.
+
+    >>> unevenness(np.array([[1.0, 2.0, 4e6, 0.0], [1.0, -2.0, 0.0, 0.0]]))
+    2000000.0
+    """
+    part = X[:: max(1, X.shape[0] // rows)] if X.shape[0] else X
+    heights: Any = abs(part).max(axis=0) if 0 not in part.shape else np.zeros(1)
+    heights = np.asarray(heights.toarray() if is_sparse(heights) else heights, dtype=np.float64).ravel()
+    heights = heights[heights > 0]
+    return float(heights.max() / np.median(heights)) if len(heights) else 1.0
+
+
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
     try:

@@ -36,8 +36,8 @@ R = TypeVar("R", bound="Ranker")
 
 _COMMIT = Lock()
 
-ONE_LIST = 200
-"""So many rows without qid may be one list; with more of them, fit and score say that they count as one."""
+ONE_LIST = 20
+"""So many rows without qid may well be one list; with more of them, fit and score say that they count as one."""
 
 
 def check_learnable(data: QueryDataset) -> None:
@@ -85,6 +85,9 @@ class Ranker(BaseEstimator, ABC):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
     # `Pipeline.score` hands on sample_weight=None to whoever is last: it must be a known name, and nothing more.
     __metadata_request__score: ClassVar[dict[str, bool | None]] = {"qid": True, "sample_weight": None}
+
+    _feels_units: ClassVar[bool] = True
+    """Whether what is learned depends on the units of the features."""
 
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
@@ -167,6 +170,7 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             self._check_same_features(valid)
             valid = self._learnable(valid)
+        self._warn_of_uneven_features(data)
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
@@ -328,6 +332,19 @@ class Ranker(BaseEstimator, ABC):
                 "qid=... (in cross_validate: switch on sklearn's metadata routing and pass "
                 'params={"qid": qid}; one list on purpose: qid=[0] * len(y))',
                 stacklevel=3,
+            )
+
+    def _warn_of_uneven_features(self, data: QueryDataset) -> None:
+        """Say that ranges of features differ by orders of magnitude, where the ranker treats all of them alike."""
+        if not self._feels_units or vars(self).get("scale") is not None or data.mapped is not None:
+            return
+        ratio = validation.unevenness(data.X)
+        if ratio >= validation.UNEVEN:
+            own = ', or set scale="running"' if "scale" in vars(self) else ""
+            warnings.warn(
+                f"{type(self).__name__} treats features alike, and the largest is {ratio:.0e} times the median one: "
+                f'set prepare="log,query" (toprank.SignedLog, then toprank.QueryNormalizer){own}',
+                stacklevel=4,
             )
 
     def _warn_of_split_lists(self, query_ids: AnyArray, lengths: Ints) -> None:

@@ -40,7 +40,8 @@ class AdaRank(Ranker):
     feature that raises the training measure, halves its steps when none does, and stops when small steps help no more.
     `both_directions` also offers every feature reversed (None: with the rule "improve"). Both defaults were chosen on
     validation parts of LETOR alone (`python -m benchmarks.designs` does so again).
-    With a validation set the best round is kept, and `patience` rounds without a better one end the fit.
+    With a validation set the best round is kept, and `patience` rounds without a better one end the fit. `warm_start`
+    adds `rounds` to those so far.
 
     `certificates_` has Theorem 4 after every round.
 
@@ -58,6 +59,7 @@ class AdaRank(Ranker):
     rule: Rule = "improve"
     both_directions: bool | None = None
     patience: int | None = None
+    warm_start: bool = False
     candidates_: Ints = field(init=False)
     """The feature of each round; from the number of features on, the features reversed."""
     alphas_: Floats = field(init=False)
@@ -73,7 +75,8 @@ class AdaRank(Ranker):
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
         table = measure_table(measure, data, executor, both=both)
-        done = boost.run(data, table, importance, executor)
+        before = None if self._start(data) is None else Rounds(self.candidates_, self.alphas_)
+        done = boost.run(data, table, importance, executor, before)
         keep = watch.best or len(done.candidates)
         self.candidates_, self.alphas_ = done.candidates[:keep], done.weights[:keep]
         self.model_ = LinearModel(self._summed())
@@ -162,7 +165,7 @@ class RankBoost(Ranker):
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
     looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky
-    one, hence the 25 rounds between two looks.
+    one, hence the 25 rounds between two looks. `warm_start` adds `rounds` to those so far.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
@@ -171,12 +174,15 @@ class RankBoost(Ranker):
     weighted share of pairs that are misordered or tied ≤ Π_t Z_t: ... holds.
     """
 
+    _feels_units: ClassVar[bool] = False
+
     rounds: int = 300
     thresholds: int | None = 255
     both_directions: bool = False
     normalize: bool = True
     every: int = 25
     patience: int | None = None
+    warm_start: bool = False
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds, every=self.every)
@@ -184,15 +190,30 @@ class RankBoost(Ranker):
             check_count(thresholds=self.thresholds)
         weight = self._pair_weight(data)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
-        looks = _Rounds(watch, min(self.every, self.rounds))
+        looks, before = _Rounds(watch, min(self.every, self.rounds)), self._before(data)
+        if before is not None and valid is not None:
+            looks.scores = before.scores(valid.X)
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
         columns = BinnedColumns.of(data.X, self.thresholds, np.repeat(weight > 0, data.lengths))
-        done, thresholds = boost.run(data, columns, weight, executor)
+        done, thresholds = boost.run(data, columns, weight, executor, None if before is None else before.scores(data.X))
         keep = watch.best or len(done.candidates)
-        self.model_ = StumpModel(data.n_features, done.candidates[:keep], thresholds[:keep], done.weights[:keep])
-        self.n_iter_ = keep
+        stumps = done.candidates[:keep], thresholds[:keep], done.weights[:keep]
+        if before is not None:
+            so_far = before.feature, before.threshold, before.weight
+            stumps = tuple(np.concatenate(pair) for pair in zip(so_far, stumps, strict=True))  # type: ignore[assignment]
+        self.model_ = StumpModel(data.n_features, *stumps)
+        self.n_iter_ = len(stumps[0])
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = self._certify(data, None, 0.05)
+
+    def _before(self, data: QueryDataset) -> StumpModel | None:
+        """Return the stumps so far, where `warm_start` goes on from them."""
+        model = vars(self).get("model_") if self.warm_start else None
+        if model is not None and model.n_features != data.n_features:
+            raise InputError(
+                f"warm_start: the stumps so far are for {model.n_features} features, got {data.n_features}"
+            )
+        return model
 
     def _pair_weight(self, data: QueryDataset) -> Floats:
         pairs, share = pair_counts(data.y, data.ptr), query_importance(data)

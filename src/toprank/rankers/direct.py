@@ -93,7 +93,8 @@ class PermuRank(Ranker):
     too. `start="adarank"` begins at an AdaRank model: the type-one bound first, then the type-two bound, as the paper
     proposes at its end. Weights jump from round to round until the sets hold enough, so `average` takes their mean over
     the rounds; without it the last round counts, or with a validation set the best. A validation set also chooses C
-    where it is a list. The defaults were chosen on validation parts of LETOR alone (`python -m benchmarks.designs`).
+    where it is a list. `warm_start` begins at the weights so far. The defaults were chosen on validation parts of LETOR
+    alone (`python -m benchmarks.designs`).
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)
@@ -112,6 +113,7 @@ class PermuRank(Ranker):
     average: bool = True
     tol: float = 1e-2
     max_iter: int = 2000
+    warm_start: bool = False
     verbose: bool = False
     C_: float = field(init=False)
 
@@ -122,8 +124,8 @@ class PermuRank(Ranker):
         check_choice(("zero", "adarank"), start=self.start)
         measure = bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
-        w0 = None
-        if self.start == "adarank":
+        w0 = self._start(data)
+        if w0 is None and self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
         values = constants(self.C, valid)
         watched: list[_Rounds] = []
@@ -166,11 +168,13 @@ class _Rounds:
         """Return the solution with the weights that count."""
         rounds, best = len(self.train_curve), self.watch.best
         if average and rounds > 1:
-            return replace(solution, w=self.total / rounds, gap=np.inf, message=f"mean of {rounds} rounds", chosen=True)
+            message = f"mean of {rounds} rounds: {solution.message or 'the last changed no set'}"
+            solution = replace(solution, w=self.total / rounds, message=message)
+            return replace(solution, gap=np.inf, converged=False, chosen=True)
         if average or best is None or best is solution.w:
             return solution
         message = f"round {self.watch.best_at + 1} of {solution.n_iter}, the best on the validation set"
-        return replace(solution, w=best, gap=np.inf, message=message, chosen=True)
+        return replace(solution, w=best, gap=np.inf, converged=False, message=message, chosen=True)
 
     def trace(self) -> dict[str, Floats]:
         """Return the curves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import Executor
 from dataclasses import field
 from functools import partial
@@ -49,8 +50,8 @@ class KernelSlamPerceptron(Ranker):
     coefficients of rounds; when a new round needs room, `drop` says which other round leaves, with its whole update:
     "oldest", "random" (the randomised budget perceptron of Cavallanti, Cesa-Bianchi and Gentile, 2007), "smallest" (the
     shortest update) or "forgetron" (Dekel, Shalev-Shwartz and Singer, 2008: all coefficients shrink, then the oldest
-    leaves). A round that changes more documents than the budget holds is not stored. All the memory is taken at the
-    start and never passed: `memory_` states its bytes.
+    leaves). A round that changes more documents than the budget holds is not stored, with a warning. All the memory is
+    taken at the start and never passed: `memory_` states its bytes.
 
     `eta` is a step size, a schedule ("sqrt:0.1", "adaptive:0.1") or "theory", the η = 1/A of margin bounds (`eta_`).
     `average` predicts with the mean of f over the rounds, of what is still stored; "auto" takes it where it ranks
@@ -225,6 +226,8 @@ class KernelSlamPerceptron(Ranker):
         target, steps = self._target, self._steps()
         rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(target)
         for q in order:
+            if seen is None and out_of_time():
+                break
             a, b = data.ptr[q], data.ptr[q + 1]
             y = data.y[a:b]
             weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
@@ -263,6 +266,13 @@ class KernelSlamPerceptron(Ranker):
             store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, znorm2)
             store.totals[Total.DOCS] += b - a
             store.end_round()
+        if store.too_long and seen is None:
+            warnings.warn(
+                f"{len(store.too_long)} of {len(rows)} rounds changed more documents than budget={self.budget} holds "
+                f"and taught nothing: raise it to {max(store.too_long)}",
+                stacklevel=5,
+            )
+            store.too_long = []
         return np.array(rows).reshape(-1, 4)
 
     def _keep(self, store: Store, averaged: bool) -> None:

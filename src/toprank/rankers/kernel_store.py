@@ -49,6 +49,7 @@ class Store:
 
     def __init__(self, settings: tuple[Any, ...], arrays: dict[str, Any]) -> None:
         self.settings, self.names = settings, tuple(arrays)
+        self.too_long: list[int] = []  # how many documents those rounds changed that the budget cannot hold
         vars(self).update(arrays)
 
     @classmethod
@@ -135,6 +136,7 @@ class Store:
             at = self._leaving(key)
             if at is None:
                 self.counters[2] += 1  # longer than the budget: the round itself
+                self.too_long.append(len(rows))
                 break
             if self.settings[5] == "forgetron":
                 if f_norm2 is None:

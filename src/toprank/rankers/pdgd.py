@@ -95,6 +95,7 @@ class PDGD(Ranker):
                 shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
                 weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
                 self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
+            self.n_iter_ = epoch + 1
             if watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}") or out_of_time():
                 break
         self.model_, self.trace_ = watch.best or self.model_, watch.trace()

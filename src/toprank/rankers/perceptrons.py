@@ -10,10 +10,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 
+from ..data import linear
 from ..data.dataset import QueryDataset
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP
 from ..measures.base import Measure
+from ..solvers.steps import Steps
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
 from .base import parameters
@@ -100,20 +102,25 @@ class EtaChoice:
 
 
 ETAS: tuple[float, ...] = tuple(float(f"1e{power}") for power in range(-4, 4))
-"""The step sizes that `choose_eta` tries."""
+"""The step sizes that `choose_eta` tries, in units of 1/R_X²."""
 
 
-def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | str] = ETAS) -> EtaChoice:
+def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | str] | None = None) -> EtaChoice:
     """Return the step size with the best time-averaged measure over one pass of an earlier part of the stream.
 
-    Each round is ranked before its grades are seen, so the choice is fair to every later round. The ranker itself stays
-    as it is; η that overflows counts as the worst.
+    `etas` are tried as they are; None tries `ETAS` in units of 1/R_X², R_X being the longest document as the ranker
+    scales it, so that the units of the features do not matter. Each round is ranked before its grades are seen, so the
+    choice is fair to every later round. The ranker itself stays as it is; η that overflows counts as the worst. Where
+    the best is at an end of the grid, or all are alike, a warning says so.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
     >>> choice = tr.choose_eta(tr.SlamPerceptron(), data[:30], etas=[0.01, 1.0])
     >>> ranker = tr.SlamPerceptron(eta=choice.eta).partial_fit_queries(data[30:])
     """
+    if etas is None:
+        unit = _unit(ranker, past)
+        etas = [eta * unit for eta in ETAS]
     if not etas:
         raise InputError("choose_eta needs at least one step size in etas")
     averages: dict[float | str, float] = {}
@@ -125,7 +132,8 @@ def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | 
             averages[eta] = -np.inf
             continue
         averages[eta] = totals["measure"] / totals["rounds"] if totals["rounds"] else -np.inf
-    best = max(averages, key=lambda eta: averages[eta])
+    sizes = {eta: Steps.parse(eta).eta for eta in averages}
+    best = max(averages, key=lambda eta: (averages[eta], sizes[eta]))  # of equals the longest steps
     if averages[best] == -np.inf:
         raise InputError("choose_eta found no step size: no query of the past can teach, or every eta overflows")
     if len(averages) > 1 and min(averages.values()) == averages[best]:
@@ -134,4 +142,16 @@ def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | 
             'others (their unit is 1/‖x‖²), scale the features, or set scale="running"',
             stacklevel=2,
         )
+    elif len(sizes) > 2 and sizes[best] in (min(sizes.values()), max(sizes.values())):
+        warnings.warn(f"the best step size, {best}, is at an end of the grid: try others beyond it", stacklevel=2)
     return EtaChoice(best, averages)
+
+
+def _unit(ranker: OnlineRanker, past: QueryDataset) -> float:
+    """1/R_X² of the documents as the ranker sees them: plain, or divided by spreads or within their list."""
+    if ranker.scale == "query":
+        return 1.0
+    if ranker.scale == "running":
+        return 1.0 / past.n_features
+    longest = float(linear.square_norms(ranker.prepared(past).X).max(initial=0.0))
+    return 1.0 / longest if longest > 0 else 1.0

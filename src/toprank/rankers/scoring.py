@@ -79,7 +79,13 @@ class PrecisionScorer:
     pos_label: Any
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Score a fitted ranker, classifier or regressor."""
+        """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1 and qid is None:
+            scores, labels = np.asarray(estimator.predict(X)), np.asarray(y)
+            if scores.shape != labels.shape:
+                raise InputError(f"y has the shape {labels.shape} and what is predicted {scores.shape}")
+            lists = np.repeat(np.arange(labels.shape[1]), labels.shape[0])
+            return mean_of_rows(TopPrecision(self.k, self.kappa), scores.T.ravel(), labels.T.ravel(), lists)
         scores, positive = _response(estimator, X, qid, self.pos_label)
         coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
         judge = TopPrecision(self.k, self.kappa)

@@ -85,8 +85,18 @@ class AdaRankRounds:
     rule: Rule
     watch: Watch | None = None
 
-    def run(self, data: QueryDataset, table: Floats, importance: Floats, executor: Executor | None = None) -> Rounds:
-        """Boost on `data` with its measure table; `importance` weighs the queries and sums to 1."""
+    def run(
+        self,
+        data: QueryDataset,
+        table: Floats,
+        importance: Floats,
+        executor: Executor | None = None,
+        before: Rounds | None = None,
+    ) -> Rounds:
+        """Boost on `data` with its measure table; `importance` weighs the queries and sums to 1.
+
+        The rounds `before` are played first, as they are.
+        """
         ensemble = _Ensemble(self.measure, data, importance, executor)
         chosen: list[int] = []
         weights: list[float] = []
@@ -98,7 +108,9 @@ class AdaRankRounds:
         share = 1.0
         counted = np.flatnonzero(importance > 0)
         performance = linear.adjoint(table, P)
-        while len(chosen) < self.rounds:
+        played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
+        while len(chosen) < len(played) + self.rounds:
+            given = len(chosen) < len(played)
             if aside.all():
                 aside[:] = False
                 share /= 2
@@ -106,11 +118,13 @@ class AdaRankRounds:
                     break
             k = int(np.argmax(np.where(aside, -np.inf, performance)))
             weight = share * step_size(float(performance[k]))
+            if given:
+                k, weight = played[len(chosen)]
             # As long as one feature is all there is, f ranks as that feature does, and the table knows how well.
             known = table[:, k] if all(other == k for other in chosen) else None
             values = ensemble.try_step(k, weight, known)
             mean_trial = float(importance @ values)
-            if self.rule == "improve" and not mean_trial > mean:
+            if self.rule == "improve" and not given and not mean_trial > mean:
                 aside[k] = True
                 if out_of_time():
                     break
@@ -127,7 +141,7 @@ class AdaRankRounds:
             P /= P.sum()
             performance = linear.adjoint(table, P)
             stop = self.watch is not None and self.watch(len(chosen), k, weight)
-            if stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT:
+            if not given and (stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT):
                 break
         trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)

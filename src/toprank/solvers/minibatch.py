@@ -15,7 +15,8 @@ from ..objective import Objective
 from ..surrogates.base import CompiledSurrogate, weighted
 from .ball import project
 from .base import Solution, Solver, gradient_gap
-from .lbfgs import Watch
+from .deadline import OUT_OF_TIME, out_of_time
+from .lbfgs import STOPPED, Watch
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class MiniBatch(Solver):
         radius = np.inf if self.radius is None else self.radius
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
         w, seen = project(start.copy(), radius), np.zeros(len(start))
-        kept, values, epoch = w, [], 0
+        kept, values, epoch, message = w, [], 0, f"all {self.epochs} epochs were run"
         numbers = range(1, self.epochs + 1)
         for epoch in track(numbers, "epochs") if self.verbose else numbers:
             total, count = np.zeros(len(w)), 0
@@ -66,13 +67,17 @@ class MiniBatch(Solver):
                 w[:] = project(w, radius)
                 total += w
                 count += 1
-            kept = total / count if self.average else w.copy()
-            value = 0.0
-            if self.watch is not None:
-                value = objective.value_and_grad(kept)[0]
-                values.append(value)
-                if self.watch(epoch, kept, value):
+                if out_of_time():
                     break
+            kept = total / count if self.average else w.copy()
+            if self.watch is not None:
+                values.append(objective.value_and_grad(kept)[0])
+                if self.watch(epoch, kept, values[-1]):
+                    message = STOPPED
+                    break
+            if out_of_time():
+                message = OUT_OF_TIME
+                break
         value, grad = objective.value_and_grad(kept)
         norm = float(np.linalg.norm(grad))
         return Solution(
@@ -81,8 +86,9 @@ class MiniBatch(Solver):
             grad_norm=norm,
             gap=gradient_gap(norm, objective),
             n_iter=epoch,
-            converged=True,
-            message="all epochs were run" if epoch == self.epochs else "stopped by the watcher",
+            converged=False,
+            message=message,
+            chosen=message != OUT_OF_TIME,
             trace={"value": np.array(values)} if values else {},
         )
 

@@ -1,0 +1,61 @@
+"""Units of features: step sizes have them, penalties feel them, and who is hurt by them says so."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import toprank as tr
+
+UNITS = np.array([1e6, 1.0, 1e-2, 1.0])
+PREPARE = r'the largest is .* times the median one: set prepare="log,query" .toprank.SignedLog, then toprank.Query'
+
+
+@pytest.fixture(scope="module")
+def data():
+    return tr.datasets.make_graded(n_queries=60, n_docs=(8, 12), n_features=4, n_grades=3, random_state=0)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.OnlineListNet])
+def test_the_unit_of_the_features_does_not_change_the_choice(kind, factor, data):
+    plain = tr.choose_eta(kind(), data)
+    other = tr.choose_eta(kind(), data.with_X(data.X * factor))
+    assert other.eta * factor**2 == pytest.approx(plain.eta, rel=1e-6)
+    assert list(other.averages.values()) == pytest.approx(list(plain.averages.values()), abs=1e-9)
+
+
+def test_the_end_of_a_grid_is_told(data):
+    with pytest.warns(UserWarning, match=r"the best step size, 0.1, is at an end of the grid"):
+        tr.choose_eta(tr.OnlineListNet(), data, etas=[0.1, 1.0, 10.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        best = tr.choose_eta(tr.OnlineListNet(), data)
+    assert best.averages[best.eta] == max(best.averages.values())
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", [tr.ListNet, tr.RankSVM, tr.AdaRank, tr.SlamPerceptron])
+def test_uneven_features_are_told_with_the_transformer_that_helps(kind, storage, data):
+    raw = tr.QueryDataset.from_arrays(storage(data.X * UNITS), data.y, data.qid)
+    with pytest.warns(UserWarning, match=PREPARE):
+        kind().fit_queries(raw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind().fit_queries(data)
+        kind(prepare="log,query" if storage is np.asarray else "").fit_queries(raw if storage is np.asarray else data)
+
+
+def test_who_does_not_feel_units_says_nothing(data):
+    raw = data.with_X(data.X * UNITS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tr.RankBoost(rounds=5).fit_queries(raw)
+        tr.SlamPerceptron(scale="running").fit_queries(raw)
+
+
+def test_info_names_uneven_columns(data):
+    assert "uneven columns   " in str(data.with_X(data.X * UNITS).info())
+    assert "--prepare log,query" in str(data.with_X(data.X * UNITS).info())
+    assert "uneven" not in str(data.info())
