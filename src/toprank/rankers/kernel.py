@@ -226,8 +226,6 @@ class KernelSlamPerceptron(Ranker):
         target, steps = self._target, self._steps()
         rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(target)
         for q in order:
-            if seen is None and out_of_time():
-                break
             a, b = data.ptr[q], data.ptr[q + 1]
             y = data.y[a:b]
             weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
