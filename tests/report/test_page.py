@@ -18,9 +18,11 @@ import pytest
 
 import toprank as tr
 from tests.report.contests import NASTY, held
+from toprank.certificates.base import Assumption, Certificate
 from toprank.contests.base import Contest
 from toprank.contests.made import of_runs
 from toprank.errors import InputError
+from toprank.report import outline, sections
 from toprank.report import page as pages
 from toprank.report.page import write_report
 
@@ -332,3 +334,22 @@ def test_colours_can_be_told_apart() -> None:
                 assert contrast(rgb(theme[text]), rgb(theme[ground])) >= 4.5, (text, ground)
         assert contrast(rgb(theme["mark"]), washed(theme, 0.14)) >= 4.5
         assert contrast(rgb(theme["ink"]), washed(theme, 0.48)) >= 4.5
+
+
+def test_certificates_that_say_nothing_are_folded_away() -> None:
+    said = [
+        Certificate("x ≤ A", 40.0, 12.0, "told", vacuous_from=100.0),
+        Certificate("x ≤ B", 400.0, 12.0, "silent", vacuous_from=100.0),
+        Certificate("x ≤ C", 40.0, 12.0, "elsewhere", (Assumption("it rains", False),)),
+        Certificate("x ≤ D", 4.0, 12.0, "broken"),
+    ]
+    contest = held()
+    entrants = tuple(replace(e, certificates=tuple(said)) if e.name == "ListNet" else e for e in contest.entrants)
+    html = sections.certificates(outline.Outline.of(replace(contest, entrants=entrants)))
+    drawn, folded = html.split("<details>")
+    assert "told" in drawn
+    assert "broken" in drawn
+    assert "2 that say nothing or do not apply here" in folded
+    for name in ("silent", "elsewhere"):
+        assert name in folded
+        assert name not in drawn

@@ -83,14 +83,36 @@ def drift_bound(total, spread, n, rates, delta):
 
 
 @kernel
-def lower_drift(x, rates, delta, lower):
-    """lower_t = `drift_bound` of the values up to t.
+def reach_of_drift(spread, rates, delta):
+    """Return g with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) · spread) = 1/δ, by bisection and rounded up."""
+    wanted = log(len(rates) / delta)
+    low, high = 0.0, np.inf
+    for rate in rates:  # one term alone already reaches 1/δ at this g
+        high = min(high, (wanted + (-log1p(-rate) - rate) * spread) / rate)
+    for _ in range(60):
+        g = 0.5 * (low + high)
+        top = -np.inf
+        for rate in rates:
+            top = max(top, rate * g - (-log1p(-rate) - rate) * spread)
+        capital = 0.0
+        for rate in rates:
+            capital += exp(rate * g - (-log1p(-rate) - rate) * spread - top)
+        if log(capital) + top >= wanted:
+            high = g
+        else:
+            low = g
+    return high
 
-    V_t = Σ_{i ≤ t} (x_i − x̂_i)², x̂_i the mean of a ½ and the values before i.
+
+@kernel
+def lower_drift(x, rates, delta, lower):
+    """lower_t = (Σ_{i ≤ t} x_i − g)/t, g = `reach_of_drift` of V_t = Σ_{i ≤ t} (x_i − x̂_i)², not below 0.
+
+    x̂_i is the mean of a ½ and the values before i.
     """
     total, spread = 0.0, 0.0
     for t in range(len(x)):
         guess = (0.5 + total) / (t + 1)
         spread += (x[t] - guess) ** 2
         total += x[t]
-        lower[t] = drift_bound(total, spread, t + 1, rates, delta)
+        lower[t] = max(0.0, (total - reach_of_drift(spread, rates, delta)) / (t + 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import ArrayLike, Floats, Ints
-from ..data.validation import as_labels, as_matrix, is_sparse
+from ..data.validation import as_matrix, as_vector, is_sparse
 from ..errors import InputError
 from .base import Assumption, Certificate
 
@@ -19,8 +19,9 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     `model` is a fitted binary `sklearn.linear_model.Perceptron`. Its rounds, all epochs of them, are played again to
     count the mistakes, so it needs an integer `random_state` (or `shuffle=False`); that the replay ends at the model's
     own weights is checked. L(u) is the hinge loss of u on the mistake rounds. An intercept counts as one more feature
-    with value 1. `comparator` has the weights, then the intercept; by default it is the model itself, at the length
-    that makes the bound smallest.
+    with value 1. `comparator` has the weights, then the intercept; by default it is the model itself, at the length at
+    which the bound with the hinge loss of all rounds is smallest (with that of the mistake rounds u = 0 would always
+    be best, and would restate the mistakes). Vacuous from the number of rounds on.
 
     >>> from sklearn.datasets import make_blobs
     >>> from sklearn.linear_model import Perceptron
@@ -44,25 +45,40 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     own = np.append(coef[0], model.intercept_) if model.fit_intercept else coef[0]
     missed, w = _replay(model, rows, sign)
     same = Assumption("these rounds are the model's own", bool(np.allclose(w, own, rtol=1e-9, atol=1e-9)))
+    rounds = len(rows) * int(np.max(model.n_iter_))
     radius = sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
     u = own if comparator is None else _vector(comparator, rows.shape[1])
-    gaps = sign * (rows @ u)
     norm = float(np.linalg.norm(u))
-    lengths = np.geomspace(1e-4, 1e4, 161) / max(norm, 1e-300) if comparator is None else np.ones(1)
-    bounds = [_bound(radius, norm * c, float(np.maximum(0, 1 - c * gaps[missed]).sum())) for c in lengths.tolist()]
-    margin = float(gaps.min(initial=inf)) / norm if norm > 0 else 0.0
-    if comparator is None and margin > 0:
-        bounds.append(_bound(radius, 1 / margin, 0.0))
+    margin = float((sign * (rows @ u)).min(initial=inf)) / norm if norm > 0 else 0.0
+    if comparator is None and norm > 0:
+        lengths = [*np.geomspace(1e-4, 1e4, 161), *([1 / margin] if 0 < margin < inf else [])]
+        # In the last pass rows come in another order, never another number of times.
+        prices = [_bound(radius, c, rounds / len(rows) * _hinge(c / norm * u, rows, sign)) for c in lengths]
+        u = lengths[int(np.argmin(prices))] / norm * u
+        norm = float(np.linalg.norm(u))
+    loss = _hinge(u, rows[missed], sign[missed])
+    bound = _bound(radius, norm, loss)
     separates = Assumption(f"u/‖u‖ classifies every row with margin γ = {margin:.4g}", margin > 0)
+    terms = {"u": u, "‖u‖": norm, "L(u)": loss, "R": radius, "rounds": rounds}
+    wrong = float(len(missed))
     return [
         Certificate(
-            "mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖²", min(bounds), float(len(missed)), "Theorem 1", (same,)
+            "mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖²", bound, wrong, "Theorem 1", (same,), vacuous_from=float(rounds),
+            meaning=f"of {rounds:,} rows shown while it learned, at most {bound:.6g} were classified wrongly",
+            terms=terms,
+            arithmetic=f"{loss:.6g} + {radius:.4g}·{norm:.4g}·√{loss:.6g} + ({radius:.4g}·{norm:.4g})² = {bound:.6g}",
         ),
         Certificate(
-            "mistakes ≤ R²/γ²", radius**2 / margin**2 if margin > 0 else inf, float(len(missed)), "Corollary 2",
-            (same, separates),
+            "mistakes ≤ R²/γ²", radius**2 / margin**2 if margin > 0 else inf, wrong, "Corollary 2", (same, separates),
+            vacuous_from=float(rounds), meaning="however long it went on, its mistakes were bound to end",
+            terms=terms | {"γ": margin}, arithmetic=f"{radius:.4g}²/{margin:.4g}²",
         ),
     ]  # fmt: skip
+
+
+def _hinge(u: Floats, rows: Floats, sign: Floats) -> float:
+    """Σ (1 − y u·x)₊."""
+    return float(np.maximum(0, 1 - sign * (rows @ u)).sum())
 
 
 def _bound(radius: float, norm: float, loss: float) -> float:
@@ -70,12 +86,7 @@ def _bound(radius: float, norm: float, loss: float) -> float:
 
 
 def _vector(u: ArrayLike, n: int) -> Floats:
-    vector = as_labels(u)
-    if len(vector) != n:
-        raise InputError(
-            f"the comparator must have {n} weights (with the intercept, if there is one), got {len(vector)}"
-        )
-    return vector
+    return as_vector(u, n, "the comparator (weights, then the intercept if there is one)")
 
 
 def _replay(model: Any, rows: Floats, sign: Floats) -> tuple[Ints, Floats]:

@@ -374,4 +374,8 @@ def lower_bound(measure: Literal["ndcg", "map"], radius: float, margin: float, l
         reference="Theorem 9",
         assumptions=(Assumption("the lists are those of Eq. 25, answered round by round"),),
         sense=">=",
+        vacuous_from=0.0,
+        meaning="no deterministic learner could have done better against these lists",
+        terms={"R_X": radius, "γ": margin},
+        arithmetic=f"{least:.4g}·{rounds} = {least * rounds:.6g}",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,6 +156,36 @@ class RunningMean:
             for total in (self.total, self.n - self.total)
         )
         return Interval(float(lower), self.total / self.n, 1 - float(upper))
+
+
+def stream_performance(
+    rounds: int, total: float, spread: float, measure: str, confidence: float, ranked_first: Assumption
+) -> PerformanceCertificate:
+    """Certify the mean of what each round of a stream was expected to reach, from three sums of the values x_i.
+
+    `total` is Σ x_i and `spread` Σ (x_i − x̂_i)², x̂_i the mean of a ½ and the values before i: `confidence_sequence`
+    with `changing` after the last round, without the values.
+
+    >>> first = Assumption("every list was ranked before it was learned from", True)
+    >>> certificate = stream_performance(1000, 700.0, 40.0, "ndcg@10", 0.95, first)
+    >>> bool(0.6 < certificate.lower < certificate.mean < certificate.upper < 0.8), certificate.verdict
+    (True, 'holds')
+    """
+    from . import _betting_kernels as kernels
+
+    reach = float(kernels.reach_of_drift(spread, _RATES, _delta(confidence) / 2)) / max(rounds, 1)
+    mean = total / rounds if rounds else math.nan
+    found = Interval(max(0.0, mean - reach), mean, min(1.0, mean + reach)) if rounds else Interval(0.0, mean, 1.0)
+    certificate = _certificate(found, measure, None, confidence, rounds, (ranked_first,))
+    if not (rounds and certificate.assumptions_hold):
+        return certificate
+    return replace(
+        certificate,
+        statement=f"mean of the {measure} that each round was expected to reach ≥ lower bound by betting",
+        reference="betting, at all times at once",
+        meaning=f"over its {rounds:,} rounds so far, each ranked before it was learned from: {measure} ≥ "
+        f"{found.lower:.4g} was to be expected, with {100 * confidence:g}% confidence (mean {mean:.4f})",
+    )
 
 
 def _lower(x: Floats, weight: Floats | None, delta: float) -> float:

@@ -25,7 +25,7 @@ _SHOWN = ("holds", "violated", "no verdict")
 
 @click.command()
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", required=False)
 @click.option(
     "--confidence", default=0.95, show_default=True, help="Probability with which bounds on new queries hold."
 )
@@ -36,16 +36,18 @@ _SHOWN = ("holds", "violated", "no verdict")
     "--delta", type=float, help="Probability with which a theorem's bound may fail.  [default: 1 − confidence]"
 )
 @click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
+@click.option("--margin", type=float, help="Without DATA: a margin that some vector is said to have on the stream.")
 @click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
 @table_options
 @json_option
 def certify(
     model: str,
-    data: str,
+    data: str | None,
     confidence: float,
     baseline: tuple[str, ...],
     delta: float | None,
     comparator: str | None,
+    margin: float | None,
     every: bool,
     columns: dict[str, Any],
     as_json: bool,
@@ -54,7 +56,8 @@ def certify(
 
     The first sentence is about new queries: it wants judged queries that took no part in learning. The others are the
     papers' theorems with bound and observed value; those about online learning want the stream that the model learned
-    from. Conditions that could be compared with DATA are marked verified or violated, the others are taken on trust.
+    from. Without DATA a stream is certified from the totals in its file. Conditions that could be compared are marked
+    verified or violated, the others are taken on trust.
 
     Example: toprank certify model.json test.txt --baseline bm25
     """
@@ -62,9 +65,11 @@ def certify(
     from ..rankers.certifying import certify as prove
 
     ranker = load(model)
-    queries = read(data, columns, ranker.missing)
-    rivals = {name: _baseline(name, queries) for name in baseline}
-    u = None if comparator is None else load(comparator).model_
+    queries = None if data is None else read(data, columns, ranker.missing)
+    if (queries is None and (baseline or comparator)) or (queries is not None and margin):
+        raise InputError("--baseline and --comparator need DATA, --margin is for a stream without it")
+    rivals = {} if queries is None else {name: _baseline(name, queries) for name in baseline}
+    u: Any = margin if comparator is None else load(comparator).model_
     with busy("certifying"):
         found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
     if as_json:

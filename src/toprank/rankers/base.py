@@ -372,10 +372,20 @@ class Ranker(BaseEstimator, ABC):
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return self.model_.coef
 
-    def certify(self, data: QueryDataset, comparator: Any = None, *, delta: float = 0.05) -> list[Certificate]:
-        """Return what the papers prove about this ranker on `data`; a bound may fail with probability `delta`."""
+    def certify(
+        self, data: QueryDataset | None = None, comparator: Any = None, *, delta: float = 0.05
+    ) -> list[Certificate]:
+        """Return what the papers prove about this ranker on `data`; a bound may fail with probability `delta`.
+
+        Without data, an online ranker says what is known from the totals of the stream that it learned; a `comparator`
+        is then the margin that some unit vector is said to have.
+        """
         validation.check_fraction(delta=delta)
         check_is_fitted(self, "model_")
+        if data is None:
+            if comparator is not None:
+                validation.check_positive(comparator=comparator)
+            return self._certify_stream(comparator, 1 - delta)
         self._check_same_features(data)
         against = None if comparator is None else self._as_comparator(comparator)
         try:
@@ -394,6 +404,9 @@ class Ranker(BaseEstimator, ABC):
 
     def _certify(self, data: QueryDataset, comparator: Any, delta: float) -> list[Certificate]:
         return []
+
+    def _certify_stream(self, margin: float | None, confidence: float) -> list[Certificate]:
+        raise InputError(f"{type(self).__name__} notes nothing of what it learned from: certify needs the queries")
 
     def _learned_here(self, data: QueryDataset) -> Assumption:
         """Whether these are the queries that were learned from, as far as can be told."""

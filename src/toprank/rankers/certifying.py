@@ -24,7 +24,7 @@ _SHARED = 0.05
 
 def certify(
     ranker: Ranker,
-    data: QueryDataset,
+    data: QueryDataset | None = None,
     comparator: Any = None,
     *,
     confidence: float = 0.95,
@@ -43,6 +43,9 @@ def certify(
     For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
     (documents, coefficients). Those that may fail do so with probability `delta` (1 − confidence where None).
 
+    Without data, a stream that `partial_fit` alone has learned is certified from its totals: what its rounds, each
+    ranked before it was learned from, were expected to reach, and what the theorems say of them.
+
     >>> import toprank as tr
     >>> made = tr.datasets.make_separable(n_queries=300, n_docs=5, random_state=0)
     >>> train, test = made.data[:200], made.data[200:]
@@ -53,12 +56,18 @@ def certify(
     >>> print(tr.certify(ranker, train)[0].meaning)
     nothing can be said of map on new queries from these: it would take that none of them was learned from, and 200 of
     200 were
+    >>> live = tr.SlamPerceptron("map").partial_fit_queries(train)
+    >>> [certificate.reference for certificate in tr.certify(live)]
+    ['betting, at all times at once', 'Lemma 5']
     """
     if not isinstance(ranker, Ranker):
         raise InputError(
             f"certify takes a toprank ranker, not {type(ranker).__name__}; "
             "for scikit-learn's Perceptron: toprank.certify_perceptron(model, X, y)"
         )
+    if data is None:
+        ranker.certificates_ = ranker.certify(None, comparator, delta=1 - confidence if delta is None else delta)
+        return ranker.certificates_
     proved = ranker.certify(data, comparator, delta=1 - confidence if delta is None else delta)
     certificates = [*certify_performance(ranker, data, confidence=confidence, baseline=baseline or {}), *proved]
     ranker.certificates_ = [

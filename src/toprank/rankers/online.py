@@ -24,6 +24,7 @@ from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
 from .base import Ranker, parameters
 from .models import LinearModel
+from .noting import Noted, certify_stream, note
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -89,8 +90,9 @@ class OnlineRanker(Ranker):
     `patience` epochs without a better one. `warm_start` goes on from the weights so far. Every round starts from the
     weights that the one before left, so an executor has nothing to do here and changes nothing.
 
-    `trace_` has the rounds of the last call of `fit` or `partial_fit`, so that memory does not grow with the stream;
-    `totals_` has the sums over all rounds.
+    A stream that `partial_fit` alone has learned notes what certificates need: `toprank.certify(ranker)` then wants no
+    data. `trace_` has the rounds of the last call of `fit` or `partial_fit`, so that memory does not grow with the
+    stream; `totals_` has the sums over all rounds.
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
@@ -113,6 +115,8 @@ class OnlineRanker(Ranker):
     _made: OnlineDescent = field(init=False)
     _measure_name: str = field(init=False)
     _passes: dict[str, Any] = field(init=False)
+    _noted: Floats | None = field(init=False)
+    """What a stream notes of its rounds (`noting.Noted`); None after a fit."""
 
     @abstractmethod
     def _loss(self, target: Measure) -> Surrogate:
@@ -167,7 +171,7 @@ class OnlineRanker(Ranker):
                 "weight is 0"
             )
         self._passes = {"epochs": best.epochs, "seed": str(seed), "shuffle": bool(self.shuffle), "fresh": fresh}
-        self._passes["measure"] = self._measure_name
+        self._passes["measure"], self._noted = self._measure_name, None
         self._keep(best.state, best.averaged)
         self.trace_ = Trace(np.concatenate(rows), before)
         self.trace_.update(watch.trace())
@@ -232,6 +236,9 @@ class OnlineRanker(Ranker):
         state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
         before = state.totals.copy()
         rounds = learner.play(state, X, y, ptr, None, query_weight)
+        if first or self._noted is not None:
+            noted = None if first else self._noted
+            self._noted = note(noted, learner, X, y, ptr, query_weight, rounds.rows, before)
         self._keep(state)
         self.trace_ = Trace(rounds.rows, before)
         self.n_queries_in_ = len(ptr) - 1 + (0 if first else self.n_queries_in_)
@@ -281,10 +288,10 @@ class OnlineRanker(Ranker):
         """What a model file keeps so that learning goes on from it with the same bits."""
         if "_state" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no state_: it is not fitted")
-        state = self._state
+        state, noted = self._state, {} if self._noted is None else {"noted": self._noted}
         return {
             "weights": state.weights, "totals": state.totals, "eta": state.eta, "scaling": state.scaling.name.lower(),
-            "averaged": self.averaged_, **self._passes,
+            "averaged": self.averaged_, **noted, **self._passes,
         }  # fmt: skip
 
     @state_.setter
@@ -301,11 +308,13 @@ class OnlineRanker(Ranker):
             sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= max(1, totals[Total.ROUNDS]))
             self.averaged_ = bool(content["averaged"])
             sound &= isinstance(eta, (int, float))
+            noted = content.get("noted")
+            sound &= noted is None or (noted.shape == (len(Noted),) and bool((noted >= 0).all()))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:
             raise InputError("$.state.state_ is not the state of an online ranker")
-        self._state = OnlineState(weights, totals, float(eta), scaling)
+        self._state, self._noted = OnlineState(weights, totals, float(eta), scaling), noted
         if by_theory(self.eta):
             self.eta_ = float(eta)
         self._passes = passes
@@ -316,3 +325,6 @@ class OnlineRanker(Ranker):
         from .replay import certify_online
 
         return certify_online(self, data, comparator)
+
+    def _certify_stream(self, margin: float | None, confidence: float) -> list[Certificate]:
+        return certify_stream(self, margin, confidence)

@@ -169,18 +169,26 @@ def promises(outline: Outline) -> str:
 
 
 def certificates(outline: Outline) -> str:
-    """Return each certificate as a sentence, a bar of bound against observed, and its assumptions."""
+    """Return each certificate as a sentence, a bar of bound against observed, and its assumptions.
+
+    What says nothing here or does not apply is folded away.
+    """
     parts = []
     for i, entrant in enumerate(outline.contest.entrants):
+        found = [c for c in entrant.certificates if not isinstance(c, PerformanceCertificate)]
+        silent = [c for c in found if c.verdict in ("vacuous", "does not apply")]
+        telling = [c for c in found if c not in silent]
         # A booster has one per round: the first two and the last are drawn, those between can be unfolded.
-        found = tuple(c for c in entrant.certificates if not isinstance(c, PerformanceCertificate))
-        drawn = (*found[:2], *found[2:][-1:])
-        between = [element("li", escape(str(certificate))) for certificate in found[2:-1]]
-        more = (
-            element("details", element("summary", f"{len(between)} more"), element("ul", *between)) if between else ""
-        )
-        parts += [element("h3", _name(outline, i)), *map(_certificate, drawn), more] if found else []
+        drawn, between = [*telling[:2], *telling[2:][-1:]], telling[2:-1]
+        folded = [(f"{len(between)} more", between), (f"{len(silent)} that say nothing or do not apply here", silent)]
+        more = (_folded(title, some) for title, some in folded if some)
+        parts += [element("h3", _name(outline, i)), *map(_certificate, drawn), *more] if found else []
     return "".join(parts)
+
+
+def _folded(title: str, certificates: list[Certificate]) -> str:
+    items = (element("li", escape(str(certificate))) for certificate in certificates)
+    return element("details", element("summary", title), element("ul", *items))
 
 
 def _certificate(certificate: Certificate) -> str:

@@ -160,3 +160,46 @@ def rival_slope(minimax, margin, s, weight, level, ptr, slope):
             slope[high] -= heaviest
             slope[low] += heaviest
     return total
+
+
+@kernel
+def note_rounds(values, indices, indptr, d, ptr, v, weights, which, rows, always, scaled, measured, noted):
+    """Add rounds to what a stream notes of itself (`rankers.noting.Noted` names the places).
+
+    which[t] is the list of round t, rows[t] its (measure, surrogate, mistake, ‖z‖²); `measured` is Σ of the measure
+    before them. The diameter of a list counts as twice its largest distance from the mean, 2 where lists are scaled.
+    """
+    for t in range(len(rows)):
+        q, x = which[t], rows[t, 0]
+        a, b = ptr[q], ptr[q + 1]
+        weight = 1.0 if len(weights) == 0 else weights[q]
+        noted[7] += (x - (0.5 + measured) / (noted[0] + 1)) ** 2
+        measured += x
+        noted[0] += 1
+        if rows[t, 2] == 0.0 and not always:
+            continue
+        noted[6] = max(noted[6], weight)
+        noted[2] = max(noted[2], 1.0 * (b - a))
+        if rows[t, 1] > 0.0:
+            noted[5] = max(noted[5], rows[t, 3] / rows[t, 1])
+        low, high = math.inf, 0.0
+        for i in range(a, b if len(v) else a):
+            if v[i] > 0.0:
+                low, high = min(low, v[i]), max(high, v[i])
+        low, high = (low, high) if high > 0.0 else (1.0, 1.0)
+        noted[3] = max(noted[3], high / low)
+        longest, distance2 = 1.0, 4.0
+        if not scaled:
+            longest = 0.0
+            for i in range(a, b):
+                square = 0.0
+                begin, end = (
+                    (i * d, (i + 1) * d) if len(indptr) == 0 else (np.int64(indptr[i]), np.int64(indptr[i + 1]))
+                )
+                for p in range(begin, end):
+                    square += np.float64(values[p]) ** 2
+                longest = max(longest, square)
+            size = list_sizes(values, indices, indptr, d, ptr[q : q + 2])[0]
+            distance2 = 4.0 / (size * size) if size > 0.0 else 0.0
+        noted[1] = max(noted[1], longest)
+        noted[4] = max(noted[4], weight * distance2 / low)

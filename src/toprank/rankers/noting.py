@@ -1,0 +1,126 @@
+"""What a stream notes of its rounds, so that it certifies without the lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import IntEnum
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._typing import Floats, Ints
+from ..certificates.base import Assumption, Certificate
+from ..certificates.mistakes import Algorithm, Comparator, Run
+from ..certificates.performance import stream_performance
+from ..data import linear
+from ..errors import InputError
+from ..measures import AP, NDCG
+from ..solvers.online import OnlineDescent
+from ..solvers.steps import Rule, Scaling, Total
+from ..surrogates import Minimax, Slam
+
+if TYPE_CHECKING:
+    from .online import OnlineRanker
+
+_NONE = np.empty(0)
+
+
+class Noted(IntEnum):
+    """Places in what is noted; all but the first and the last are of rounds with a step."""
+
+    ROUNDS = 0
+    RADIUS2 = 1
+    """R_X²."""
+    LONGEST = 2
+    """m."""
+    VMAX = 3
+    TIGHT = 4
+    """max diam²/vmin times the weight of the list."""
+    RATIO = 5
+    """max ‖z_t‖²/f_t."""
+    HEAVIEST = 6
+    SPREAD = 7
+    """Σ (x_i − x̂_i)² of the measures x_i, x̂_i the mean of a ½ and those before."""
+
+
+def note(
+    noted: Floats | None, learner: OnlineDescent, X: Any, y: Floats, ptr: Ints, weight: Floats | None, rows: Floats,
+    before: Floats,
+) -> Floats:  # fmt: skip
+    """Return what is noted after these rounds; `before` are the totals before them."""
+    from ..solvers import _list_kernels
+    from ..surrogates import _margin_kernels
+
+    found = np.zeros(len(Noted)) if noted is None else noted.copy()
+    loss, v, lists = learner.surrogate, _NONE, len(ptr) - 1
+    if isinstance(loss, Slam):
+        v = np.empty(len(y))
+        function = loss.list_function
+        _margin_kernels.weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
+    which = np.zeros(1, dtype=np.int64)
+    if lists != 1:
+        counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
+        if learner.scaling == Scaling.QUERY:
+            counted &= _list_kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
+        which = np.flatnonzero(counted)
+    _list_kernels.note_rounds(
+        *linear.parts(X), X.shape[1], ptr, v, _NONE if weight is None else weight, which, rows, learner.always,
+        learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
+    )  # fmt: skip
+    return found
+
+
+def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float) -> list[Certificate]:
+    """Return what is known of a stream from its totals alone: what its rounds were expected to reach, and Lemma 5.
+
+    With a `margin` that is taken on trust, also the bound of the corollaries for it; where that is violated, no vector
+    has such a margin.
+    """
+    learner, noted, totals = ranker._learner(), ranker._noted, ranker._state.totals
+    rounds = int(totals[Total.ROUNDS])
+    if noted is None or int(noted[Noted.ROUNDS]) != rounds:
+        raise InputError(
+            "without the lists only a stream that partial_fit alone has learned can be certified: give the data too"
+        )
+    first = Assumption("every list was ranked before it was learned from", True)
+    name, total, spread = str(learner.measure), float(totals[Total.MEASURE]), float(noted[Noted.SPREAD])
+    found: list[Certificate] = [stream_performance(rounds, total, spread, name, confidence, first)]
+    loss, measure = learner.surrogate, learner.measure
+    if not isinstance(loss, (Slam, Minimax)) or not isinstance(measure, (AP, NDCG)) or not noted[Noted.LONGEST] > 0:
+        return found
+    longest = float(noted[Noted.LONGEST])
+    algorithm: Algorithm = "minimax"
+    A = 4 * float(noted[Noted.RADIUS2]) * float(noted[Noted.HEAVIEST])
+    if isinstance(loss, Slam):
+        cut = loss.target.k if isinstance(loss.target, NDCG) else None
+        algorithm = "slam" if cut is None else "slam@k"
+        A *= min(cut or longest, longest) * float(noted[Noted.VMAX])
+    run = Run(
+        algorithm=algorithm,
+        A=A,
+        eta=learner.steps.eta,
+        loss=rounds - total,
+        mistakes=int(totals[Total.MISTAKES]),
+        surrogate=float(totals[Total.SURROGATE]),
+        znorm2=float(totals[Total.ZNORM2]),
+        largest_ratio=float(noted[Noted.RATIO]),
+        margin=loss.margin,
+        assumptions=(Assumption("every round since the start at 0 is in the totals", True),),
+        tight=float(noted[Noted.TIGHT]),
+        rounds=float(rounds),
+        radius=sqrt(float(noted[Noted.RADIUS2])),
+        constant=learner.steps.rule == Rule.CONSTANT,
+    )
+    if learner.scaling == Scaling.RUNNING:
+        return found
+    found.append(run.self_bounding())
+    if margin is not None:
+        u = Comparator(1.0, 0.0, margin)
+        promised = [run.separable(u), *([run.number_of_mistakes(u)] if algorithm == "minimax" else [])]
+        trust = Assumption(f"some unit vector ranks every list with margin γ = {margin:.4g}")
+        found += [
+            replace(c, assumptions=tuple(trust if "ranks every list" in a.text else a for a in c.assumptions))
+            for c in promised
+        ]
+    return found
