@@ -1,8 +1,9 @@
-"""Mutants: one line of the library is changed, and a named small test must fail.
+"""Mutants: one line of the library is changed, and a named small test, which passes without the change, must fail.
 
 `make mutants` runs all of them, `python tests/mutants.py watching` those whose file or test has this in its name, and
 `--list` prints them. A mutant that survives is a hole in the tests, and so is one whose line is no longer there: the
-script says which and ends with 1. Each runs on a copy of the sources, so nothing here is ever changed.
+script says which and ends with 1. Each runs on a copy of the sources in `.cache/mutants`, where compiled kernels stay
+from run to run, so nothing here is ever changed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
+PLACE = TOP / ".cache" / "mutants"
+SOURCES, COMPILED, CHANGED = PLACE / "src", PLACE / "compiled", PLACE / "changed"
 
 
 class Mutant(NamedTuple):
@@ -137,40 +139,51 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-def caught(mutant: Mutant, sources: Path) -> str:
+def run_tests(test: str, compiled: Path) -> str:
+    """Run a few tests on the copy of the sources: "passed", "failed", or why they could not be run."""
+    where, _, only = test.partition(" -k ")
+    tests = [str(SOURCES / name[4:]) if name.startswith("src/") else name for name in where.split()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONPATH": f"{SOURCES}{os.pathsep}{TOP}", "NUMBA_CACHE_DIR": str(compiled)}
+    try:
+        done = subprocess.run(
+            command + (["-k", only] if only else []),
+            cwd=TOP,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "failed (it ran for ever)"
+    return {0: "passed", 1: "failed"}.get(done.returncode, f"NOT RUN: pytest ended with {done.returncode}")
+
+
+@cache
+def passes(test: str) -> str:
+    """Run tests on the sources as they are: a test that fails anyway catches nothing."""
+    return run_tests(test, COMPILED)
+
+
+def caught(mutant: Mutant) -> str:
     """Return what became of the mutant: "caught", "SURVIVED", or why it could not be tried."""
-    file = sources / "toprank" / mutant.file
+    file = SOURCES / "toprank" / mutant.file
     original = file.read_text(encoding="utf-8")
     if mutant.old not in original:
         return "GONE: the line is no longer there"
-    where, _, only = mutant.test.partition(" -k ")
-    tests = [str(sources / test[4:]) if test.startswith("src/") else test for test in where.split()]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *tests,
-        *(["-k", only] if only else []),
-    ]
-    environment = os.environ | {"PYTHONPATH": f"{sources}{os.pathsep}{TOP}", "NUMBA_CACHE_DIR": str(sources / "cache")}
+    if passes(mutant.test) != "passed":
+        return f"WITHOUT IT: {passes(mutant.test)}"
+    compiled = COMPILED
+    if mutant.file.endswith("_kernels.py"):  # what is compiled of the changed file must not take the place of the rest
+        shutil.rmtree(CHANGED, ignore_errors=True)
+        compiled = shutil.copytree(COMPILED, CHANGED, copy_function=os.link)
     file.write_text(original.replace(mutant.old, mutant.new, 1), encoding="utf-8")
     try:
-        done = subprocess.run(
-            command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return "caught (it ran for ever)"
+        result = run_tests(mutant.test, compiled)
     finally:
         file.write_text(original, encoding="utf-8")
-        time.sleep(0.01)
-        os.utime(file)  # numba compiles anew what has a new date
-    if done.returncode == 1 and ("FAILED" in done.stdout or "failed" in done.stdout or "error" in done.stdout):
-        return "caught"
-    return "SURVIVED" if done.returncode == 0 else f"NOT RUN: pytest ended with {done.returncode}"
+    return {"passed": "SURVIVED"}.get(result, result.replace("failed", "caught"))
 
 
 def main(words: list[str]) -> int:
@@ -181,14 +194,14 @@ def main(words: list[str]) -> int:
         for mutant in chosen:
             print(f"{mutant.file}: {mutant.old!r} → {mutant.new!r}  [{mutant.test}]")
         return 0
+    shutil.rmtree(SOURCES, ignore_errors=True)
+    shutil.copytree(TOP / "src", SOURCES, ignore=shutil.ignore_patterns("__pycache__"))
+    COMPILED.mkdir(exist_ok=True)
     bad = 0
-    with tempfile.TemporaryDirectory() as folder:
-        sources = Path(folder) / "src"
-        shutil.copytree(TOP / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
-        for mutant in chosen:
-            what = caught(mutant, sources)
-            bad += not what.startswith("caught")
-            print(f"{what:10} {mutant.file}: {mutant.old} → {mutant.new}", flush=True)
+    for mutant in chosen:
+        what = caught(mutant)
+        bad += not what.startswith("caught")
+        print(f"{what:10} {mutant.file}: {mutant.old} → {mutant.new}", flush=True)
     print(f"{len(chosen) - bad} of {len(chosen)} mutants caught")
     return 1 if bad else 0
 
