@@ -1,45 +1,129 @@
-"""What the first second costs: `import toprank`, and the first evaluation of a fresh process with a warm cache."""
+"""What the first minute costs: each command with nothing compiled and with all compiled, and each kernel's compiling.
+
+`cold` is a process with an empty cache of compiled kernels, as in a new container; `warm` is the same once more. Beside
+them stand processes that import and fit LightGBM and XGBoost on the same file. A kernel's seconds are its own, without
+those of the kernels that it calls, which have lines of their own; processor time, since a start waits for nothing else.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
-import time
+import tempfile
+from pathlib import Path
 
 from . import Row, row
 
-CODE = {
-    "bare python": "pass",
-    "import toprank": "import toprank",
-    "import sklearn": "import sklearn.metrics",
-    "first evaluation": (
-        "import numpy as np, toprank as tr\n"
-        "rng = np.random.default_rng(0)\n"
-        "X, y, qid = rng.random((1000, 5)), rng.integers(0, 3, 1000), np.repeat(range(50), 20)\n"
-        "data = tr.QueryDataset.from_arrays(X, y, qid)\n"
-        "tr.evaluate(data.X[:, 0], data, ['ndcg@10', 'map'])"
-    ),
+RANKERS = ("ListNet", "SlamPerceptron", "AdaRank", "RankSVM")
+"""One of each kind of learner; `RANKERS=all` in the environment takes them all."""
+SLOWEST = 25
+"""Kernels that are listed."""
+
+WATCHED = """
+import json, resource, sys, time
+sys.argv = sys.argv[1:]
+own, stack = {{}}, []
+
+def begin():
+    stack.append([time.process_time(), 0.0])
+
+def end(function):
+    began, inside = stack.pop()
+    took = time.process_time() - began
+    if stack:
+        stack[-1][1] += took
+    name = f"{{function.__module__}}.{{function.__qualname__}}"
+    own[name] = max(own.get(name, 0.0), took - inside)
+
+def watch():
+    from numba.core import ccallback, event
+
+    class Watch(event.Listener):
+        def on_start(self, happened):
+            begin()
+
+        def on_end(self, happened):
+            end(happened.data["dispatcher"].py_func)
+
+    event.register("numba:compile", Watch())
+    uncached = ccallback.CFunc._compile_uncached
+
+    def timed(self):
+        begin()
+        try:
+            return uncached(self)
+        finally:
+            end(self._pyfunc)
+
+    ccallback.CFunc._compile_uncached = timed
+
+{body}
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([used.ru_utime + used.ru_stime, own]), file=sys.stderr)
+"""
+OURS = """
+watch()
+from toprank.cli import cli
+cli.main(args=sys.argv, standalone_mode=False)
+"""
+THEIRS = {
+    "LightGBM": """
+import lightgbm, toprank as tr
+data = tr.read_letor(sys.argv[0])
+lightgbm.LGBMRanker(n_estimators=10, verbosity=-1).fit(data.X, data.y, group=data.lengths)
+""",
+    "XGBoost": """
+import xgboost, toprank as tr
+data = tr.read_letor(sys.argv[0])
+xgboost.XGBRanker(n_estimators=10).fit(data.X, data.y, qid=data.qid)
+""",
 }
 
 
-def seconds(code: str, repeats: int = 7) -> float:
-    """Best of several fresh processes, after one that warms the caches."""
-    best = float("inf")
-    for i in range(repeats + 1):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        if i:
-            best = min(best, time.perf_counter() - start)
-    return best
+def measured(body: str, *arguments: str, compiled: str) -> tuple[float, dict[str, float]]:
+    """Run code in a fresh process; return its seconds and those of each kernel that it compiled."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": compiled, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", WATCHED.format(body=body), "start", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    seconds, kernels = json.loads(done.stderr.splitlines()[-1])
+    return seconds, kernels
 
 
 def run() -> list[Row]:
-    took = {name: seconds(code) for name, code in CODE.items()}
-    bare, peer = took["bare python"], took["import sklearn"]
-    return [
-        row(job, took[job] - bare, "s over bare python", peer="import sklearn.metrics", theirs=peer - bare)
-        for job in ("import toprank", "first evaluation")
-    ]
+    import toprank as tr
+
+    names = RANKERS
+    if os.environ.get("RANKERS") == "all":
+        names = tuple(name for name in tr.rankers.__all__ if name != "LinearRanker")
+    kernels: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        data, model = Path(folder) / "data.txt", Path(folder) / "model.json"
+        tr.write_letor(tr.datasets.make_graded(n_queries=30, random_state=0), data)
+        tr.ListNet().fit_queries(tr.read_letor(data)).save(model)
+        commands = {f"toprank fit, {name}": ["fit", str(data), "--ranker", name, "-o", os.devnull] for name in names}
+        commands |= {
+            "toprank evaluate": ["evaluate", str(model), str(data)],
+            "toprank rank": ["rank", str(model), str(data)],
+            "toprank info": ["info", str(data)],
+        }
+        warmed = str(Path(folder) / "warm")
+        theirs = {}
+        for name, body in THEIRS.items():
+            measured(body, str(data), compiled=warmed)
+            theirs[name] = measured(body, str(data), compiled=warmed)[0]
+        rows = []
+        for i, (job, arguments) in enumerate(commands.items()):
+            compiled = str(Path(folder) / f"cold{i}")
+            cold, own = measured(OURS, *arguments, compiled=compiled)
+            kernels |= {name: max(seconds, kernels.get(name, 0.0)) for name, seconds in own.items()}
+            warm, _ = measured(OURS, *arguments, compiled=compiled)
+            for peer, seconds in theirs.items():
+                rows.append(row(f"{job}, warm", warm, "s", peer=f"import and fit {peer}", theirs=seconds))
+            rows.append(row(f"{job}, cold", cold, "s"))
+    slowest = sorted(kernels.items(), key=lambda item: -item[1])[:SLOWEST]
+    return rows + [row(f"compile {name.removeprefix('toprank.')}", seconds, "s") for name, seconds in slowest]
 
 
 if __name__ == "__main__":

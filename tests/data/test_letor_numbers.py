@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toprank as tr
-from toprank.data import _letor_kernels as kernels
+from toprank.data import _decimal_kernels as kernels
+from toprank.data import _letor_write_kernels
 from toprank.data._letor_chunk import power_table
 
 
@@ -117,7 +118,7 @@ def test_powers_of_ten_are_the_leading_bits_rounded_down():
 
 def written(value: float, single: bool = False) -> str:
     out = np.zeros(64, dtype=np.uint8)
-    n = kernels.write_number(out, 0, np.float64(value), single, *power_table())
+    n = _letor_write_kernels.write_number(out, 0, np.float64(value), single, *power_table())
     return out[:n].tobytes().decode()
 
 

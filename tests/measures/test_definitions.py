@@ -193,3 +193,12 @@ def test_grades_that_are_many_large_or_broken() -> None:
     assert measure("map").per_query([1.0, 2.0], [-1, 1], [0, 2]).tolist() == [1.0]
     with pytest.raises(InputError, match="NaN in row 1"):
         measure("map").per_query([1.0, np.nan], [-1, 1], [0, 2])
+
+
+def test_discounts_of_ranks_that_no_table_holds() -> None:
+    length = 4100
+    y = np.zeros(length)
+    y[-1] = 1
+    for discount, beyond in (("log2", length + 1), ("letor", length)):
+        found = measure(f"dcg:discount={discount}").per_query(np.arange(length, 0, -1.0), y, [0, length])
+        assert found[0] == pytest.approx(1 / np.log2(beyond), abs=1e-12)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..data.validation import Missing
     from ..export.scorers import Scorer
     from ..rankers.base import Ranker
+    from ..rankers.persistence import SavedScorer
 
 _COLUMNS: dict[str, dict[str, Any]] = {
     "label": {"default": "label", "show_default": True, "help": "Column with the grade, in a table."},
@@ -109,13 +110,21 @@ def load(path: str) -> Ranker:
     return load(path)
 
 
-def load_scorer(path: str) -> tuple[Ranker | Scorer, Missing]:
-    """Return what a file can score with, a saved ranker or a folded pipeline, and its policy for missing values."""
-    from ..export.folding import load_model
-    from ..rankers.base import Ranker
+def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing]:
+    """Return what a file can score with and its policy for missing values.
 
-    model = load_model(path)
-    return model, model.missing if isinstance(model, Ranker) else "error"
+    A model file of ours takes neither scikit-learn nor the exports to be read.
+    """
+    from .._files import read_whole
+    from ..rankers import persistence
+
+    content, name = read_whole(path)
+    if persistence.is_model_file(content):
+        saved = persistence.parse_scorer(content, name)
+        return saved, saved.missing
+    from ..export.folding import load_model
+
+    return load_model(path, (content, name)), "error"
 
 
 def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Ranker:

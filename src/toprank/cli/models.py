@@ -162,7 +162,7 @@ def rank(model: str, data: str, trec: bool, output: str, columns: dict[str, Any]
     scores = scorer.predict(queries)
     run = trec_files.run_of(queries, scores)
     if trec:
-        trec_files.write_run(run, output, tag=type(scorer).__name__)
+        trec_files.write_run(run, output, tag=getattr(scorer, "ranker", type(scorer).__name__))
         return
     rows = zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), run.scores.tolist(), strict=True)
     if as_json:

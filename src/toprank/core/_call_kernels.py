@@ -20,7 +20,7 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
 from .caching import cache_of
-from .jit import kernel
+from .jit import kernel, no_collection
 
 CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
@@ -48,7 +48,8 @@ class CFunction:
         options = {"nopython": True, "error_model": "numpy"}
         made = CFunc(self.function, normalize_signature(self.signature), locals={}, options=options)
         made._cache = cache_of(self.function)  # type: ignore[attr-defined]
-        made.compile()
+        with no_collection():
+            made.compile()
         return made
 
     @property

@@ -31,7 +31,11 @@ def longest_list(ptr):
 
 @inner_kernel
 def sort_down(keys, order, n, keys2, order2):
-    """Sort keys[:n] from high to low, stably, and `order` with them; the other two are scratch."""
+    """Sort keys[:n] from high to low, stably, and `order` with them; return how many pairs stood the wrong way round.
+
+    The other two are scratch.
+    """
+    wrong = 0
     for start in range(0, n, RUN):
         stop = min(start + RUN, n)
         for i in range(start + 1, stop):
@@ -41,6 +45,7 @@ def sort_down(keys, order, n, keys2, order2):
                 keys[j + 1], order[j + 1] = keys[j], order[j]
                 j -= 1
             keys[j + 1], order[j + 1] = key, item
+            wrong += i - 1 - j
     width = RUN
     while width < n:
         for start in range(0, n, 2 * width):
@@ -53,9 +58,11 @@ def sort_down(keys, order, n, keys2, order2):
                 else:
                     keys2[k], order2[k] = keys[j], order[j]
                     j += 1
+                    wrong += middle - i
         for k in range(n):
             keys[k], order[k] = keys2[k], order2[k]
         width *= 2
+    return wrong
 
 
 @inner_kernel

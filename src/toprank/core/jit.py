@@ -10,21 +10,73 @@ not compiled yet, and goes into the cache with it: results would depend on what 
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
-import numba
-from numba.core.dispatcher import Dispatcher
+from numba import config
+from numba.core.caching import NullCache
+from numba.core.registry import CPUDispatcher
 
 from .caching import cache_of
 
 
-def _njit(*, counted: bool = True, inlined: bool = False, fastmath: set[str] | bool = False) -> Any:
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=counted, forceinline=inlined, fastmath=fastmath)
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep Python from looking for garbage meanwhile, which takes an eighth of the time of compiling."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function that is compiled when it is called."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile it for arguments of these types."""
+        with no_collection():
+            return super().compile(sig)
+
+
+class InnerKernel(Kernel):
+    """A function that other kernels call: only what goes into them is compiled, and nothing is kept on disk.
+
+    A way in from Python, and machine code of its own, would take as long again. Called from Python, as tests do, it is
+    compiled as a kernel.
+    """
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it from Python."""
+        return self._outer(*args)
+
+    @cached_property
+    def _outer(self) -> Kernel:
+        options = {key: value for key, value in self.targetoptions.items() if not key.startswith("no_")}
+        return Kernel(self.py_func, targetoptions=options)
+
+
+def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bool = False) -> Any:
     def decorate(function: Any) -> Any:
-        made = compiled(function)
-        if isinstance(made, Dispatcher):  # and not the function itself, where NUMBA_DISABLE_JIT is set
-            made._cache = cache_of(function)  # type: ignore[attr-defined]
+        if config.DISABLE_JIT:
+            return function
+        options = {
+            "nopython": True,
+            "nogil": True,
+            "error_model": "numpy",
+            "_nrt": not inner,
+            "forceinline": inlined,
+            "fastmath": fastmath,
+        }
+        if inner:
+            options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        made = (InnerKernel if inner else Kernel)(function, targetoptions=options)
+        made._cache = NullCache() if inner else cache_of(function)
         return made
 
     return decorate
@@ -37,11 +89,11 @@ results stay the same from run to run and for any number of threads. Infinities 
 kernel = _njit()
 sum_kernel = _njit(fastmath=REORDERED)
 
-# For kernels that run once per query inside another kernel and allocate nothing. Counting references to the arrays they
-# are handed takes longer than ranking ten documents, so here nothing is counted: the caller keeps the arrays alive.
-inner_kernel = _njit(counted=False)
-inner_sum_kernel = _njit(counted=False, fastmath=REORDERED)
+# For kernels that run inside another kernel and allocate nothing. Counting references to the arrays they are handed
+# takes longer than ranking ten documents, so here nothing is counted: the caller keeps the arrays alive.
+inner_kernel = _njit(inner=True)
+inner_sum_kernel = _njit(inner=True, fastmath=REORDERED)
 
 # For a step of another kernel that has a name of its own only to be read: as if it stood there. To hand over thirty
 # arrays takes as long as ranking ten documents.
-inlined_kernel = _njit(counted=False, inlined=True)
+inlined_kernel = _njit(inner=True, inlined=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._typing import AnyArray
 from ..errors import InputError, ParseError
+from . import _decimal_kernels
 from . import _letor_kernels as kernels
 from ._rows_kernels import take_spans
 
@@ -250,5 +251,5 @@ def _end(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
 @cache
 def power_table() -> tuple[AnyArray, AnyArray]:
     """Return the powers of ten for the kernels, made once."""
-    powers, table = kernels.power_table()
+    powers, table = _decimal_kernels.power_table()
     return powers, table

@@ -188,7 +188,7 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
     b'1 qid:7 1:0.1 2:2 #docid = d9\\n'
     """
     from ._letor_chunk import power_table
-    from ._letor_kernels import format_rows
+    from ._letor_write_kernels import format_rows
 
     if data.doc_weight is not None:
         raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")

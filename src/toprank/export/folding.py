@@ -84,11 +84,14 @@ def _fold(model: Any) -> Scorer:
     )
 
 
-def load_model(path: str | os.PathLike[str]) -> Ranker | Scorer:
-    """Return what a file holds: a saved ranker, a scorer that was saved, or trees of LightGBM or XGBoost."""
+def load_model(path: str | os.PathLike[str], whole: tuple[bytes, str] | None = None) -> Ranker | Scorer:
+    """Return what a file holds: a saved ranker, a scorer that was saved, or trees of LightGBM or XGBoost.
+
+    `whole` is what `read_whole` found, where it was read already.
+    """
     from . import own_json
 
-    content, name = read_whole(path)
+    content, name = whole or read_whole(path)
     try:
         if looks_like_trees(content):
             return _from_trees(read_trees(path))

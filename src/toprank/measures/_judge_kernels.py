@@ -8,13 +8,19 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from ..core._call_kernels import calls, measure_function
-from ._order_kernels import ENDS, INDEX, LANES, ORDER, RANKED, REALS, ROWS
+from ..core._order_kernels import longest_list
+from ..core.jit import inner_kernel
+from ._order_kernels import LANES, ORDER, SCRATCH
 from ._value_kernels import VALUE
 
-HEAD = 5
-"""Codes of the order: where it is, tie rule, ranks wanted, whether places are wanted, how many measures."""
-ENTRY = 3
-"""Codes of each measure: where it is, where its own codes and its numbers begin."""
+HEAD = 6
+"""Codes of the order: where it is, tie rule, ranks wanted, ranks of the best order wanted, whether places are wanted,
+how many measures."""
+ENTRY = 4
+"""Codes of each measure: where it is, where its own codes begin, and those for lists without ties, and its numbers."""
+INPUT = np.int64(0)
+SCALE = 31
+"""Whole grades up to this are counted, not sorted, for the best order."""
 
 order_at, value_at = calls(ORDER), calls(VALUE)
 
@@ -29,6 +35,35 @@ def number_of(typing_context, pointer):
     return types.int64(pointer), generate
 
 
+@intrinsic
+def whole_at(typing_context, address):
+    """Return the pointer to whole numbers at an address."""
+
+    def generate(context, builder, signature, values):
+        return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.int64)(types.int64), generate
+
+
+@inner_kernel
+def best_grades(y, first, n, top, best):
+    """Write the first `top` grades in descending order and return whether that could be done: small whole numbers."""
+    outside, top_grade = 0, np.int32(0)
+    for i in range(first, first + n):
+        whole = np.int32(min(max(y[i], -1.0), SCALE + 1.0))
+        outside += (y[i] != whole) | (whole > SCALE) | (whole < 0)
+        top_grade = max(top_grade, whole)
+    r, grade = 0, top_grade
+    while outside == 0 and r < min(top, n):
+        count = 0
+        for i in range(first, first + n):
+            count += y[i] == grade
+        for place in range(r, r + count):
+            best[place] = grade
+        r, grade = r + count, grade - 1
+    return outside == 0
+
+
 @measure_function
 def judge(
     s_at, y_at, ptr_at, lists, codes_at, numbers_at, values_at, places_at, room_at, length
@@ -36,34 +71,49 @@ def judge(
     """values[i · lists + q] = measure i of list q; places, where wanted, are the ranks of the documents from 1.
 
     Documents at the end of a list whose score is no number are to be found, but are not ranked: a run lacks them.
-    Allocates nothing if `room` is long enough: (ROWS + 2) (longest list + LANES + 1).
+    Allocates nothing if `room` is long enough: (SCRATCH + 3) (longest list + LANES + 1).
     """
     ptr, head = carray(ptr_at, lists + 1), carray(codes_at, HEAD)
-    count = head[4]
-    entries, values = carray(codes_at, HEAD + ENTRY * count)[HEAD:], carray(values_at, lists * count)
-    longest = 0
-    for q in range(lists):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    size = longest + LANES + 1
-    own = length < (ROWS + 2) * size or head[3] != 0  # places are wanted in the caller's room
-    room = np.empty((ROWS + 2) * size) if own else carray(room_at, length)
+    address, ties, top, ideal, count = head[0], head[1], head[2], head[3], head[5]
+    entries, values = carray(codes_at, HEAD + ENTRY * count), carray(values_at, lists * count)
+    size = longest_list(ptr) + LANES + 1
+    own = length < (SCRATCH + 3) * size or head[4] != 0  # places are wanted in the caller's room
+    room = np.empty((SCRATCH + 3) * size) if own else carray(room_at, length)
     s, y, codes, numbers = number_of(s_at), number_of(y_at), number_of(codes_at), number_of(numbers_at)
-    base = room.ctypes.data
-    ranked, ends, spare = base + 8 * RANKED * size, base + 8 * (REALS + ENDS) * size, base + 8 * ROWS * size
-    index = room[(REALS + INDEX) * size : (REALS + INDEX + 1) * size].view(np.int64)
-    scores = carray(s_at, ptr[lists])
+    scores, grades = carray(s_at, ptr[lists]), carray(y_at, ptr[lists])
+    # Grades by rank, ends of tied groups, documents by rank, six for the order; the best order, two for a measure.
+    base, row = room.ctypes.data, 8 * size
+    best_at, spare, best = base + SCRATCH * row, base + (SCRATCH + 1) * row, room[SCRATCH * size :]
     for q in range(lists):
         n, total, start = ptr[q + 1] - ptr[q], ptr[q + 1] - ptr[q], 8 * ptr[q]
         while n > 0 and scores[ptr[q] + n - 1] != scores[ptr[q] + n - 1]:
             n -= 1
-        order_at(head[0], (s + start, y + start, n, head[1], head[2], base, size))
+        if ideal > 0 and not best_grades(grades, ptr[q], total, ideal, best):
+            order_at(
+                address,
+                (
+                    y + start, y + start, total, INPUT, ideal, best_at, base + row, base + 2 * row,
+                    base + 3 * row, base + 4 * row, base + 5 * row, base + 6 * row, base + 7 * row, base + 8 * row,
+                ),
+            )  # fmt: skip
+        tied = order_at(
+            address,
+            (
+                s + start, y + start, n, ties, top, base, base + row, base + 2 * row,
+                base + 3 * row, base + 4 * row, base + 5 * row, base + 6 * row, base + 7 * row, base + 8 * row,
+            ),
+        )  # fmt: skip
         for i in range(count):
-            at, own, real = entries[ENTRY * i], entries[ENTRY * i + 1], entries[ENTRY * i + 2]
+            at = HEAD + ENTRY * i
+            own_codes = codes + 8 * entries[at + (1 if tied > 0 else 2)]
             values[i * lists + q] = value_at(
-                at, (ranked, ends, y + start, n, total, codes + 8 * own, numbers + 8 * real, spare)
-            )
-        if head[3] != 0:
-            places = carray(places_at, ptr[lists])
+                entries[at],
+                (
+                    base, base + row, y + start, best_at, n, total, own_codes, numbers + 8 * entries[at + 3], spare
+                ),
+            )  # fmt: skip
+        if head[4] != 0:
+            places, index = carray(places_at, ptr[lists]), carray(whole_at(base + 2 * row), n)
             for r in range(n):
                 places[ptr[q] + index[r]] = r + 1
     return -1

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """The value of one ranked list by each measure, as C functions: only those that are asked for are compiled.
 
-Each gets the grades by rank, where the tied group of each rank ends, the grades as given, and the measure's codes and
-numbers. Documents of one score are a group; under the rule "average" a group counts by the
-expected value over its orders (McSherry and Najork 2008), otherwise each rank is a group of its own. Ranks count from
-0, and the grades of an averaged group fall.
+Each gets the grades by rank, where the tied group of each rank ends, the grades as given, those of the best order, and
+the measure's codes and numbers. Documents of one score are a group; under the rule "average" a group counts by the
+expected value over its orders (McSherry and Najork 2008), otherwise, and where no documents tie, each rank is a group
+of its own. Ranks count from 0, and the grades of an averaged group fall.
 
 Codes begin with (k, rule), k = 0 for no cut-off; numbers begin with (blank, above).
 """
@@ -17,6 +17,7 @@ import numpy as np
 from numba import carray, types
 
 from ..core._call_kernels import CFunction
+from ..core._order_kernels import sort_down
 from ..core.jit import inner_kernel
 from .presets import Discount, Gain, Norm, Short
 
@@ -29,17 +30,13 @@ EACH, AVERAGE, SHARED = 0, 1, 2
 """What a tied group counts: each rank alone, the mean over its orders, all documents at its last rank."""
 WHOLE = 62
 """Grades 0, 1, …, WHOLE have their gain 2^l − 1 by a shift, exactly."""
-SCALE = 31
-"""Whole grades up to this are counted, not sorted, for the ideal order."""
-TABLE = 4096
-"""Ranks whose discount comes from a table."""
 NOTHING = 46.0
 """e^−46 is 1e-20: a reader who goes on with a smaller chance than that adds nothing."""
 
 _whole, _real = types.CPointer(types.int64), types.CPointer(types.float64)
-VALUE = types.float64(_real, _whole, _real, types.int64, types.int64, _whole, _real, _real)
-"""Grades by rank, ends of tied groups, grades as given, how many are ranked, how many there are in all (in a run some
-may not have been retrieved), codes, numbers, and room for 2 (all + 1) reals."""
+VALUE = types.float64(_real, _whole, _real, _real, types.int64, types.int64, _whole, _real, _real)
+"""Grades by rank, ends of tied groups, grades as given, those of the best order (where wanted), how many are ranked,
+how many there are in all (in a run some may not have been retrieved), codes, numbers, room for 2 (all + 1) reals."""
 
 value_function = partial(CFunction, VALUE)
 
@@ -93,52 +90,8 @@ def discount_at(rank, table, kind):
     return 1.0 / np.log2(rank + 1.0 if kind == LETOR else rank + 2.0)
 
 
-@inner_kernel
-def sort_down(values, low, high, spare):
-    """Sort a stretch in descending order and return how many pairs stood the wrong way round."""
-    count, width = 0, 1
-    while width < high - low:
-        for start in range(low, high, 2 * width):
-            middle, stop = min(start + width, high), min(start + 2 * width, high)
-            a, b = start, middle
-            for r in range(start, stop):
-                left = b == stop or (a < middle and values[a] >= values[b])
-                spare[r] = values[a] if left else values[b]
-                count += 0 if left else middle - a
-                a, b = (a + 1, b) if left else (a, b + 1)
-        for r in range(low, high):
-            values[r] = spare[r]
-        width *= 2
-    return count
-
-
-@inner_kernel
-def best_grades(y, n, top, best, spare):
-    """Write the first `top` grades in descending order: small whole ones are counted, others sorted."""
-    outside, top_grade = 0, np.int32(0)
-    for i in range(n):
-        whole = np.int32(min(max(y[i], -1.0), SCALE + 1.0))
-        outside += int(y[i] != whole) | int(whole > SCALE) | int(whole < 0)
-        top_grade = max(top_grade, whole)
-    if outside > 0:
-        for i in range(n):
-            best[i] = y[i]
-        sort_down(best, START, n, spare)
-        return
-    r = 0
-    for grade in range(top_grade, -1, -1):
-        count = 0
-        for i in range(n):
-            count += y[i] == grade
-        for place in range(r, r + count):
-            best[place] = grade
-        r += count
-        if r >= top:
-            return
-
-
 @value_function
-def dcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """Σ_{r ≤ k} G(l_r) D(r). Codes: k, rule, short, gain, discount, length of its table, which stands in numbers."""
     codes = carray(codes_at, 6)
     k, rule, short, gain, kind = codes[0], codes[1], codes[2], codes[3], codes[4]
@@ -156,15 +109,13 @@ def dcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
 
 
 @value_function
-def ndcg(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def ndcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """DCG@k over that of the best order; codes as for `dcg`, and whether it is averaged over 1, …, k."""
     codes = carray(codes_at, 7)
     k, rule, short, gain, kind, mean = codes[0], codes[1], codes[2], codes[3], codes[4], codes[6] != 0
     ranked, ends, numbers = carray(ranked_at, n), carray(ends_at, n), carray(numbers_at, 2 + codes[5])
-    room, cuts = carray(room_at, 2 * (total + 1)), places(k, total, short)
-    table, best, last = numbers[2:], room[: total + 1], min(cuts, total)
-    if total > 0:
-        best_grades(carray(y_at, total), total, last, best, room[total + 1 :])
+    cuts = places(k, total, short)
+    table, best, last = numbers[2:], carray(best_at, total), min(cuts, total)
     if total == 0 or gain_of(best[0], gain) == 0:
         return numbers[0]
     reached, ideal, ratios, low = 0.0, 0.0, 0.0, START
@@ -197,7 +148,7 @@ def expected_hits(ranked, ends, last, above, rule):
 
 
 @value_function
-def precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """#{r ≤ k: relevant} / k. Codes: k, rule, short."""
     codes, numbers = carray(codes_at, 3), carray(numbers_at, 2)
     cuts = places(codes[0], n, codes[2])
@@ -207,7 +158,7 @@ def precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at)
 
 
 @value_function
-def precision_at_share(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def precision_at_share(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """#{r ≤ c: relevant} / c at c = ⌈κ · relevant⌉. Codes: 0, rule; numbers: blank, above, κ."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 3)
     relevant = count_above(carray(y_at, total), START, total, numbers[1])
@@ -218,7 +169,7 @@ def precision_at_share(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at,
 
 
 @value_function
-def recall(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """#{r ≤ k: relevant} / #{relevant}. Codes: k, rule."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 2)
     relevant = count_above(carray(y_at, total), START, total, numbers[1])
@@ -229,7 +180,7 @@ def recall(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
 
 
 @value_function
-def success(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """1 if any of the first k documents is relevant. Codes: k, rule.
 
     Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
@@ -249,7 +200,7 @@ def success(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
 
 
 @value_function
-def reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """1 / (rank of the first relevant document up to k), else 0. Codes: k, rule.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
@@ -271,7 +222,7 @@ def reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, ro
 
 
 @value_function
-def average_precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """Σ over the relevant ranks up to k of the precision there, over #{relevant}. Codes: k, rule, norm.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is relevant with chance m/t, and then so are
@@ -300,7 +251,7 @@ def average_precision(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
 
 
 @value_function
-def rank_biased(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def rank_biased(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """(1 − p) Σ_{r ≤ k, relevant} p^{r−1}. Codes: k, rule, whether grades weigh; numbers: blank, above, p."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
     above, p, last = numbers[1], numbers[2], min(places(codes[0], n, PAD), n)
@@ -354,7 +305,7 @@ def stops_among_tied(ranked, low, high, last, gain, scale, means, ahead):
 
 
 @value_function
-def expected_reciprocal_rank(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def expected_reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max. Codes: k, rule, gain; numbers: 0, 0, max."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
     last, gain, room = min(places(codes[0], n, PAD), n), codes[2], carray(room_at, 2 * (n + 1))
@@ -386,7 +337,7 @@ def unequal_pairs(values, low, high):
 
 
 @value_function
-def pair_accuracy(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """Share of the pairs of different grade that stand the right way round; averaged, a tied pair counts half."""
     rule, blank, ranked, ends = (
         carray(codes_at, 2)[1],
@@ -403,13 +354,13 @@ def pair_accuracy(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room
         high = end_of(ends, low, rule)
         tied += unequal_pairs(shown, low, high)
         low = high
-    wrong = sort_down(shown, START, n, spare)
+    wrong = sort_down(shown, shown, n, spare, spare)
     pairs = unequal_pairs(shown, START, n)
     return blank if pairs == 0 else 1.0 - (wrong + 0.5 * tied) / pairs
 
 
 @value_function
-def binary_preference(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
+def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
     """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N); grades below 0 are not judged.
 
     How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
@@ -440,10 +391,10 @@ def binary_preference(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, 
 
 
 @value_function
-def mixed_ties(ranked_at, ends_at, y_at, n, total, codes_at, numbers_at, room_at):
-    """1 where documents of different grade tie among the first k ranks, else 0. Codes: k."""
-    codes, ranked, ends = carray(codes_at, 1), carray(ranked_at, n), carray(ends_at, n)
-    for r in range(min(places(codes[0], n, PAD), n)):
+def mixed_ties(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+    """1 where documents of different grade tie among the first k ranks, else 0. Codes: k, rule."""
+    codes, ranked, ends = carray(codes_at, 2), carray(ranked_at, n), carray(ends_at, n)
+    for r in range(min(places(codes[0], n, PAD), n) if codes[1] != EACH else 0):
         if ends[r] > r + 1 and ranked[r] != ranked[r + 1]:
             return 1.0
     return 0.0

@@ -167,7 +167,7 @@ class _Group:
         """Return the C function that computes all of them."""
         recipes = [_recipe(measure) for measure in self.measures]
         if want_mixed:
-            recipes.append((("mixed_ties", (0,), (0.0,)), None))
+            recipes.append((("mixed_ties", (0, 1), (0.0,)), None))
         return _function(tuple(recipe for recipe, _ in recipes), int(self.order), _deepest([d for _, d in recipes]))
 
 
@@ -189,14 +189,15 @@ def _function(
     from . import _judge_kernels as judge
     from . import _order_kernels, _value_kernels
 
-    head = [_order_kernels.order_list.address, order, depth, int(places), len(recipes)]
+    ideal = max((own[0] or EVERY for function, own, _ in recipes if function == "ndcg"), default=0)
+    head = [_order_kernels.order_list.address, order, depth, ideal, int(places), len(recipes)]
     entries: list[int] = []
     codes: list[int] = []
     numbers: list[float] = [0.0]
     for function, own, reals in recipes:
         start = judge.HEAD + judge.ENTRY * len(recipes) + len(codes)
-        entries += [getattr(_value_kernels, function).address, start, len(numbers)]
-        codes += own
+        entries += [getattr(_value_kernels, function).address, start, start + len(own), len(numbers)]
+        codes += [*own, own[0], 0, *own[2:]]
         numbers += reals
     return MeasureFunction(judge.judge.address, np.array(head + entries + codes), np.array(numbers))
 

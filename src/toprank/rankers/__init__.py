@@ -1,41 +1,14 @@
-"""Estimators with a scikit-learn face."""
+"""Estimators with a scikit-learn face; each loads on first use, so that a model file can be scored without them."""
 
-from .at_k import OnePassMiniBatch as OnePassMiniBatch
-from .at_k import PerceptronAtK as PerceptronAtK
-from .at_k import SGDAtK as SGDAtK
-from .boosting import AdaRank as AdaRank
-from .boosting import RankBoost as RankBoost
-from .direct import PermuRank as PermuRank
-from .direct import SVMMap as SVMMap
-from .kernel import KernelSlamPerceptron as KernelSlamPerceptron
-from .linear import LinearRanker as LinearRanker
-from .listwise import ListMLE as ListMLE
-from .listwise import ListNet as ListNet
-from .listwise import RankCosine as RankCosine
-from .pairwise import RankSVM as RankSVM
-from .pdgd import PDGD as PDGD
-from .perceptrons import MinimaxPerceptron as MinimaxPerceptron
-from .perceptrons import OnlineListNet as OnlineListNet
-from .perceptrons import SlamPerceptron as SlamPerceptron
-from .svmperf import SVMPerf as SVMPerf
+from .._lazy import attach as _attach
 
-__all__ = [
-    "PDGD",
-    "AdaRank",
-    "KernelSlamPerceptron",
-    "LinearRanker",
-    "ListMLE",
-    "ListNet",
-    "MinimaxPerceptron",
-    "OnePassMiniBatch",
-    "OnlineListNet",
-    "PerceptronAtK",
-    "PermuRank",
-    "RankBoost",
-    "RankCosine",
-    "RankSVM",
-    "SGDAtK",
-    "SVMMap",
-    "SVMPerf",
-    "SlamPerceptron",
-]
+_load, __all__ = _attach(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    value = globals()[name] = _load(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -29,7 +29,7 @@ from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
 from ..solvers.base import Solution, tell
 from ._estimator import BaseEstimator
-from .models import LinearModel, Model
+from .models import LinearModel, Model, check_features
 from .watching import BestOnValidation, Judge
 
 R = TypeVar("R", bound="Ranker")
@@ -437,18 +437,7 @@ class Ranker(BaseEstimator, ABC):
         return validation.as_matrix(X, feature_names=getattr(self, "feature_names_in_", None), missing=self.missing)
 
     def _check_same_features(self, data: QueryDataset) -> None:
-        if data.n_features != self.n_features_in_:
-            raise InputError(
-                f"the data set has {data.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and data.feature_names is not None and tuple(known) != data.feature_names:
-            at = next(i for i, (a, b) in enumerate(zip(known, data.feature_names, strict=True)) if a != b)
-            raise InputError(
-                f"feature {at} is {data.feature_names[at]!r} in the data set but was {known[at]!r} during fit: "
-                "give the features in the same order"
-            )
+        check_features(data, self.n_features_in_, getattr(self, "feature_names_in_", None), type(self).__name__)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

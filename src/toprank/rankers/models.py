@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,28 @@ from ..data.elsewhere import Elsewhere
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
+if TYPE_CHECKING:
+    from ..data.dataset import QueryDataset
+
 __all__ = ["KernelModel", "LinearModel", "StumpModel", "TreeModel"]
 
 
 Nested: TypeAlias = "float | tuple[int, float, bool, Nested, Nested]"
 """A tree for `TreeModel.build`: a leaf, or (feature, value, whether a missing value goes low, low, high)."""
+
+
+def check_features(data: QueryDataset, n_features: int, names: Sequence[str] | None, who: str) -> None:
+    """Refuse a data set whose features are not those that a model was fitted on."""
+    if data.n_features != n_features:
+        raise InputError(
+            f"the data set has {data.n_features} features, but {who} is expecting {n_features} features as input"
+        )
+    if names is not None and data.feature_names is not None and tuple(names) != data.feature_names:
+        at = next(i for i, (a, b) in enumerate(zip(names, data.feature_names, strict=True)) if a != b)
+        raise InputError(
+            f"feature {at} is {data.feature_names[at]!r} in the data set but was {names[at]!r} during fit: "
+            "give the features in the same order"
+        )
 
 
 class Model(ABC):

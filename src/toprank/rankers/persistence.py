@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -20,18 +21,43 @@ import numpy as np
 
 from .. import measures, surrogates
 from .._files import read_whole, replacing
+from .._typing import Floats
 from .._version import __version__
 from ..data.sketch import Sketch
+from ..data.validation import Missing
 from ..errors import InputError
 from . import models
 
 if TYPE_CHECKING:
+    from ..data.dataset import QueryDataset
     from .base import Ranker
 
 FORMAT = "toprank-model"
 VERSION = 1
 MOST = 2**31 - 1
 """Largest count that a file may ask for."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SavedScorer:
+    """The model of a file with what it must know of the data."""
+
+    ranker: str
+    model: models.Model
+    feature_names_in_: list[str] | None
+    missing: Missing
+
+    def predict_grouped(self, data: QueryDataset) -> Floats:
+        """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
+        models.check_features(data, self.model.n_features, self.feature_names_in_, self.ranker)
+        return self.model.scores(data.X)
+
+    def predict(self, data: QueryDataset) -> Floats:
+        """Return one score per row in the caller's order."""
+        return data.in_caller_order(self.predict_grouped(data))
 
 
 class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -93,6 +119,27 @@ def load(path: str | os.PathLike[str]) -> Ranker:
 
 def parse(text: bytes, file: str) -> Ranker:
     """Do what `load` does for the contents of a file."""
+    return _read(text, file, _restore)
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+
+
+def is_model_file(text: bytes) -> bool:
+    """Say whether a file calls itself one of ours."""
+    try:
+        return msgspec.json.decode(text, type=_Head).format == FORMAT
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def parse_scorer(text: bytes, file: str) -> SavedScorer:
+    """Return what a model file scores with: no estimator is made, and scikit-learn is not loaded."""
+    return _read(text, file, _scorer)
+
+
+def _read(text: bytes, file: str, restore: Callable[[ModelFile], T]) -> T:
     try:
         content = msgspec.json.decode(text, type=ModelFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -102,7 +149,7 @@ def parse(text: bytes, file: str) -> Ranker:
             f"{file} is {content.format!r} version {content.version}; this toprank reads {FORMAT!r} version {VERSION}"
         )
     try:
-        return _restore(content)
+        return restore(content)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     except RecursionError:
@@ -110,7 +157,7 @@ def parse(text: bytes, file: str) -> Ranker:
 
 
 def _restore(content: ModelFile) -> Ranker:
-    kind = _ranker_kind(content.ranker)
+    kind = getattr(import_module(_ranker_home(content.ranker)), content.ranker)
     hints = get_type_hints(kind)
     params = {
         key: _parameter(decode(value, f"$.params.{key}"), key, hints.get(key)) for key, value in content.params.items()
@@ -119,14 +166,7 @@ def _restore(content: ModelFile) -> Ranker:
         ranker: Ranker = kind(**params)
     except TypeError as error:
         raise InputError(f"the parameters do not fit {content.ranker}: {error}") from None
-    model = decode(content.model, "$.model")
-    if content.n_features < 1 or content.n_queries < 0:
-        raise InputError("$.n_features must be at least 1, and $.n_queries not below 0")
-    if not isinstance(model, models.Model) or model.n_features != content.n_features:
-        raise InputError(f"$.model does not score {content.n_features} features")
-    names = content.feature_names
-    if names is not None and len(names) != content.n_features:
-        raise InputError(f"$.feature_names has {len(names)} names for {content.n_features} features")
+    model, names = _model(content), content.feature_names
     if set(content.state) - set(ranker.newer_attributes) != set(ranker.state_attributes):
         raise InputError(f"$.state must hold exactly: {', '.join(ranker.state_attributes) or 'nothing'}")
     ranker.model_ = model
@@ -140,6 +180,25 @@ def _restore(content: ModelFile) -> Ranker:
     return ranker
 
 
+def _scorer(content: ModelFile) -> SavedScorer:
+    _ranker_home(content.ranker)
+    missing = _parameter(content.params.get("missing", "error"), "missing", Missing)
+    return SavedScorer(content.ranker, _model(content), content.feature_names, missing)
+
+
+def _model(content: ModelFile) -> models.Model:
+    """Return the model of a file, which fits what the file says of its features."""
+    model = decode(content.model, "$.model")
+    if content.n_features < 1 or content.n_queries < 0:
+        raise InputError("$.n_features must be at least 1, and $.n_queries not below 0")
+    if not isinstance(model, models.Model) or model.n_features != content.n_features:
+        raise InputError(f"$.model does not score {content.n_features} features")
+    names = content.feature_names
+    if names is not None and len(names) != content.n_features:
+        raise InputError(f"$.feature_names has {len(names)} names for {content.n_features} features")
+    return model
+
+
 ELSEWHERE = {
     "LightGBMRanker": "interop",
     "XGBoostRanker": "interop",
@@ -149,13 +208,14 @@ ELSEWHERE = {
 """Rankers around other packages' trees, by the package of toprank that has them; it is loaded with their file."""
 
 
-def _ranker_kind(name: str) -> Any:
+def _ranker_home(name: str) -> str:
+    """Return the package of a ranker."""
     from .. import rankers
 
     if name in rankers.__all__:
-        return getattr(rankers, name)
+        return "toprank.rankers"
     if name in ELSEWHERE:
-        return getattr(import_module(f"toprank.{ELSEWHERE[name]}"), name)
+        return f"toprank.{ELSEWHERE[name]}"
     raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *ELSEWHERE))}")
 
 

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from ..core._order_kernels import count_ranks
 from ..core.jit import inner_kernel
-from ..measures._order_kernels import count_ranks
 from .steps import Target
 
 AP = int(Target.AP)

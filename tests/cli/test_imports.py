@@ -1,0 +1,49 @@
+"""What a command does not need is not loaded: scoring a model file takes a reader and a model, no estimator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toprank as tr
+
+HEAVY = {"sklearn", "pandas", "narwhals", "pyarrow", "scipy.stats", "scipy.optimize", "scipy.sparse", "rich", "joblib"}
+
+CODE = """
+import json, sys
+from toprank.cli import cli
+cli.main(args=sys.argv[1:], standalone_mode=False)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded(*arguments: str) -> set[str]:
+    """Return the modules that a fresh process has at the end of a command."""
+    done = subprocess.run([sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder: Path = tmp_path_factory.mktemp("light")
+    data = tr.datasets.make_graded(n_queries=5, random_state=0)
+    tr.write_letor(data, folder / "data.txt")
+    tr.ListNet().fit_queries(data).save(folder / "model.json")
+    return str(folder / "model.json"), str(folder / "data.txt")
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate", "rank"])
+def test_no_estimator_is_loaded_to_score(command, files):
+    model, data = files
+    found = loaded(command, *([data] if command == "info" else [model, data]))
+    assert "numba" in found  # so the command really ran here
+    assert not found & HEAVY
+
+
+def test_an_estimator_is_loaded_to_learn(files, tmp_path):
+    _, data = files
+    assert "sklearn" in loaded("fit", data, "-p", "max_iter=1", "-o", str(tmp_path / "model.json"))
