@@ -32,6 +32,7 @@ class Mutant(NamedTuple):
 
 WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
 SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
+PENALTY = "tests/test_objective.py -k penalty"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -90,6 +91,14 @@ MUTANTS = [
         "tests/data/test_dataset.py -k permuting_rows",
     ),
     Mutant("data/labels.py", "pos_label is None or pos_label == high", "True", "tests/data/test_labels.py"),
+    Mutant(
+        "data/_decimal_kernels.py", "exact and sure and upper == value", "exact and sure",
+        "tests/data/test_letor_numbers.py",
+    ),
+    Mutant(
+        "rankers/persistence.py", "data = prepared(data, self.prepare)", "pass",
+        "tests/cli/test_imports.py -k as_its_ranker",
+    ),
     # Measures and evaluation
     Mutant(
         "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
@@ -97,9 +106,14 @@ MUTANTS = [
     ),
     Mutant(
         "measures/_value_kernels.py", "else rank + 2.0)", "else rank + 3.0)",
-        "tests/measures/test_definitions.py -k ndcg or dcg",
+        "tests/measures/test_definitions.py -k no_table",
     ),
     Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
+    Mutant("measures/_judge_kernels.py", "(1 if tied > 0 else 2)", "2", "tests/measures/test_ties.py"),
+    Mutant(
+        "core/_order_kernels.py", "wrong += middle - i", "wrong += 1",
+        "tests/measures/test_definitions.py -k pairs or auc or AUC",
+    ),
     # Surrogates
     Mutant(
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
@@ -115,8 +129,8 @@ MUTANTS = [
         "tests/surrogates/test_transforms.py",
     ),
     # Objective and solvers
-    Mutant("objective.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", "tests/test_objective.py"),
-    Mutant("objective.py", "grad / total + self.alpha * w", "grad / total", "tests/test_objective.py"),
+    Mutant("objective.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
+    Mutant("objective.py", "grad / total + self.alpha * w", "grad / total", PENALTY),
     Mutant(
         "solvers/bundle.py", "slope @ slope / (2 * alpha))", "slope @ slope / (4 * alpha))",
         "tests/solvers/test_bundle.py",
@@ -130,6 +144,19 @@ MUTANTS = [
         "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
         "tests/solvers/test_boosting.py",
     ),
+    # Around the learners
+    Mutant("fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/fusion.py"),
+    Mutant(
+        "export/folding.py", "inner.offset + float(inner.weights @ chain.b)", "inner.offset",
+        "tests/export/test_folding.py",
+    ),
+    Mutant(
+        "clicks/interleaving.py", "int(flags.sum()) - second", "int(flags.sum())",
+        "tests/clicks/test_interleaving.py",
+    ),
+    Mutant("report/quantise.py", "self.low + self.step", "self.step", "tests/report/test_quantise.py"),
+    Mutant("contests/spaces.py", "product(*values.values())", "zip(*values.values())", "tests/contests/test_spaces.py"),
+    Mutant("cli/__init__.py", "sys.exit(2)", "sys.exit(1)", "tests/cli/test_commands.py -k bad_input"),
     # Certificates
     Mutant(
         "certificates/base.py", "return self.observed >= self.value - slack", "return True",

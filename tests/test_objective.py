@@ -56,6 +56,14 @@ def test_one_pass_is_what_the_steps_give(loss, lengths):
             np.testing.assert_allclose(grad, slope, rtol=1e-9, atol=1e-12)
 
 
+def test_the_penalty_is_half_of_alpha_times_the_square():
+    data, w = graded([5, 1, 9]), np.arange(1.0, 8.0)
+    value, grad = Objective(data, ListNet()).value_and_grad(w)
+    with_penalty, slope = Objective(data, ListNet(), alpha=0.3).value_and_grad(w)
+    assert with_penalty - value == pytest.approx(0.15 * sum(x * x for x in w))
+    np.testing.assert_allclose(slope - grad, 0.3 * w, rtol=1e-9, atol=1e-12)
+
+
 def test_many_features_leave_one_list_at_a_time():
     data = graded([3, 40, 8], n_features=9000)
     w = np.random.default_rng(0).standard_normal(9000) / 100

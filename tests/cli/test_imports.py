@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import toprank as tr
+from toprank.rankers.persistence import parse_scorer
 
 HEAVY = {"sklearn", "pandas", "narwhals", "pyarrow", "scipy.stats", "scipy.optimize", "scipy.sparse", "rich", "joblib"}
 
@@ -42,6 +43,18 @@ def test_no_estimator_is_loaded_to_score(command, files):
     found = loaded(command, *([data] if command == "info" else [model, data]))
     assert "numba" in found  # so the command really ran here
     assert not found & HEAVY
+
+
+@pytest.mark.parametrize("prepare", ["", "log,query"])
+def test_a_model_file_scores_as_its_ranker_does(prepare, tmp_path):
+    data = tr.datasets.make_graded(n_queries=5, random_state=0)
+    ranker = tr.ListNet(prepare=prepare).fit_queries(data)
+    ranker.save(tmp_path / "model.json")
+    scorer = parse_scorer((tmp_path / "model.json").read_bytes(), "model.json")
+    assert scorer.predict(data).tolist() == ranker.predict(data).tolist()
+    narrow = tr.QueryDataset.from_arrays(data.X[:, 1:], data.y, data.qid)
+    with pytest.raises(tr.errors.InputError, match="ListNet is expecting"):
+        scorer.predict(narrow)
 
 
 def test_an_estimator_is_loaded_to_learn(files, tmp_path):

@@ -49,10 +49,15 @@ class SavedScorer:
     model: models.Model
     feature_names_in_: list[str] | None
     missing: Missing
+    prepare: str | Sequence[str]
 
     def predict_grouped(self, data: QueryDataset) -> Floats:
         """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
         models.check_features(data, self.model.n_features, self.feature_names_in_, self.ranker)
+        if self.prepare:
+            from ..data.transforms import prepared
+
+            data = prepared(data, self.prepare)
         return self.model.scores(data.X)
 
     def predict(self, data: QueryDataset) -> Floats:
@@ -183,7 +188,8 @@ def _restore(content: ModelFile) -> Ranker:
 def _scorer(content: ModelFile) -> SavedScorer:
     _ranker_home(content.ranker)
     missing = _parameter(content.params.get("missing", "error"), "missing", Missing)
-    return SavedScorer(content.ranker, _model(content), content.feature_names, missing)
+    prepare = _parameter(decode(content.params.get("prepare", ""), "$.params.prepare"), "prepare", str | Sequence[str])
+    return SavedScorer(content.ranker, _model(content), content.feature_names, missing, prepare)
 
 
 def _model(content: ModelFile) -> models.Model:
