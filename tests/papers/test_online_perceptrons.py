@@ -7,7 +7,7 @@ import pytest
 
 import toprank as tr
 from toprank.papers import online_perceptrons as paper
-from toprank.papers.online_perceptrons import separable, streams
+from toprank.papers.online_perceptrons import kernels, separable, streams
 from toprank.papers.online_perceptrons.learners import LISTNET, THREE, TWO, etas
 
 YES, NO = "replicates", "does not replicate"
@@ -117,6 +117,9 @@ def test_a_kernel_and_its_maps_beat_the_line(exhibits):
     rows = exhibits["kernel_or_map"].data["rows"]
     line = rows[0][2]
     assert all(row[2] > line for row in rows[1:])
+    assert exhibits["kernel_or_map"].claims[0].verdict == YES
+    broken = [(*row[:5], "3 (violated)") if row[5] else row for row in rows]
+    assert kernels._held(broken).verdict == NO
 
 
 def test_every_exhibit_saves_data_table_and_figure(exhibits, tmp_path):

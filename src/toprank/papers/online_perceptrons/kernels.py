@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..._tables import Table
+from ...certificates.base import Certificate
 from ...data.dataset import QueryDataset
 from ...measures import measure
 from ...rankers import KernelSlamPerceptron, SlamPerceptron
-from ..exhibits import Exhibit
+from ..exhibits import Claim, Exhibit, claim
+
+CERTIFIED = 100
+"""The replay of a kernel's rounds costs as much as their squares: larger budgets are not certified here."""
 
 
-def kernel_or_map(*, lists: int = 400, sizes: tuple[int, ...] = (100, 300, 1000)) -> Exhibit:
+def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)) -> Exhibit:
     """A kernel on a budget beside explicit feature maps in front of the linear learner: NDCG@10 and seconds to learn.
 
     The grades follow a function that no linear ranker can express.
@@ -27,7 +31,7 @@ def kernel_or_map(*, lists: int = 400, sizes: tuple[int, ...] = (100, 300, 1000)
     y = np.digitize(hidden, np.quantile(hidden, [0.5, 0.75, 0.9, 0.97]))
     data = QueryDataset.from_arrays(X, y, np.repeat(np.arange(2 * lists), 20))
     train, test = data[:lists], data[lists:]
-    rows: list[tuple[str, int, float, float]] = []
+    rows: list[tuple[Any, ...]] = []
 
     def add(name: str, size: int, ranker: Any, map_: Any = None) -> None:
         start = time.process_time()
@@ -35,7 +39,9 @@ def kernel_or_map(*, lists: int = 400, sizes: tuple[int, ...] = (100, 300, 1000)
         ranker.fit_queries(train.with_X(np.ascontiguousarray(Z)))
         spent = time.process_time() - start
         scores = ranker.predict(test.X if map_ is None else map_.transform(test.X))
-        rows.append((name, size, measure("ndcg@10").mean(scores, test.y, test.ptr), spent))
+        found = regret(ranker, train) if isinstance(ranker, KernelSlamPerceptron) and size <= CERTIFIED else None
+        told = (None, None) if found is None else (found.observed, f"{found.value:.0f} ({found.verdict})")
+        rows.append((name, size, measure("ndcg@10").mean(scores, test.y, test.ptr), spent, *told))
 
     def linear() -> SlamPerceptron:
         return SlamPerceptron("ndcg@10", eta=1.0, epochs=5, random_state=0)
@@ -43,7 +49,7 @@ def kernel_or_map(*, lists: int = 400, sizes: tuple[int, ...] = (100, 300, 1000)
     KernelSlamPerceptron(budget=2, epochs=1).fit_queries(train[:1])  # compiling is not counted
     add("linear", 6, linear())
     for size in sizes:
-        for drop in ("oldest", "random", "smallest"):
+        for drop in ("oldest", "forgetron", "random", "smallest"):
             ranker = KernelSlamPerceptron(gamma=0.3, budget=size, drop=drop, eta=1.0, random_state=0)
             add(f"kernel, drop {drop}", size, ranker)
         add("random Fourier features", size, linear(), RBFSampler(gamma=0.3, n_components=size, random_state=0))
@@ -65,7 +71,30 @@ def kernel_or_map(*, lists: int = 400, sizes: tuple[int, ...] = (100, 300, 1000)
         name="kernel_or_map",
         title="Kernel on a budget, or explicit feature maps",
         data={"rows": rows},
-        table=Table(("learner", "stored documents or features", "test NDCG@10", "seconds"), rows),
-        notes=("RBF kernel with γ = 0.3, five epochs. The maps keep every round's cost fixed and forget nothing.",),
+        table=Table(
+            ("learner", "documents or features", "test NDCG@10", "seconds", "Σ f_t", "Eq. 17 on a budget"), rows
+        ),
+        notes=(
+            "RBF kernel with γ = 0.3, five epochs. The maps keep every round's cost fixed and forget nothing. Beside "
+            "kernels of up to 100 documents: the loss of all rounds, and what the regret inequality allows with the "
+            "cost of every drop added.",
+        ),
         draw=draw,
+        claims=(_held(rows),),
+    )
+
+
+def regret(ranker: KernelSlamPerceptron, train: QueryDataset) -> Certificate | None:
+    """Return the certificate of Eq. 17, with the cost of what the budget dropped."""
+    return next((c for c in ranker.certify(train) if c.reference.startswith("Eq. 17")), None)
+
+
+def _held(rows: list[tuple[Any, ...]]) -> Claim:
+    """Not in the paper, which leaves budgets open: the regret inequality holds with the cost of the drops added."""
+    kernels = [row for row in rows if row[5] is not None]
+    broken = [row for row in kernels if "violated" in row[5]]
+    return claim(
+        "Left open by the paper: on a budget the regret inequality holds once the cost of each drop is added.",
+        not broken if kernels else None,
+        f"It does in {len(kernels) - len(broken)} of {len(kernels)} runs.",
     )
