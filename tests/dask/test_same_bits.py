@@ -22,6 +22,8 @@ RANKERS = [
     tr.RankSVM(loss="hinge", max_iter=8),
     tr.SVMMap(max_iter=8),
     tr.SVMPerf(kappa=0.5, max_iter=8),
+    tr.AdaRank("map", rounds=6),
+    tr.AdaRank("ndcg@5", rounds=4, rule="paper"),
     tr.LinearRanker(tr.surrogates.Slam("ndcg@10"), solver="bundle", max_iter=6),
 ]
 
@@ -73,6 +75,44 @@ def test_grades_and_weights_that_change_after_placing_travel_too(client):
     here, there = (fitted(tr.ListNet(max_iter=5), replace(one, **changes)) for one in (data, far))
     assert here.coef_.tobytes() == there.coef_.tobytes()
     assert fitted(tr.ListNet(max_iter=5), far).coef_.tobytes() != there.coef_.tobytes()
+
+
+@pytest.mark.parametrize("scale", [None, "running"])
+def test_online_rankers_send_their_state_along_the_parts(client, scale):
+    data, valid = judged(), judged(40, seed=5)
+    ranker = tr.SlamPerceptron("ndcg@10", epochs=3, shuffle=False, scale=scale)
+    far = [tr.dask.place(part, client, parts=3) for part in (data, valid)]
+    for here, there in (((data,), far[:1]), ((data, valid), far)):
+        one, other = fitted(ranker, *here), fitted(ranker, *there)
+        assert one.coef_.tobytes() == other.coef_.tobytes()
+        assert one.trace_["measure"].tobytes() == other.trace_["measure"].tobytes()
+        assert one.n_epochs_ == other.n_epochs_ == 3
+    with pytest.raises(tr.InputError, match="shuffle=True needs all lists in one memory"):
+        tr.SlamPerceptron().fit_queries(far[0])
+
+
+def test_adarank_is_watched_on_placed_data(client):
+    data, valid = judged(), judged(40, seed=5)
+    far = [tr.dask.place(part, client, parts=3) for part in (data, valid)]
+    one, other = (fitted(tr.AdaRank("map", rounds=5), *both) for both in ((data, valid), far))
+    assert one.trace_["valid"].tobytes() == other.trace_["valid"].tobytes()
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+    assert [str(c) for c in one.certify(data)] == [str(c) for c in other.certify(far[0])]
+
+
+def test_a_search_over_settings(client, tmp_path):
+    from toprank._checkpoint import Checkpoint
+    from toprank.contests.search import Search
+    from toprank.contests.spaces import Candidate
+
+    data, valid = judged(), judged(40, seed=5)
+    tried = Candidate("ListNet", (tr.ListNet(max_iter=4), tr.ListNet(max_iter=4, alpha=0.1)))
+    search = Search(tr.measure("ndcg@10"), [tried], Checkpoint(tmp_path), lambda what, done: None)
+    far = [tr.dask.place(part, client, parts=3) for part in (data, valid)]
+    one, other = (search.run(*both, allotment=1e9)["ListNet"] for both in ((data, valid), far))
+    assert one.valid == other.valid
+    assert other.tried == 2
+    assert one.ranker.coef_.tobytes() == other.ranker.coef_.tobytes()
 
 
 def test_a_placed_validation_part_ends_learning_at_the_same_step(client):

@@ -89,6 +89,9 @@ def load(spec: Spec) -> Part:
     if data.n_docs != spec.rows[1] - spec.rows[0] or data.n_queries != spec.queries[1] - spec.queries[0]:
         raise InputError(f"rows {spec.rows[0]} to {spec.rows[1]} are not what they were: a file changed meanwhile")
     validation.check_magnitude(data.X, data.feature_names)
+    if not data.is_sparse and data.mapped is None:
+        # What travelled may not be written to: to the compiler that is another type, and compiling takes longer.
+        data = data._but(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
     if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
         return Part(data, spec.grid)
     X = data.X

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from concurrent.futures import Executor
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -14,8 +15,9 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
+from ..data.elsewhere import Elsewhere
 from ..data.validation import check_choice, check_count
-from ..errors import InputError
+from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
@@ -66,6 +68,11 @@ class _Kept(NamedTuple):
 
     def copy(self) -> _Kept:
         return self._replace(state=self.state.copy())
+
+
+def _played(learner: OnlineDescent, state: OnlineState, lists: QueryDataset) -> tuple[OnlineState, Floats]:
+    own = state.copy()
+    return own, learner.play(own, lists.X, lists.y, lists.ptr, None, lists.query_weight).rows
 
 
 @parameters
@@ -153,8 +160,12 @@ class OnlineRanker(Ranker):
         rng = np.random.default_rng(seed)
         before, rows = state.totals.copy(), []
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
-            order = self._order(rng, data.n_queries)
-            rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
+            if isinstance(data.X, Elsewhere):
+                state, found = self._travel(learner, state, data, data.X)
+                rows += found
+            else:
+                order = self._order(rng, data.n_queries)
+                rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
             tried: dict[bool, float] = {}
             if valid is not None:
                 for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
@@ -163,8 +174,8 @@ class OnlineRanker(Ranker):
             kept = _Kept(state, epoch + 1, better)
             if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}") or out_of_time():
                 break
-        self.n_epochs_ = len(rows)
-        best = watch.best or _Kept(state, len(rows), None)
+        self.n_epochs_ = epoch + 1
+        best = watch.best or _Kept(state, self.n_epochs_, None)
         if not state.totals[Total.ROUNDS] > 0:
             raise InputError(
                 f"no list is a round: by {learner.measure} no order of its documents is better than another, or its "
@@ -182,6 +193,21 @@ class OnlineRanker(Ranker):
 
         self.eta_ = theory_step(str(self.eta), self._learner(), data)
         return self._learner()
+
+    def _travel(
+        self, learner: OnlineDescent, state: OnlineState, data: QueryDataset, X: Elsewhere
+    ) -> tuple[OnlineState, list[Floats]]:
+        """Play lists that lie elsewhere: the state goes from part to part."""
+        if self.shuffle:
+            raise InputError(
+                "shuffle=True needs all lists in one memory, and these lie on the workers of a cluster: pass "
+                "shuffle=False, and the weights travel along the lists in their order"
+            )
+        try:
+            return X.along(data, partial(_played, learner), state)
+        except WorkersLost as error:
+            error.coef = state.last
+            raise
 
     def _order(self, rng: np.random.Generator, n_queries: int) -> Ints:
         return rng.permutation(n_queries) if self.shuffle else np.arange(n_queries)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, repeat
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
-from ..data import blocks, linear
+from ..data import linear
 from ..data.dataset import QueryDataset
+from ..data.elsewhere import Elsewhere
 from ..data.validation import is_sparse
 from ..measures import AP, NDCG
 from ..measures.base import Measure
@@ -40,7 +40,7 @@ KEPT = 0.4
 """Share of the columns whose copies are kept."""
 
 PIECE_DOCS = 1 << 16
-"""Documents that one task of a round evaluates: enough that handing it to a thread costs little beside the work."""
+"""Documents whose scores are kept together: enough that handing them to a thread costs little beside the work."""
 
 
 def measure_table(
@@ -56,7 +56,7 @@ def measure_table(
     [[1.0, 0.5, 0.75]]
     """
     fill = partial(_table_rows, measure, both)
-    return np.concatenate(blocks.map_reduce(fill, blocks.split(data, TABLE_VALUES), executor))
+    return np.concatenate(data.map_reduce(fill, executor=executor, values=TABLE_VALUES))
 
 
 def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
@@ -196,54 +196,58 @@ class _Lists:
         return values
 
 
-class _Ensemble:
-    """The scores so far, run by run, and what one more step would make of them."""
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some queries, the scores so far of their documents, and copies of the columns used last."""
 
-    def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
-        self.X, self.executor = data.X, executor
-        runs = list(pairwise(blocks.cuts(data.ptr, PIECE_DOCS)))
-        self.lists = [_Lists(measure, data[a:b], importance[a:b] > 0) for a, b in runs]
-        self.rows = [data.ptr[a] + lists.order for (a, _), lists in zip(runs, self.lists, strict=True)]
-        self.scores = [np.zeros(len(rows)) for rows in self.rows]
-        self.columns: dict[int, list[AnyArray]] = {}
-        self.step: tuple[list[AnyArray], float] | None = None
+    lists: _Lists
+    X: Matrix
+    scores: Floats
+    columns: dict[int, AnyArray]
 
-    def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
-        """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
-        d = self.X.shape[1]
-        columns = self._column(k % d)
-        weight = weight if k < d else -weight
-        self.step = columns, weight
-        if known is not None:
-            return known
-        work = list(zip(self.lists, self.scores, columns, repeat(weight), strict=False))
-        values = blocks.map_reduce(_run_values, work, self.executor if len(work) > 1 else None)
-        return np.concatenate(values)
+    @classmethod
+    def of(cls, measure: Measure, block: QueryDataset) -> _Piece:
+        lists = _Lists(measure, block, np.ones(block.n_queries, dtype=bool))
+        return cls(lists, block.X, np.zeros(block.n_docs), {})
 
-    def take_step(self) -> None:
-        """Go on from what was tried last."""
-        assert self.step is not None
-        columns, weight = self.step
-        for scores, values in zip(self.scores, columns, strict=True):
-            scores += weight * values[0].astype(np.float64, copy=False)
-
-    def _column(self, k: int) -> list[AnyArray]:
-        """Return column k, run by run; copies of those used last are kept."""
+    def column(self, k: int) -> AnyArray:
+        """Return column k in the order of the lists."""
         if k not in self.columns:
             if len(self.columns) + 1 > max(1.0, KEPT * self.X.shape[1]):
                 del self.columns[next(iter(self.columns))]
-            if is_sparse(self.X):
-                column = candidate_column(self.X, k)
-                self.columns[k] = [column[None, rows] for rows in self.rows]
-            else:
-                self.columns[k] = [self.X[rows, k][None, :] for rows in self.rows]
+            whole = candidate_column(self.X, k) if is_sparse(self.X) else self.X[:, k]
+            self.columns[k] = whole[None, self.lists.order]
         self.columns[k] = self.columns.pop(k)  # the one used last goes last
         return self.columns[k]
 
 
-def _run_values(work: tuple[_Lists, Floats, AnyArray, float]) -> list[Floats]:
-    lists, scores, column, weight = work
-    return [lists.after(scores, column, np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]]
+class _Ensemble:
+    """The scores so far, where the documents are, and what one more step would make of them."""
+
+    def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
+        values = int(PIECE_DOCS * max(1.0, data.row_values))
+        self.pieces = data.keep(partial(_Piece.of, measure), executor=executor, values=values)
+        self.counted, self.width, self.step = importance > 0, data.n_features, (0, 0.0)
+
+    def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
+        """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
+        self.step = k % self.width, weight if k < self.width else -weight
+        if known is not None:
+            return known
+        values = np.concatenate(self.pieces.map_reduce(partial(_values_after, *self.step)))
+        return np.where(self.counted, values, 0.0)
+
+    def take_step(self) -> None:
+        """Go on from what was tried last."""
+        self.pieces = self.pieces.keep(partial(_stepped, *self.step))
+
+
+def _values_after(k: int, weight: float, piece: _Piece) -> list[Floats]:
+    return [piece.lists.after(piece.scores, piece.column(k), np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]]
+
+
+def _stepped(k: int, weight: float, piece: _Piece) -> _Piece:
+    return replace(piece, scores=piece.scores + weight * piece.column(k)[0].astype(np.float64, copy=False))
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
@@ -278,5 +282,11 @@ def step_size(phi: float) -> float:
 def candidate_column(X: Matrix, k: int) -> Floats:
     """Column k of X as float64; candidates from the number of features on are the columns reversed."""
     d = X.shape[1]
+    if isinstance(X, Elsewhere):
+        return X.collect(partial(_column_of_part, k))
     column = X[:, [k % d]].toarray().ravel() if is_sparse(X) else X[:, k % d]
     return np.asarray(column, dtype=np.float64) * (1.0 if k < d else -1.0)
+
+
+def _column_of_part(k: int, X: Matrix, ptr: Ints) -> Floats:
+    return candidate_column(X, k)
