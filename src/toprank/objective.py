@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -36,6 +38,20 @@ WHOLE = 500
 
 SAMPLE = 1 << 12
 """So many documents at least are looked at for how features go together."""
+
+
+_WATCHERS: list[Callable[[float], None]] = []
+
+
+@contextmanager
+def watched(tell: Callable[[int, float], None]) -> Iterator[None]:
+    """Call `tell` with the number and the value of each evaluation meanwhile."""
+    count = itertools.count(1)
+    _WATCHERS.append(lambda value: tell(next(count), value))
+    try:
+        yield
+    finally:
+        _WATCHERS.pop()
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +116,8 @@ class Objective:
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
         value = loss / total + 0.5 * self.alpha * float(w @ w)
+        for tell in _WATCHERS:
+            tell(value)
         if not value >= self.best.get("value", np.inf) or self.alpha != self.best["alpha"]:
             self.best.update(alpha=self.alpha, value=value, w=w.copy())
         return value, grad / total + self.alpha * w

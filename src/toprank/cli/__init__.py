@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from .._version import __version__
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, MissingExtraError, WorkersLost
 from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce, serve
 
 
@@ -25,7 +25,7 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except click.ClickException as error:
         _fail(error.format_message())
-    except (InputError, MissingExtraError) as error:
+    except (InputError, MissingExtraError, WorkersLost) as error:
         _fail(str(error))
     except BrokenPipeError:  # `toprank rank … | head` is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

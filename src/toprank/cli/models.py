@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from ..errors import InputError
+from ._cluster import on_cluster, progress
 from ._common import (
     busy,
     check_prepared,
@@ -35,6 +37,12 @@ from ._common import (
 @prepare_option
 @for_option
 @click.option("-o", "--output", required=True, help="Where to write the model (JSON).")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Learn on a Dask cluster: the address of its scheduler (tcp://…), or local:2 for two processes here. The "
+    "files, 'train/*.parquet' or LETOR text, are read by the workers.",
+)
 @table_options
 @json_option
 def fit(
@@ -46,6 +54,7 @@ def fit(
     prepare: str,
     target: str | None,
     output: str,
+    dask: str | None,
     columns: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -60,18 +69,21 @@ def fit(
     if prepare:
         ranker.set_params(prepare=prepare)
     check_prepared(ranker.prepare, target)
-    data = read(train, columns, ranker.missing)
-    held_out = None if valid is None else read(valid, columns, ranker.missing)
-    with busy(f"fitting {name}"):
-        ranker.fit_queries(data, valid=held_out)
-        ranker.save(output)
     from .._files import is_standard_output
     from ..evaluation import evaluate
 
     if as_json and is_standard_output(output):
         raise InputError("--json and -o - would mix on standard output: write the model to a file")
-    parts = {"train": data} | ({} if held_out is None else {"valid": held_out})
-    means = {part: dict(evaluate(ranker, queries, [ranker.measure]).mean) for part, queries in parts.items()}
+    means: dict[str, dict[str, float]] = {}
+    with nullcontext(read) if dask is None else on_cluster(dask) as reads:
+        data = reads(train, columns, ranker.missing)
+        held_out = None if valid is None else reads(valid, columns, ranker.missing)
+        with busy(f"fitting {name}") if dask is None else progress(name):
+            ranker.fit_queries(data, valid=held_out)
+            ranker.save(output)
+        for part, queries in {"train": data, "valid": held_out}.items():
+            if queries is not None:
+                means[part] = dict(evaluate(ranker, queries, [ranker.measure]).mean)
     if as_json:
         print_json({"model": output, "ranker": name, "means": means})
         return

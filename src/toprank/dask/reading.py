@@ -46,6 +46,7 @@ def read_table(
     *,
     doc_id: str | None = None,
     query_weight: str | None = None,
+    doc_weight: str | None = None,
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     missing: Missing = "error",
@@ -65,6 +66,7 @@ def read_table(
     require_pyarrow("reading Parquet")
     fs, files = _find(path, storage_options, ".parquet")
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "query_weight": query_weight}
+    roles["doc_weight"] = doc_weight
     scan = partial(_scan_table, fs, roles=roles, features=features, exclude=tuple(exclude), missing=missing)
     found = _scanned(workers, scan, [(file,) for file in files])
     columns, roles, unnamed = found[0].source[1:]
