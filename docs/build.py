@@ -35,6 +35,7 @@ PAGES = {
         "clicks",
         "rare-classes",
         "to-elasticsearch",
+        "serve",
     ),
     "Background": ("theory", "add-a-surrogate", "compare", "design"),
     "Reference": ("commands", "api", "changelog"),
