@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TextIO, TypeVar
 
 import msgspec
@@ -33,14 +35,14 @@ CERTIFIED = 20_000
 """Most events of a stream whose bounds are proved on demand: they are all replayed."""
 STREAMS = 16
 """Most pages that are shown live at once."""
-HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-}
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
 _JSON, _PACKED, _LINES = "application/json", "application/msgpack", "application/x-ndjson"
 T = TypeVar("T")
 
@@ -68,6 +70,7 @@ class App:
     ) -> None:
         self.service, self.keys, self.limits, self.demo = service, keys, limits or Limits(), demo
         self._log, self._busy, self.streams = log, 0, 0
+        self._life, self._count = secrets.token_hex(4), itertools.count(1)
         self.endpoints = [*ENDPOINTS, *([_SEARCH] if demo is not None else [])]
         self.router = Router(
             [Route(e.path, self._route(e), methods=[e.method]) for e in self.endpoints], redirect_slashes=False
@@ -78,6 +81,7 @@ class App:
             "toprank_request_seconds", "Seconds per request", ["path"], registry=self.registry,
             buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0),
         )  # fmt: skip
+        self._counters = cache(lambda path, status: (self._requests.labels(path, status), self._seconds.labels(path)))
         for name, text, read in (
             ("toprank_version", "Version that is served", lambda: service.served.version),
             ("toprank_stored_events", "Events stored since the start", lambda: service.stored),
@@ -97,19 +101,19 @@ class App:
         if scope["type"] != "http":
             return
         began, status, path = time.perf_counter(), 500, scope["path"]
-        request = Request(scope, receive)
-        given = request.headers.get("x-request-id", "")
+        # Read once: a lookup in starlette's headers goes through all of them. The last of several counts.
+        head = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        given = head.get("x-request-id", "")
+        name = given if given and re.fullmatch(r"[\w.-]{1,64}", given) else f"{self._life}-{next(self._count):x}"
         scope["app"] = self  # so that the router raises what it cannot find
-        scope["request_id"] = given if re.fullmatch(r"[\w.-]{1,64}", given) else secrets.token_hex(8)
-        extra = {**HEADERS, "x-request-id": scope["request_id"]}
+        scope["head"], scope["request_id"] = head, name
 
         async def answer(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name for name, _ in message["headers"]}
-                more = [(name.encode(), value.encode()) for name, value in extra.items() if name.encode() not in given]
-                message = {**message, "headers": [*message["headers"], *more]}
+                own = _HEADERS if path != "/" else _HEADERS[1:]  # the page has a policy of its own
+                message["headers"] = [*message["headers"], *own, (b"x-request-id", name.encode())]
             await send(message)
 
         if self._busy >= self.limits.concurrent:
@@ -124,9 +128,9 @@ class App:
             finally:
                 self._busy -= 1
         took = time.perf_counter() - began
-        known = scope.get("endpoint_path", "other")
-        self._requests.labels(known, status).inc()
-        self._seconds.labels(known).observe(took)
+        count, seconds = self._counters(scope.get("endpoint_path", "other"), status)
+        count.inc()
+        seconds.observe(took)
         if self._log is not None:
             line = {
                 "at": time.time(), "request": scope["request_id"], "key": scope.get("key"), "method": scope["method"],
@@ -155,23 +159,24 @@ class App:
         return route
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
-        check_origin(request, self.keys)
+        head = request.scope["head"]
+        check_origin(head, self.keys)
         if endpoint.scope is not None:
-            request.scope["key"] = self.keys.admit(request.headers.get("authorization"), endpoint.scope)
+            request.scope["key"] = self.keys.admit(head.get("authorization"), endpoint.scope)
         if not endpoint.early and not self.service.ready.is_set():
             raise BodyError("not ready yet: compiling", status=503)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = head.get("content-type", "").partition(";")[0].strip().lower()
         packed, body = kind == _PACKED, None
         if endpoint.body is not None:
             lines = kind == _LINES and endpoint.body is _EVENTS
             if kind not in (_JSON, _PACKED) and not lines:
                 raise BodyError(f"the content type must be {_JSON} or {_PACKED}, got {kind[:80]!r}", status=415)
-            raw = await read_body(request, self.limits)
+            raw = await read_body(request, head, self.limits)
             body = _lines(raw) if lines else decode(raw, endpoint.body, packed)
         found = await endpoint.handler(self, request, body)
         if isinstance(found, Response):
             return found
-        packed |= _PACKED in request.headers.get("accept", "")
+        packed |= _PACKED in head.get("accept", "")
         content = msgspec.msgpack.encode(found) if packed else msgspec.json.encode(found)
         return Response(content, media_type=_PACKED if packed else _JSON)
 
@@ -212,11 +217,13 @@ async def rank(app: App, request: Request, body: bodies.Rank) -> bodies.Ranking:
     parts = contributions(served.learner.ranker.model_, lists.X[top]) if body.explain else None
     if body.explain and parts is None:
         raise BodyError("the scores of this model are no sums over features", "$.explain")
-    items = [Ranked(lists.ids[row], place, float(scores[row])) for place, row in enumerate(top.tolist(), start=1)]
+    rows, places = top.tolist(), range(1, len(top) + 1)
+    ids = [lists.ids[row] for row in rows]
+    items = [*map(Ranked, ids, places, scores[top].tolist())]
     if parts is not None:
         for item, row in zip(items, parts.tolist(), strict=True):
             item.contributions = dict(zip(served.learner.columns.labels, row, strict=True))
-    shown = tuple(top.tolist()) if body.explore else None
+    shown = tuple(rows) if body.explore else None
     return bodies.Ranking(service.waiting.put(Lists(lists.ids, lists.X, shown)), served.version, items)
 
 

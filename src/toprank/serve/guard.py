@@ -154,9 +154,8 @@ def new_key(path: Path, name: str, scopes: tuple[Scope, ...], rate: float | None
     return key
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, headers: dict[str, str], limits: Limits) -> bytes:
     """Return the body; refuse one that is too long or too slow."""
-    headers = request.headers
     if "content-encoding" in headers:
         raise BodyError("send the body as it is, without a content encoding", status=415)
     length = headers.get("content-length", "0")
@@ -175,10 +174,9 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def check_origin(request: Request, keys: Keys) -> None:
+def check_origin(headers: dict[str, str], keys: Keys) -> None:
     """Refuse what a web page of somebody else could send: without keys, only this machine by its own names."""
-    host = request.headers.get("host", "")
-    origin = request.headers.get("origin")
+    host, origin = headers.get("host", ""), headers.get("origin")
     if origin is not None and origin.partition("://")[2] != host:
         raise BodyError("requests from pages of other sites are refused", status=403)
     if keys.open and re.sub(r":\d+$", "", host) not in ("localhost", "127.0.0.1", "[::1]"):

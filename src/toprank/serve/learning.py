@@ -39,9 +39,9 @@ class Event:
         if (body.labels is None) == (body.clicks is None):
             raise BodyError("give labels (grades), or clicks on a sampled ranking: one of them", at)
         if body.labels is not None:
-            unknown = next((name for name in body.labels if name not in set(lists.ids)), None)
-            if unknown is not None:
-                raise BodyError("no such document in this ranking", f"{at}.labels.{unknown}")
+            unknown = body.labels.keys() - lists.ids
+            if unknown:
+                raise BodyError("no such document in this ranking", f"{at}.labels.{min(unknown)}")
             y = np.array([body.labels.get(name, 0.0) for name in lists.ids])
             return cls(body.event_id, "labels", lists.X, y, lists.ids)
         if lists.shown is None:
