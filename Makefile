@@ -53,8 +53,8 @@ lint: $(STAMP)-lint ## style, types, layers
 bench: $(STAMP)-test ## ratio tables against named peers, in one run; writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(ARGS)
 
-docs: $(STAMP)-docs ## the pages of docs/ as a site in site/
-	$(BIN)/python docs/build.py --out site
+docs: $(STAMP)-docs ## the pages of docs/ as a site in site/, with search and a page per class
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs site
 
 mutants: $(STAMP)-test ## one line of the library changed at a time: a named test must fail
 	$(BIN)/python tests/mutants.py $(ARGS)
@@ -69,4 +69,4 @@ fuzz: $(STAMP)-test ## coverage-guided fuzzing of every reader, `make fuzz SECON
 	  NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-fuzz $(BIN)/python -m fuzz $$reader --seconds $(SECONDS) || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(VENV)-minimum .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site fuzz/found fuzz/grown
+	rm -rf $(VENV) $(VENV)-minimum .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site docs/reference fuzz/found fuzz/grown

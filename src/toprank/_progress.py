@@ -28,6 +28,18 @@ def track(items: Iterable[T], description: str, total: int | None = None, *, sho
 
 
 @contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show that work is going on, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
+
+
+@contextmanager
 def steps(total: int, *, most: float | None = None, show: bool | None = None) -> Iterator[Callable[[str, int], None]]:
     """Yield a function to call with what goes on and how many steps are done since the last call.
 
@@ -40,7 +52,7 @@ def steps(total: int, *, most: float | None = None, show: bool | None = None) ->
         yield lambda what, done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
     from rich.text import Text
 
     class Left(ProgressColumn):
@@ -52,7 +64,9 @@ def steps(total: int, *, most: float | None = None, show: bool | None = None) ->
                 seconds = min(seconds, most - task.elapsed)
             return Text(f"{int(seconds) // 60}:{int(seconds) % 60:02d} left")
 
-    columns: tuple[Any, ...] = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
+    # Something moves while a step takes its time.
+    words = TextColumn("{task.description}")
+    columns: tuple[Any, ...] = (SpinnerColumn(), words, BarColumn(bar_width=20), MofNCompleteColumn(), Left())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda what, done: bar.update(task, description=what, advance=done)

@@ -6,14 +6,16 @@ decided here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
 
 Cell: TypeAlias = str | int | float | None
 """Text is shown as it is, a float is rounded to `Table.digits`, None is an empty cell."""
@@ -172,30 +174,107 @@ class Table:
         start = '<table class="toprank" style="font-variant-numeric:tabular-nums">'
         return "\n".join([start, *caption, head, "<tbody>", *body, "</tbody>", "</table>", *notes])
 
-    def rich(self) -> RichTable:
-        """Return what a rich console prints."""
-        from rich.table import Table as RichTable
-        from rich.text import Text
+    def fitted(self, width: int) -> list[tuple[str, str]]:
+        """Return lines of text for a terminal, each with its style: no line is wider unless a single word is.
 
-        table = RichTable(
-            title=None if self.title is None else Text(self.title),
-            caption=Text("\n".join(self.notes)) if self.notes else None,
-            caption_justify="left",
-        )
-        for name, right in zip(self.columns, self._flush_right, strict=True):
-            table.add_column(Text(name), justify="right" if right else "left")
-        for r, row in enumerate(self.cells()):
-            table.add_row(*(Text(cell, style="bold" if (r, c) in self.bold else "") for c, cell in enumerate(row)))
-        return table
+        Columns of text are wrapped between words first. What is still too wide is shown in several parts, each of
+        which begins with the first column again.
+
+        >>> wide = Table(("who", "first"), [("ListNet", "0.5123 [0.4, 0.6]"), ("BM25", "0.4")])
+        >>> for line, _ in wide.fitted(20):
+        ...     print(line)
+        who      first
+        -------  -----------
+        ListNet  0.5123
+                 [0.4, 0.6]
+        BM25     0.4
+        """
+        lines: list[tuple[str, str]] = [] if self.title is None else [(self.title, "italic")]
+        parts = list(self._parts(width))
+        for number, part in enumerate(parts):
+            lines += [("", "")] if number else []
+            lines += part._lines(part._narrowed(width))
+        wrapped = [(line, style) for text, style in lines[: self.title is not None] for line in wrap(text, width)]
+        notes = [(line, "dim") for note in self.notes for line in wrap(note, width)]
+        return [*wrapped, *lines[self.title is not None :], *notes]
+
+    def _parts(self, width: int) -> Iterator[Table]:
+        """Yield tables of some columns each, that fit where columns of text are as narrow as their words let them."""
+        least = [max(map(_longest_word, column)) for column in zip(self.columns, *self.cells(), strict=True)]
+        taken, used = [0], least[0]
+        for column in range(1, len(self.columns)):
+            if len(taken) > 1 and used + 2 + least[column] > width:
+                yield self._of(taken)
+                taken, used = [0], least[0]
+            taken.append(column)
+            used += 2 + least[column]
+        yield self._of(taken)
+
+    def _of(self, columns: list[int]) -> Table:
+        kept = {(r, columns.index(c)) for r, c in self.bold if c in columns}
+        rows = [[row[c] for c in columns] for row in self.rows]
+        return Table([self.columns[c] for c in columns], rows, bold=kept, digits=self.digits)
+
+    def _narrowed(self, width: int) -> list[int]:
+        """Return the width of each column: the widest give way first, down to their longest word."""
+        columns = list(zip(self.columns, *self.cells(), strict=True))
+        wide, least = [max(map(len, column)) for column in columns], [max(map(_longest_word, c)) for c in columns]
+        while sum(wide) + 2 * (len(wide) - 1) > width:
+            can = [c for c in range(len(wide)) if wide[c] > least[c]]
+            if not can:
+                break
+            wide[max(can, key=lambda c: wide[c])] -= 1
+        return wide
+
+    def _lines(self, widths: list[int]) -> Iterator[tuple[str, str]]:
+        right = self._flush_right
+        for r, row in enumerate([self.columns, ["-" * w for w in widths], *self.cells()], start=-2):
+            folded = [wrap(cell, w) for cell, w in zip(row, widths, strict=True)]
+            style = "bold" if r == -2 or (r, 0) in self.bold else ""
+            for level in range(max(map(len, folded))):
+                cells = [cell[level] if level < len(cell) else "" for cell in folded]
+                parts = zip(cells, widths, right, strict=True)
+                yield "  ".join(c.rjust(w) if f else c.ljust(w) for c, w, f in parts).rstrip(), style
+
+    def rich(self) -> Fitted:
+        """Return what a rich console prints, as wide as the console is."""
+        return Fitted(self)
 
     def __str__(self) -> str:
         return self.plain()
 
-    def __rich__(self) -> RichTable:
+    def __rich__(self) -> Fitted:
         return self.rich()
 
     def _repr_html_(self) -> str:
         return self.html()
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A table on a terminal: laid out when the width is known."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        for line, style in self.table.fitted(options.max_width):
+            yield Text(line, style=style, no_wrap=True, overflow="ignore")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Return the text in lines that end between words; a word that is wider stays whole.
+
+    >>> wrap("settings were chosen", 12), wrap("", 5)
+    (['settings', 'were chosen'], [''])
+    """
+    folded = textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
+    return folded or [""]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
 
 
 def signed(value: float, digits: int = 4) -> str:

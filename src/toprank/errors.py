@@ -37,7 +37,7 @@ class ParseError(InputError):
         place = ":".join(str(part) for part in (file, line, column) if part is not None)
         found = "" if text is None else f", found {_shorten(text)!r}"
         super().__init__(f"{place}: {message}{found}")
-        self.file, self.line, self.column, self.text = file, line, column, text
+        self.said, self.file, self.line, self.column, self.text = message, file, line, column, text
 
 
 class NumbersOverflowError(InputError):
@@ -58,11 +58,12 @@ class MissingExtraError(ImportError):
     """An optional dependency is not installed.
 
     >>> str(MissingExtraError("pyarrow", extra="parquet", purpose="reading Parquet"))
-    "reading Parquet needs pyarrow: pip install 'toprank[parquet]'"
+    "reading Parquet needs pyarrow: pip install pyarrow, or pip install '.[parquet]' in a clone of toprank"
     """
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'toprank[{extra}]'")
+        remedy = f"pip install {package}, or pip install '.[{extra}]' in a clone of toprank"
+        super().__init__(f"{purpose} needs {package}: {remedy}")
         self.package, self.extra = package, extra
 
 

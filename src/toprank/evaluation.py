@@ -22,7 +22,7 @@ from .measures.plan import Plan
 from .measures.presets import relevant_above
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from ._tables import Fitted
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ class Report:
         means = ", ".join(f"{name}={value:.4f}" for name, value in self.mean.items())
         return f"Report({means}; {self.counts['queries']} queries, convention {self.convention})"
 
-    def __rich__(self) -> RichTable:
+    def __rich__(self) -> Fitted:
         return self.table().rich()
 
     def _repr_html_(self) -> str:

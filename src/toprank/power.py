@@ -14,8 +14,7 @@ from .data import validation
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
+    from ._tables import Fitted
     from .evaluation import Report
 
 MOST = 10**9
@@ -105,7 +104,7 @@ class QueryPlan:
     def __str__(self) -> str:
         return self.table().plain()
 
-    def __rich__(self) -> RichTable:
+    def __rich__(self) -> Fitted:
         return self.table().rich()
 
     def _repr_html_(self) -> str:

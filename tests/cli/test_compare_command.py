@@ -157,7 +157,8 @@ def test_left_out_on_standard_error(capsys, folder, monkeypatch):
         capsys, folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM,LightGBM", "--budget", 0
     )
     assert code == 0
-    reason = "LightGBM was left out: LightGBM needs lightgbm: pip install 'toprank[trees]'."
+    remedy = "pip install lightgbm, or pip install '.[trees]' in a clone of toprank"
+    reason = f"LightGBM was left out: LightGBM needs lightgbm: {remedy}."
     assert err == f"toprank: note: {reason}\n"
     assert reason in out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import subprocess
@@ -94,3 +95,19 @@ def test_a_column_of_weights_is_named(capsys, tmp_path):
         for name, options in (("doc_weight", ()), ("weight", ("--doc-weight", "weight")), ("weight", ()))
     ]
     assert [one["n_features"] for one in told] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_letor_text_without_grades_is_ranked_as_with_them(capsys, tmp_path, suffix):
+    data = tr.datasets.make_graded(n_queries=300, n_docs=30, n_features=4, random_state=0)
+    tr.ListNet().fit_queries(data).save(tmp_path / "m.json")
+    graded, bare = tmp_path / "graded.txt", tmp_path / f"bare.txt{suffix}"
+    tr.write_letor(data, graded)
+    lines = graded.read_bytes().splitlines(keepends=True)
+    text = b"".join(line.partition(b" ")[2] for line in lines)
+    bare.write_bytes(gzip.compress(text) if suffix else text)
+    assert run(capsys, "rank", tmp_path / "m.json", bare) == run(capsys, "rank", tmp_path / "m.json", graded)
+    assert "expected a label" in fail(capsys, "evaluate", tmp_path / "m.json", bare)
+    bare = tmp_path / "bad.txt"
+    bare.write_bytes(b"qid:1 1:0.5\nqid:1 1=3\n")
+    assert f"{bare}:2:7: expected feature:value" in fail(capsys, "rank", tmp_path / "m.json", bare)

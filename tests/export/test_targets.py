@@ -244,7 +244,7 @@ def test_onnx_files_are_recognized_whatever_their_bytes(tmp_path):
 
 def test_onnx_without_the_extra_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'toprank[onnx]'")):
+    with pytest.raises(MissingExtraError, match=re.escape("pip install '.[onnx]'")):
         tr.export.write(linear(), tmp_path / "m.onnx", "onnx")
 
 

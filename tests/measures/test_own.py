@@ -73,6 +73,21 @@ def test_learners_take_it(half, data) -> None:
     tr.ListNet(measure="half@2", max_iter=5).fit_queries(data, valid=data)
 
 
+def test_a_contest_chooses_and_reports_by_it(half, data, tmp_path) -> None:
+    """Settings chosen by it, everybody's kind of learner, the tests, the certificates and the page."""
+    more = {"budget": 0, "n_resamples": 100, "repeats": 2, "fusion": ["rrf"]}
+    rankers = ["ListNet", "RankSVM", "AdaRank", "RankBoost", "SlamPerceptron", "OnlineListNet"]
+    held = tr.contest(data[:15], data[20:], data[15:20], rankers, half(k=2), ["half@3", "map"], **more)
+    assert held.main == "half@2"
+    assert held.comparison.measures == ("half@2", "half@3", "map")
+    for entrant in held.entrants:
+        values = half(k=2).per_query(entrant.scores, held.data.y, held.data.ptr)
+        assert entrant.report.mean["half@2"] == pytest.approx(np.mean(values))
+    assert not [warning for warning in held.warnings if "left out" in warning]
+    tr.write_report(held, tmp_path / "page.html")
+    assert "half@2" in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_compiled_loops_call_it_back(half, data) -> None:
     one = measure("half@2")
     scores, values = data.X[:, 0].copy(), np.empty(data.n_queries)

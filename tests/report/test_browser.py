@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import toprank as tr
 from tests.report.browser import Browser, Page
 from tests.report.contests import NASTY
 from toprank.contests.base import Contest
@@ -209,6 +210,29 @@ def test_every_control_can_be_reached_and_seen(small: Page) -> None:
         "more",
     }
     assert wanted <= set(reached)
+
+
+def test_names_break_between_their_words_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data = tr.datasets.make_graded(n_queries=20, random_state=0)
+    names = ("KernelSlamPerceptron", "MinimaxPerceptron", "bm25_of_title_and_body", "RankSVM")
+    reports = {
+        name: tr.evaluate(data.in_caller_order(data.y) + rng.normal(size=data.n_docs), data, ["map"]) for name in names
+    }
+    tr.write_report(reports, tmp_path / "page.html")
+    page = Page(browser, 390, 844).open(tmp_path / "page.html")
+    lines = page.run("""[...document.querySelectorAll('.measure tbody th')].map((e) => {
+        const range = document.createRange(), found = [];
+        for (const node of e.childNodes) {
+            range.selectNodeContents(node);
+            if (node.nodeType === Node.TEXT_NODE) found.push(range.getClientRects().length);
+        }
+        return [e.textContent, found];
+    })""")
+    assert {name for name, _ in lines} >= set(names)
+    for name, parts in lines:
+        assert set(parts) == {1}, f"{name} breaks inside a word"
+    page.close()
 
 
 @pytest.mark.parametrize("which", ["small", "large"])

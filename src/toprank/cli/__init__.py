@@ -6,11 +6,14 @@ One module per group of commands. Libraries load inside the commands, so that `t
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
+from .._tables import wrap
 from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
 from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce, serve
@@ -42,7 +45,37 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Group(click.Group):
+    """Lists every command with the whole first sentence of its help."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _sentence(command)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _sentence(command: click.Command) -> str:
+    text = " ".join((command.help or "").partition("\n\n")[0].split())
+    return text[:1].upper() + text[1:]
+
+
+def _help(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the paragraphs of a command's help, and its examples one by one, folded between words."""
+    for paragraph in (command.help or "").replace("\b\n", "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        if not text.startswith("Example"):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(text)
+            continue
+        formatter.write_paragraph()
+        formatter.write("Examples:\n")
+        for example in re.split(r"(?:;\s|\s)(?=toprank )", text.partition(":")[2].strip()):
+            folded = wrap(example, formatter.width - 4)
+            formatter.write("  " + " \\\n      ".join(folded) + "\n")
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="toprank")
 def cli() -> None:
     """Learning to rank that optimises the measure you are judged by."""
@@ -69,4 +102,5 @@ for command in (
     reproduce.reproduce,
     serve.serve,
 ):
+    command.format_help_text = partial(_help, command)  # type: ignore[method-assign]
     cli.add_command(command)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import busy as busy
+from .._tables import wrap
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
@@ -93,8 +94,10 @@ def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: boo
     from ..data._columns import column_names
     from ..data.files import is_table
 
-    if path == "-" or not is_table(path):
+    if path == "-":
         return columns
+    if not is_table(path):
+        return columns if graded else {**columns, "label": None}
     names = getattr(model, "feature_names_in_", None)
     if columns["features"] is None and names is not None:
         columns = {**columns, "features": [str(name) for name in names]}
@@ -157,26 +160,24 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Rank
     return ranker
 
 
-@contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show that work is going on, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield
+def show(value: Any, *, err: bool = False) -> None:
+    """Print a result or a sentence: on a terminal as wide as that is, with no word cut; elsewhere as it is."""
+    stream = sys.stderr if err else sys.stdout
+    if not stream.isatty():
+        click.echo(str(value), err=err)
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(f"{what} …"):
-        yield
-
-
-def show(value: Any) -> None:
-    """Print with colour on a terminal and as plain text elsewhere."""
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        Console().print(value)
+    console = Console(file=stream, highlight=False)
+    if isinstance(value, str):
+        for line in value.split("\n"):  # continued lines keep the indentation of the first
+            indent = " " * (len(line) - len(line.lstrip()))
+            folded = wrap(line.strip(), console.width - len(indent)) if len(line) > console.width else [line.strip()]
+            for part in folded:
+                console.print(Text(indent + part, no_wrap=True, overflow="ignore"))
     else:
-        click.echo(str(value))
+        console.print(value)
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ._common import json_option, print_json
+from ._common import json_option, print_json, show
 
 
 @click.command()
@@ -22,7 +22,9 @@ def measures(as_json: bool) -> None:
     if as_json:
         print_json([{"columns": list(t.columns), "rows": [list(row) for row in t.rows]} for t in tables])
     else:
-        click.echo("\n\n".join(table.plain() for table in tables))
+        for number, table in enumerate(tables):
+            click.echo("\n" if number else "", nl=False)
+            show(table)
 
 
 @click.command()
@@ -45,5 +47,5 @@ def rankers(as_json: bool) -> None:
         print_json(rows)
         return
     for row in rows:
-        click.echo(click.style(row["ranker"], bold=True) + f"  {row['summary']}")
-        click.echo("    " + ", ".join(f"{key}={value!r}" for key, value in row["params"].items()))
+        show(f"{row['ranker']}  {row['summary']}")
+        show("    " + ", ".join(f"{key}={value!r}" for key, value in row["params"].items()))

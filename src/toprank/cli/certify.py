@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, load, load_scorer, print_json, read, table_options
+from ._common import busy, json_option, load, load_scorer, print_json, read, show, table_options
 
 if TYPE_CHECKING:
     from ..certificates.base import Certificate
@@ -76,15 +76,16 @@ def certify(
         print_json([certificate.to_dict() for certificate in found])
         return
     first = [c for c in found if isinstance(c, PerformanceCertificate)]
-    click.echo(headline(first))
+    show(headline(first))
     rest = [c for c in found if not isinstance(c, PerformanceCertificate)]
     shown = rest if every else [c for c in rest if c.verdict in _SHOWN]
     blocks = [paragraph(c) for c in shown] if every else list(_without_series(shown))
-    click.echo("".join(f"\n{block}\n" for block in blocks), nl=False)
+    for block in blocks:
+        show(f"\n{block}")
     if len(shown) < len(rest):
         counted = Counter(c.verdict for c in rest if c.verdict not in _SHOWN)
         hidden = ", ".join(f"{n} {_HIDDEN[verdict]}" for verdict, n in counted.items())
-        click.echo(f"\nNot shown: {hidden} (--all prints them, --json has every number).")
+        show(f"\nNot shown: {hidden} (--all prints them, --json has every number).")
 
 
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}
@@ -125,7 +126,7 @@ def advise(
     if as_json:
         print_json(advice.to_dict())
     else:
-        click.echo(str(advice))
+        show(str(advice))
 
 
 def headline(certificates: list[Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, print_json
+from ._common import busy, json_option, print_json, show
 
 if TYPE_CHECKING:
     from ..clicks import ClickLog, Propensities
@@ -132,7 +132,7 @@ def _report(learn: ClickLog, seen: Propensities, clip: float, judged: QueryDatas
             }
         )
         return
-    click.echo(str(learn))
-    click.echo(str(seen))
-    click.echo(f"{total:,} clicks weigh as much as {steady:,.0f} of equal weight (clipped at {clip:g})")
-    click.echo(f"wrote {output}: {judged.n_queries:,} queries with clicks, {judged.n_docs:,} documents")
+    show(str(learn))
+    show(str(seen))
+    show(f"{total:,} clicks weigh as much as {steady:,.0f} of equal weight (clipped at {clip:g})")
+    show(f"wrote {output}: {judged.n_queries:,} queries with clicks, {judged.n_docs:,} documents")

@@ -206,7 +206,7 @@ def compare(
         )
         _write_page(result, html, baseline)
     except KeyboardInterrupt:
-        click.echo(f"toprank: interrupted; {_how_to_go_on(kept)}", err=True)
+        show(f"toprank: interrupted; {_how_to_go_on(kept)}", err=True)
         raise click.exceptions.Exit(130) from None
     models = [] if output is None else _save_models(result, Path(output))
     if kept is not None and state is None:
@@ -243,14 +243,14 @@ def _write_page(result: Contest, html: str | None, baseline: str | None) -> None
 
 def _print(result: Contest, html: str | None, models: list[str], as_json: bool) -> None:
     for warning in result.warnings:
-        click.echo(f"toprank: note: {warning}", err=True)
+        show(f"toprank: note: {warning}", err=True)
     if as_json:
         print_json({**result.to_dict(), "html": html, "models": models})
         return
     show(result)
     written = [*([] if html is None else [html]), *models]
     if written:
-        click.echo(f"\nwrote {', '.join(written)}")
+        show(f"\nwrote {', '.join(written)}")
 
 
 def _list(texts: tuple[str, ...]) -> list[str]:
@@ -317,7 +317,7 @@ def _as_wide(data: QueryDataset, path: str, train: QueryDataset, train_path: str
         )
     if data.n_features < train.n_features:
         told = f"{path} mentions {data.n_features} of {train.n_features} features; the others count as 0"
-        click.echo(f"toprank: note: {told}", err=True)
+        show(f"toprank: note: {told}", err=True)
     return widen(data, train.n_features)
 
 
@@ -363,7 +363,7 @@ def _save_models(result: Contest, folder: Path) -> list[str]:
             try:
                 ranker.save(target)
             except InputError as error:
-                click.echo(f"toprank: note: {entrant.name} was not saved: {error}", err=True)
+                show(f"toprank: note: {entrant.name} was not saved: {error}", err=True)
                 break
             written.append(str(target))
     return written

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ._common import busy, json_option, print_json, read, table_options
+from ._common import busy, json_option, print_json, read, show, table_options
 
 
 @click.command()
@@ -26,7 +26,7 @@ def info(data: str, columns: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(dataclasses.asdict(summary))
     else:
-        click.echo(str(summary))
+        show(str(summary))
 
 
 @click.command()
@@ -53,4 +53,4 @@ def convert(source: str, target: str, dtype: str, columns: dict[str, Any], as_js
     if as_json and not is_standard_output(target):
         print_json({"source": source, "target": target})
     else:
-        click.echo(f"wrote {target}", err=is_standard_output(target))
+        show(f"wrote {target}", err=is_standard_output(target))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,8 +53,8 @@ def demo(
             contest = job.run(n_queries=400 if queries is None else queries, random_state=seed or 0)
         _show(contest, html or PAGE, as_json, {})
     else:
-        from ..demo.job import run
-
+        with busy("loading"):
+            from ..demo.job import run
         result = run(names)
         facts = {"library": result.facts, "best_on_validation": result.best}
         _show(result.contest, html or PAGE, as_json, facts)
@@ -79,15 +78,15 @@ def _check(
 
 
 def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) -> None:
-    from ..demo.ask import ask
-
+    with busy("loading"):
+        from ..demo.ask import ask
     answers = ask(questions, packages)
     if as_json:
         print_json([answer.to_dict() for answer in answers])
         return
     for number, answer in enumerate(answers):
         click.echo("\n" if number else "", nl=False)
-        show(answer.table())
+        show(str(answer))
 
 
 def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> None:
@@ -98,9 +97,8 @@ def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> 
         means = {entrant.name: dict(entrant.report.mean) for entrant in contest.entrants}
         print_json({**facts, "means": means, "comparison": contest.comparison.to_dict(), "html": html})
         return
-    click.echo(
-        "\n".join(textwrap.fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in contest.notes)
-    )
+    for note in contest.notes:
+        show(note)
     click.echo("")
     show(contest.tables()[0])
-    click.echo(f"\nwrote {html}")
+    show(f"\nwrote {html}")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, print_json, read, table_options, write_text
+from ._common import busy, json_option, print_json, read, show, table_options, write_text
 
 engine_table_options = partial(table_options, but="features")
 
@@ -116,13 +116,13 @@ def export(
         if as_json:
             raise InputError("--json and -o - would mix on standard output: write the model to a file")
         sys.stdout.buffer.write(artifact.content)
-        click.echo(str(done), err=True)
+        show(str(done), err=True)
         return
     done = writing.save(done, artifact, output)
     if as_json:
         print_json(done.to_dict())
     else:
-        click.echo(str(done))
+        show(str(done))
 
 
 @click.command("verify-export")
@@ -172,7 +172,7 @@ def verify_export(
     if as_json:
         print_json(result.to_dict())
     else:
-        click.echo(str(result))
+        show(str(result))
     return 0 if result.agrees else 1
 
 
@@ -237,7 +237,7 @@ def read_logs(
         counts = {"queries": data.n_queries, "documents": data.n_docs, "features": list(data.feature_names or ())}
         print_json({"file": output, **counts})
     else:
-        click.echo(f"wrote {output}: {data}")
+        show(f"wrote {output}: {data}")
 
 
 def _names(text: str) -> list[str]:

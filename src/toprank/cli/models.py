@@ -89,8 +89,8 @@ def fit(
         return
     for part, values in means.items():
         told = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
-        click.echo(f"{part}: {told}", err=is_standard_output(output))
-    click.echo(f"wrote {output}", err=is_standard_output(output))
+        show(f"{part}: {told}", err=is_standard_output(output))
+    show(f"wrote {output}", err=is_standard_output(output))
 
 
 @click.command()
@@ -148,7 +148,7 @@ def evaluate(
     if as_json:
         print_json(report.to_dict(per_query=per_query))
     elif per_query:
-        click.echo(report.per_query_table().plain())
+        show(report.per_query_table())
     else:
         show(report)
 
@@ -163,7 +163,8 @@ def evaluate(
 def rank(model: str, data: str, trec: bool, output: str, columns: dict[str, Any], as_json: bool) -> None:
     """Order the documents of each query by a saved model.
 
-    Prints query, document, rank and score, separated by tabs, best first. A table needs no grades.
+    Prints query, document, rank and score, separated by tabs, best first. Neither a table nor LETOR text
+    (`qid:1 1:0.5 …`) needs grades.
 
     Examples: toprank rank model.json test.txt; toprank rank model.json test.txt --trec -o run.txt
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._common import json_option, print_json
+from ._common import json_option, print_json, show
 
 
 @click.command()
@@ -52,14 +52,14 @@ def reproduce(
         text = job.replication(out)
         with replacing(claims) as draft:
             Path(draft).write_text(text, encoding="utf-8")
-        click.echo(f"wrote {claims}")
+        show(f"wrote {claims}")
         return
     if paper is None or listed or figure == "list":
         names = {each: job.figures(each) for each in ([paper] if paper else job.papers())}
         if as_json:
             print_json(names if paper is None else names[paper])
         else:
-            click.echo("\n\n".join("\n".join([each, *map(_line, found.items())]) for each, found in names.items()))
+            show("\n\n".join("\n".join([each, *map(_line, found.items())]) for each, found in names.items()))
         return
     if options["tasks"] is not None:
         options["tasks"] = [name.strip() for name in options["tasks"].split(",")]
@@ -70,14 +70,14 @@ def reproduce(
             told = {"name": exhibit.name, "files": [str(file) for file in files], "notes": list(exhibit.notes)}
             print_json({**told, "claims": [vars(found) for found in exhibit.claims]})
         else:
-            click.echo(f"{exhibit}\n\nwrote {', '.join(map(str, files))}\n")
+            show(f"{exhibit}\n\nwrote {', '.join(map(str, files))}\n")
     if html is not None:
         from ..papers.page import write_page
 
         page = html or str(Path(out) / f"{paper}.html")
         write_page(paper, made, page)
         if not as_json:
-            click.echo(f"wrote {page}")
+            show(f"wrote {page}")
 
 
 def _line(exhibit: tuple[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import InputError
+from ..errors import InputError, ParseError
 from .dataset import QueryDataset
 from .validation import Missing
 
@@ -35,9 +36,10 @@ def read(
 ) -> QueryDataset:
     """Read judged queries: LETOR text (plain or compressed), Parquet, CSV or a mapped folder; `-` is text, or CSV.
 
-    The names of columns, `exclude` and `sep` are about tables (`read_table`); the other formats know their own. `dtype`
-    is what the values of text are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty
-    cells of a table.
+    The names of columns, `exclude` and `sep` are about tables (`read_table`); the other formats know their own. With
+    `label=None` lines of LETOR text may begin with `qid:`, and a table needs no grades: all are 0. `dtype` is what the
+    values of text are stored as; tables and folders keep what they hold. `missing="zero"` fills the empty cells of a
+    table.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "train.txt")
@@ -45,6 +47,7 @@ def read(
     >>> read(file)
     QueryDataset(1 queries, 2 documents, 1 features, float32)
     """
+    from ._text import open_bytes
     from .letor import read_letor
     from .tables import read_table
 
@@ -61,7 +64,6 @@ def read(
     )
     if os.fspath(path) == "-":
         from ._columns import separator
-        from ._text import open_bytes
 
         with open_bytes(path) as stream:
             is_letor = sep is None and separator(stream.peek(1 << 16)) is None
@@ -71,7 +73,46 @@ def read(
         from .mapped import open_queries
 
         return open_queries(source)
-    return table(source) if is_table(source) else read_letor(path, dtype=dtype)
+    if is_table(source):
+        return table(source)
+    if label is None:
+        with open_bytes(path) as stream:
+            if stream.peek(4)[:4] == b"qid:":
+                return _read_ungraded(stream, os.fspath(path), dtype)
+    return read_letor(path, dtype=dtype)
+
+
+def _read_ungraded(stream: Any, name: str, dtype: DTypeLike) -> QueryDataset:
+    from .letor import read_letor
+
+    try:
+        return read_letor(io.BufferedReader(_Graded(stream, name), 1 << 20), dtype=dtype)
+    except ParseError as error:  # in the file there is no grade in front
+        place = None if error.column is None else max(1, error.column - len(_Graded.GRADE))
+        raise ParseError(error.said, file=error.file, line=error.line, column=place, text=error.text) from None
+
+
+class _Graded(io.RawIOBase):
+    """LETOR text with the grade 0 in front of every line that begins with `qid:`."""
+
+    GRADE = b"0 "
+
+    def __init__(self, text: Any, name: str) -> None:
+        # What was packed is unpacked here already.
+        self._text, self._left = text, b""
+        self.name = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), name)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            lines = self._text.readlines(len(buffer))
+            self._left = b"".join(self.GRADE + line if line.startswith(b"qid:") else line for line in lines)
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)
 
 
 def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .._tables import Cell, Table
+from .._progress import busy
 from .._typing import Floats
 from ..errors import InputError
 from ..rankers.base import Ranker
 from ..report.additive import contributions
 from .compiling import compiling_beside
 from .features import FEATURES, Candidates, Extractor
+from .index import Index
 from .job import Library, best_of, learn
 from .judged import CANDIDATES, judge
 from .memory import recall, remember
-from .words import words
+from .words import question, words
 
 TOP = 10
 """Documents shown of each ranking."""
@@ -32,7 +33,7 @@ class Hit:
 
     document: str
     summary: str
-    """The first sentence of its docstring, which no ranking has seen."""
+    """The first sentence of its docstring."""
     score: float
     bm25_place: int
     reasons: dict[str, float]
@@ -51,21 +52,21 @@ class Answer:
     bm25: tuple[str, ...]
     learned: tuple[Hit, ...]
 
-    def table(self) -> Table:
-        """Return the rankings side by side, with what moved each document of the learned one."""
-        rows: list[list[Cell]] = [
-            [place, left, hit.document, _move(hit.bm25_place - place), _reasons(hit.reasons)]
-            for place, (left, hit) in enumerate(zip(self.bm25, self.learned, strict=True), start=1)
-        ]
-        notes = [
-            f"{self.n_candidates} candidates; ↑ and ↓ count places against BM25. "
-            "The first sentence of every docstring is hidden from both."
-        ]
-        if self.unknown:
-            notes.append(f"No document has: {', '.join(self.unknown)}.")
-        return Table(
-            ["", "BM25 alone", self.ranker, "moved", "by (against the mean candidate)"], rows, self.query, notes
+    def __str__(self) -> str:
+        """Return the learned ranking with first sentences and what moved each document, then that of BM25."""
+        lines = [self.query, ""]
+        for place, hit in enumerate(self.learned, start=1):
+            lines.append(f"{place:2}  {hit.document}  {_move(hit.bm25_place - place)}".rstrip())
+            lines += [f"    {text}" for text in (hit.summary, _reasons(hit.reasons)) if text]
+        bm25 = ", ".join(f"{place} {name}" for place, name in enumerate(self.bm25, start=1))
+        lines += ["", f"BM25 alone: {bm25}"]
+        told = (
+            f"{self.n_candidates} candidates, ranked by {self.ranker}; ↑ and ↓ count places against BM25, + and − say"
         )
+        lines.append(f"{told} what speaks for or against a document beside the mean candidate.")
+        if self.unknown:
+            lines.append(f"No document has: {', '.join(self.unknown)}.")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -74,28 +75,17 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """A library with a ranker that has learned to search it."""
+    """An index with a ranker that has learned to search it."""
 
-    library: Library
+    index: Index
     ranker: Ranker
-
-    @classmethod
-    def learn(cls, library: Library) -> Oracle:
-        """Learn as the demo does and take whoever ranks the validation queries best, unless that was done before."""
-        ranker = recall(library)
-        if ranker is None:
-            with compiling_beside():
-                winners = learn(judge(library.index))
-            ranker = winners[best_of(winners)].ranker
-            remember(library, ranker)
-        return cls(library, ranker)
 
     def ask(self, query: str, top: int = TOP) -> Answer:
         """Rank the documents for a query by BM25 and by the ranker."""
-        index = self.library.index
-        asked = index.queries([query])
+        text, index = question(query), self.index
+        asked = index.queries([text])
         pairs = Candidates.of(index, asked, CANDIDATES)
-        X = Extractor(index).features([query], asked, pairs)
+        X = Extractor(index).features([text], asked, pairs)
         scores = self.ranker.model_.scores(X)
         parts = contributions(self.ranker.model_, X)
         order = np.argsort(-scores, kind="stable")[:top]
@@ -119,20 +109,31 @@ class Oracle:
         )
 
 
-def check(query: str, library: Library) -> None:
+def check(query: str, index: Index) -> None:
     """Refuse a query that finds nothing, before anything is learned."""
     if not words(query):
         raise InputError('there is nothing to search for: ask in words, e.g. --ask "read a csv file with a header"')
-    if library.index.queries([query]).nnz == 0:
+    if index.queries([question(query)]).nnz == 0:
         raise InputError(f"none of these words is in the documentation: {query!r}; ask in other words")
 
 
 def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list[Answer]:
-    """Learn to search the standard library (or some packages of it), then answer."""
-    library = Library.open(packages)
+    """Learn to search the standard library (or some packages of it) unless that was done before, then answer."""
+    with busy("looking for what was learned before"):
+        known = recall(packages)
+    if known is None:
+        with busy("reading and indexing the standard library"):
+            library = Library.open(packages)
+            index = library.whole
+        for query in queries:
+            check(query, index)
+        with compiling_beside():
+            winners = learn(judge(library.index))
+        known = index, winners[best_of(winners)].ranker
+        remember(packages, *known)
+    oracle = Oracle(*known)
     for query in queries:
-        check(query, library)
-    oracle = Oracle.learn(library)
+        check(query, oracle.index)
     return [oracle.ask(query) for query in queries]
 
 

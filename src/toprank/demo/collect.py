@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import BuiltinImporter, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -76,6 +76,8 @@ class Document:
     """The docstring without its first sentence."""
     summary: str
     """The first sentence of the docstring: a query, never indexed for this document. Empty where there is none."""
+    about: str = ""
+    """The first sentence of its module's docstring."""
 
     @property
     def id(self) -> str:
@@ -112,37 +114,42 @@ def collect(
     several definitions of a name the first with a docstring counts. `packages` keeps to some of them. `native` adds the
     modules of `NATIVE`; by default they come with the library and not with another `root`.
     """
-    home = Path(sysconfig.get_path("stdlib") if root is None else root)
+    top = home() if root is None else Path(root)
     found: dict[str, Document] = {}
     skipped = []
     n_files = 0
-    for file in sources(home):
+    for file in sources(top):
         n_files += 1
-        module = _module_name(file.relative_to(home))
+        module = _module_name(file.relative_to(top))
         if module is None or (packages is not None and module.partition(".")[0] not in packages):
             continue
         try:
             tree = _parse(file)
         except (SyntaxError, ValueError, RecursionError, OSError):  # ValueError: a null byte, an unknown encoding
-            skipped.append(file.relative_to(home).as_posix())
+            skipped.append(file.relative_to(top).as_posix())
             continue
-        _keep(found, _documents_of(tree, module))
+        _keep(found, _documents_of(tree, module), _sentence(ast.get_docstring(tree)))
     if not n_files or (packages is None and not found):
         raise InputError(
-            f"{home} holds no Python sources to read (an embedded or zipped build of Python): "
+            f"{top} holds no Python sources to read (an embedded or zipped build of Python): "
             "try `toprank demo --generated`, which needs none"
         )
     if (root is None) if native is None else native:
         for name, public in NATIVE.items():
             loaded = _native_module(name) if packages is None or public in packages else None
             if loaded is not None:
-                _keep(found, _native_documents(loaded, public))
+                _keep(found, _native_documents(loaded, public), _sentence(loaded.__doc__))
     return Collection(tuple(found[name] for name in sorted(found)), n_files, tuple(skipped))
 
 
-def sources(home: Path) -> Iterator[Path]:
-    """Yield the Python files under `home` that may document something, always in the same order."""
-    for folder, inner, files in os.walk(home):
+def home() -> Path:
+    """Return the folder of the running Python's library."""
+    return Path(sysconfig.get_path("stdlib"))
+
+
+def sources(top: Path) -> Iterator[Path]:
+    """Yield the Python files under `top` that may document something, always in the same order."""
+    for folder, inner, files in os.walk(top):
         inner[:] = sorted(name for name in inner if name not in SKIPPED and name.isidentifier())
         yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
 
@@ -164,11 +171,16 @@ def _parse(file: Path) -> ast.Module:
         return ast.parse(file.read_bytes(), filename=str(file))
 
 
-def _keep(found: dict[str, Document], documents: Iterator[Document]) -> None:
+def _sentence(docstring: str | None) -> str:
+    """Return the first sentence of a module's docstring."""
+    return split_docstring(docstring or "")[1]
+
+
+def _keep(found: dict[str, Document], documents: Iterator[Document], about: str) -> None:
     for document in documents:
         known = found.get(document.id)
         if known is None or (not known.summary and document.summary):
-            found[document.id] = document
+            found[document.id] = replace(document, about=about)
 
 
 def _documents_of(tree: ast.Module, module: str) -> Iterator[Document]:

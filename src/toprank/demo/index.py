@@ -22,8 +22,8 @@ BLOCK = 256
 """Queries scored against every document at a time."""
 
 
-def fields_of(document: Document) -> dict[str, list[str]]:
-    """Return the words of each field; the first sentence of the docstring is in none.
+def fields_of(document: Document, *, whole: bool = False) -> dict[str, list[str]]:
+    """Return the words of each field; the first sentences of the docstring and of the module only where `whole`.
 
     >>> fields_of(Document("csv", "DictWriter.writerow", "method", ("rowdict",), "It is a dict.", "Write a row."))
     {'name': ['dict', 'writer', 'writerow'], 'module': ['csv'], 'signature': ['rowdict'],
@@ -31,9 +31,9 @@ def fields_of(document: Document) -> dict[str, list[str]]:
     """
     return {
         "name": words(document.path),
-        "module": words(document.module),
+        "module": words(f"{document.module} {document.about}" if whole else document.module),
         "signature": words(" ".join(document.arguments)),
-        "docstring": words(document.text),
+        "docstring": words(f"{document.summary} {document.text}" if whole else document.text),
     }
 
 
@@ -51,13 +51,18 @@ class Index:
     """By field, and `"all"` for the fields together: the BM25 weight of a word in a document (CSR)."""
 
     @classmethod
-    def of(cls, documents: Sequence[Document]) -> Index:
-        """Index the documents."""
-        texts = [fields_of(document) for document in documents]
+    def of(cls, documents: Sequence[Document], *, whole: bool = False) -> Index:
+        """Index the documents: `whole` to answer questions, without the sentences that are queries to be judged by."""
+        texts = [fields_of(document, whole=whole) for document in documents]
         every = sorted(set(chain.from_iterable(chain.from_iterable(text.values()) for text in texts)))
         vocabulary = {word: number for number, word in enumerate(every)}
         counts = {field: count([text[field] for text in texts], vocabulary) for field in FIELDS}
-        counts["all"] = sum(counts[field] for field in FIELDS[1:]) + counts[FIELDS[0]]
+        return cls.of_counts(documents, vocabulary, counts)
+
+    @classmethod
+    def of_counts(cls, documents: Sequence[Document], vocabulary: dict[str, int], counts: dict[str, Any]) -> Index:
+        """Weigh words that have been counted, field by field."""
+        counts = {**counts, "all": sum(counts[field] for field in FIELDS[1:]) + counts[FIELDS[0]]}
         present = np.bincount(counts["all"].indices, minlength=len(vocabulary))
         idf = np.log1p((len(documents) - present + 0.5) / (present + 0.5))
         bm25 = {field: bm25_weights(matrix, idf) for field, matrix in counts.items()}

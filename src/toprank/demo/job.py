@@ -7,13 +7,14 @@ import sys
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from .._checkpoint import Checkpoint
-from .._progress import steps
+from .._progress import busy, steps
 from .._suggest import did_you_mean
 from ..comparison import compare
 from ..contests.base import Contest, Entrant
@@ -62,7 +63,16 @@ class Library:
     """The documents that are searched."""
 
     collection: Documents
-    index: Index
+
+    @cached_property
+    def index(self) -> Index:
+        """The index to learn and to be judged by: it lacks the sentences that are the queries."""
+        return Index.of(self.collection.documents)
+
+    @cached_property
+    def whole(self) -> Index:
+        """The index to answer questions by: first sentences, and those of modules, are in it."""
+        return Index.of(self.collection.documents, whole=True)
 
     @classmethod
     def open(cls, packages: Collection[str] | None = None) -> Library:
@@ -73,7 +83,7 @@ class Library:
             if package not in known:
                 hint = did_you_mean(package, sorted(sys.stdlib_module_names))
                 raise InputError(f"the standard library documents no package {package!r}{hint}")
-        return cls(found, Index.of(found.documents))
+        return cls(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +115,16 @@ def best_of(winners: dict[str, Winner]) -> str:
 def run(packages: Collection[str] | None = None) -> Demo:
     """Collect, index, make judged queries, learn, and judge everybody on packages that nobody has seen."""
     with compiling_beside():
-        library = Library.open(packages)
-        judged = judge(library.index)
+        with busy("reading and indexing the standard library"):
+            library = Library.open(packages)
+            judged = judge(library.index)
         winners = learn(judged)
-    remember(library, winners[best_of(winners)].ranker)
+    with busy("judging"):
+        return _judged(packages, library, judged, winners)
+
+
+def _judged(packages: Collection[str] | None, library: Library, judged: Judged, winners: dict[str, Winner]) -> Demo:
+    remember(packages, library.whole, winners[best_of(winners)].ranker)
     test = judged.test
     bm25 = np.asarray(test.X[:, 0], dtype=np.float64)  # divided by what the query could bring: the same order
     entrants = [Entrant(BM25, bm25, evaluate_grouped(bm25, test, MEASURES))]

@@ -38,6 +38,44 @@ def stem(word: str) -> str:
     return word[:-1]
 
 
+_ASKING = "a an and are can do does for from how i in is it me my of on please that the to we what with you"
+ASKING = frozenset(_WORD.findall(_ASKING))
+"""Words of questions that say nothing about what is asked for."""
+ALSO = {
+    "archive": "zipfile tarfile",
+    "choose": "choice",
+    "connect": "connection",
+    "count": "counter",
+    "current": "now",
+    "database": "sqlite",
+    "delete": "remove",
+    "download": "retrieve url open",
+    "email": "mail smtp message",
+    "folder": "directory",
+    "occur": "counter",
+    "page": "url",
+    "parse": "load decode deserialize",
+    "pick": "choice",
+    "run": "execute",
+    "second": "sleep",
+    "shell": "subprocess",
+    "wait": "sleep",
+    "web": "url http",
+    "write": "dump",
+}
+"""Words that people ask with, and those that this documentation has for the same thing."""
+
+
+def question(text: str) -> str:
+    """Return what to search for where somebody asks in words of their own.
+
+    >>> question("How do I delete a folder?")
+    'delete folder remove directory'
+    """
+    asked = [word for word in words(text) if word not in ASKING] or words(text)
+    return " ".join([*asked, *(ALSO[word] for word in asked if word in ALSO)])
+
+
 def split_docstring(docstring: str) -> tuple[str, str, str]:
     """Return the usage lines, the first sentence and what follows it.
 

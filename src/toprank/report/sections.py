@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -297,7 +298,8 @@ def facts(outline: Outline) -> str:
 
 
 def _name(outline: Outline, system: int) -> str:
-    return escape(outline.labels[system])
+    """Return the name of a system; where there is little room it breaks between its words."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./])(?=\w)", "<wbr>", escape(outline.labels[system]))
 
 
 def _code(text: str) -> str:
