@@ -35,7 +35,7 @@ autodoc_typehints, autodoc_member_order, add_module_names, python_display_short_
 
 GROUPS = {
     "Rankers": ("toprank.rankers",),
-    "Data": ("toprank.data",),
+    "Data": ("toprank.data", "toprank.interop"),
     "Measuring and comparing": (
         *("toprank.evaluation", "toprank.trec_evaluation", "toprank.comparison", "toprank.contests"),
         *("toprank.measures", "toprank.fusion", "toprank.power", "toprank.report"),
