@@ -160,7 +160,7 @@ MUTANTS = [
     # Certificates
     Mutant(
         "certificates/base.py", "return self.observed >= self.value - slack", "return True",
-        "tests/certificates/test_boosting.py",
+        "tests/certificates/test_verdicts.py",
     ),
     Mutant("certificates/boosting.py", "0.5 * (1 + phi)", "0.5 * (1 - phi)", "tests/certificates/test_boosting.py"),
 ]  # fmt: skip

@@ -183,14 +183,23 @@ class Measure(ABC):
 
 
 class Compiled(Measure):
-    """A measure that reads grades by rank, as a C function: what the library's own are."""
+    """A measure that reads grades by rank, as a C function of `_value_kernels`: what the library's own are."""
 
     tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST, Ties.AVERAGE)
+    function: ClassVar[str]
+    codes: ClassVar[tuple[str, ...]] = ()
+    """The fields that the function reads as codes."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """The fields that it reads as numbers, after the value of a blank query and what relevant grades lie above."""
     ties: Ties
 
-    @abstractmethod
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""
+        from .plan import Recipe
+
+        first = BLANK[getattr(self, "blank", Blank.ZERO)], getattr(self, "above", 0.0)
+        codes, numbers = ([getattr(self, name) for name in names] for names in (self.codes, self.numbers))
+        return Recipe(self.function, tuple(map(int, codes)), (*first, *numbers), self.k)
 
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades that the measure cannot take, knowing the lowest and the highest."""

@@ -8,70 +8,65 @@ from typing import ClassVar, Literal
 from .._typing import Floats, Ints
 from ..data import validation
 from ..errors import InputError
-from .base import BLANK, BY_CONVENTION, Compiled
+from .base import BY_CONVENTION, Compiled
 from .order import Ties
 from .plan import Recipe
 from .presets import Blank, Norm, Short
 
 
 @dataclass(frozen=True, kw_only=True)
-class P(Compiled):
+class Binary(Compiled):
+    """A measure in [0, 1] of who is relevant."""
+
+    above: float = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+
+    bounded: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class P(Binary):
     """P@k = (1/k) #{r ≤ k: relevant}; `short` says whether a list of n < k documents is divided by k or by n.
 
     >>> P(k=5).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [0.4]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     short: Short = BY_CONVENTION
 
     short_name: ClassVar[str] = "p"
     aliases: ClassVar[tuple[str, ...]] = ("precision", "prec", "pre")
-    bounded: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["top"]] = "top"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("precision", (int(self.short),), (0.0, self.above), self.k)
+    function: ClassVar[str] = "precision"
+    codes: ClassVar[tuple[str, ...]] = ("short",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recall(Compiled):
+class Recall(Binary):
     """Recall@k = #{r ≤ k: relevant} / #{relevant}; `blank` where nothing is relevant.
 
     >>> Recall(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [0.5]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "recall"
     aliases: ClassVar[tuple[str, ...]] = ("r",)
-    bounded: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["top"]] = "top"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("recall", (), (BLANK[self.blank], self.above), self.k)
+    function: ClassVar[str] = "recall"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WTA(Compiled):
+class WTA(Binary):
     """WTA = 1 if the document at rank 1 is relevant, else 0 (winner takes all).
 
     >>> WTA().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [0.0]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
-
     short_name: ClassVar[str] = "wta"
     cuts: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["first"]] = "first"
 
     def recipe(self) -> Recipe:
@@ -80,24 +75,17 @@ class WTA(Compiled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Success(Compiled):
+class Success(Binary):
     """Success@k = 1 if any of the first k documents is relevant, else 0.
 
     >>> Success(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [1.0]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
-
     short_name: ClassVar[str] = "success"
     aliases: ClassVar[tuple[str, ...]] = ("hit", "hit_rate")
-    bounded: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["top"]] = "top"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("success", (), (0.0, self.above), self.k)
+    function: ClassVar[str] = "success"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +108,8 @@ class PAtShare(Compiled):
     bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["relevant"]] = "relevant"
+    function: ClassVar[str] = "precision_at_share"
+    numbers: ClassVar[tuple[str, ...]] = ("share",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,40 +124,32 @@ class PAtShare(Compiled):
         percent = f"{100 * self.share:g}"
         return f"p@{percent}%" if float(percent) / 100 == self.share else f"p@{self.share!r}"
 
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("precision_at_share", (), (BLANK[self.blank], self.above, self.share), None)
-
 
 P.by_share = PAtShare
 
 
 @dataclass(frozen=True, kw_only=True)
-class RPrecision(Compiled):
+class RPrecision(Binary):
     """R-precision = P@R, R = #{relevant}; `blank` where nothing is relevant.
 
     >>> RPrecision().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [0.5]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "rprec"
     aliases: ClassVar[tuple[str, ...]] = ("r-precision", "r_precision", "rprecision")
     cuts: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("precision_at_share", (), (BLANK[self.blank], self.above, 1.0), None)
+    function: ClassVar[str] = "precision_at_share"
+    numbers: ClassVar[tuple[str, ...]] = ("share",)
+    share: ClassVar[float] = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class AP(Compiled):
+class AP(Binary):
     """AP@k = (1/R) Σ_{r ≤ k, relevant} P@r, R = #{relevant} or, with `Norm.CUT`, min(#{relevant}, k).
 
     The mean over queries is MAP, and both names are read. `blank` where nothing is relevant.
@@ -176,44 +158,33 @@ class AP(Compiled):
     [0.5833]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     norm: Norm = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "map"
     aliases: ClassVar[tuple[str, ...]] = ("ap", "map_cut")
-    bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["relevant"]] = "relevant"
     tie_rules: ClassVar[tuple[Ties, ...]] = (*Compiled.tie_rules, Ties.SHARED)
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("average_precision", (int(self.norm),), (BLANK[self.blank], self.above), self.k)
+    function: ClassVar[str] = "average_precision"
+    codes: ClassVar[tuple[str, ...]] = ("norm",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MRR(Compiled):
+class MRR(Binary):
     """RR@k = 1 / (rank of the first relevant document), 0 where that lies below k; `blank` where nothing is relevant.
 
     >>> MRR().per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).tolist()
     [0.5]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "mrr"
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank")
-    bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["first"]] = "first"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("reciprocal_rank", (), (BLANK[self.blank], self.above), self.k)
+    function: ClassVar[str] = "reciprocal_rank"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +201,9 @@ class RBP(Compiled):
     graded: bool = BY_CONVENTION
 
     short_name: ClassVar[str] = "rbp"
+    function: ClassVar[str] = "rank_biased"
+    codes: ClassVar[tuple[str, ...]] = ("graded",)
+    numbers: ClassVar[tuple[str, ...]] = ("p",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -249,10 +223,6 @@ class RBP(Compiled):
         """Refuse grades below 0 where they weigh."""
         if self.graded and lowest < 0:
             validation.check_grades(y)
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("rank_biased", (int(self.graded),), (0.0, self.above, self.p), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +244,4 @@ class AUC(Compiled):
     for_runs: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("pair_accuracy", (), (BLANK[self.blank], 0.0), None)
+    function: ClassVar[str] = "pair_accuracy"

@@ -9,7 +9,6 @@ from .._typing import Floats, Ints
 from ..data import validation
 from .base import BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Recipe
 from .presets import Gain
 
 
@@ -28,6 +27,9 @@ class ERR(Compiled):
     ties: Ties = BY_CONVENTION
 
     short_name: ClassVar[str] = "err"
+    function: ClassVar[str] = "expected_reciprocal_rank"
+    codes: ClassVar[tuple[str, ...]] = ("gain",)
+    numbers: ClassVar[tuple[str, ...]] = ("max_grade",)
     bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -41,7 +43,3 @@ class ERR(Compiled):
         if highest > self.max_grade:
             remedy = f"{self.name} takes grades up to max_grade={self.max_grade:g}, set it higher"
             validation.check_largest_grade(y, self.max_grade, remedy)
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("expected_reciprocal_rank", (int(self.gain),), (0.0, 0.0, self.max_grade), self.k)

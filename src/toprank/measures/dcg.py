@@ -19,12 +19,14 @@ TABLE = 4096
 """Ranks whose discount comes from a table."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Gaining(Compiled):
     """A measure that adds up gains of grades, discounted by rank."""
 
-    gain: Gain
-    discount: Discount
-    short: Short
+    gain: Gain = BY_CONVENTION
+    discount: Discount = BY_CONVENTION
+    ties: Ties = BY_CONVENTION
+    short: Short = BY_CONVENTION
 
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades below 0, and those whose gains do not add up to a number."""
@@ -50,11 +52,6 @@ class DCG(Gaining):
     [1.8928]
     """
 
-    gain: Gain = BY_CONVENTION
-    discount: Discount = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
-    short: Short = BY_CONVENTION
-
     short_name: ClassVar[str] = "dcg"
 
     def recipe(self) -> Recipe:
@@ -63,27 +60,29 @@ class DCG(Gaining):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NDCG(Gaining):
-    """NDCG@k = DCG@k / max over orders of DCG@k; `blank` where every gain is 0.
+class Normalised(Gaining):
+    """A measure of what is gained against what the best order gains."""
 
-    >>> NDCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
-    [0.5213]
-    """
-
-    gain: Gain = BY_CONVENTION
-    discount: Discount = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
-    short: Short = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "ndcg"
-    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
     bounded: ClassVar[bool] = True
 
     @property
     def best_is_one(self) -> bool:
         """Whether a short list can reach 1 too."""
         return self.short != Short.ZERO
+
+
+@dataclass(frozen=True, kw_only=True)
+class NDCG(Normalised):
+    """NDCG@k = DCG@k / max over orders of DCG@k; `blank` where every gain is 0.
+
+    >>> NDCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
+    [0.5213]
+    """
+
+    short_name: ClassVar[str] = "ndcg"
+    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
 
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""
@@ -91,27 +90,15 @@ class NDCG(Gaining):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanNDCG(Gaining):
+class MeanNDCG(Normalised):
     """MeanNDCG = (1/n) Σ_{j ≤ n} NDCG@j, the figure LETOR prints; with a cut-off the mean runs over j ≤ k.
 
     >>> MeanNDCG(convention="letor4").per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
     [0.5526]
     """
 
-    gain: Gain = BY_CONVENTION
-    discount: Discount = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
-    short: Short = BY_CONVENTION
-    blank: Blank = BY_CONVENTION
-
     short_name: ClassVar[str] = "meanndcg"
-    bounded: ClassVar[bool] = True
     for_runs: ClassVar[bool] = False
-
-    @property
-    def best_is_one(self) -> bool:
-        """Whether a short list can reach 1 too."""
-        return self.short != Short.ZERO
 
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""

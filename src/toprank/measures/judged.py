@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import BLANK, BY_CONVENTION, Compiled
+from .base import BY_CONVENTION, Compiled
 from .order import Ties
 from .plan import Recipe
 from .presets import Blank, Short
@@ -32,10 +32,7 @@ class BPref(Compiled):
     reads_unjudged: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("binary_preference", (), (BLANK[self.blank], self.above), None)
+    function: ClassVar[str] = "binary_preference"
 
 
 @dataclass(frozen=True, kw_only=True)
