@@ -46,7 +46,7 @@ def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)
     def linear() -> SlamPerceptron:
         return SlamPerceptron("ndcg@10", eta=1.0, epochs=5, random_state=0)
 
-    KernelSlamPerceptron(budget=2, epochs=1).fit_queries(train[:1])  # compiling is not counted
+    KernelSlamPerceptron(budget=50, epochs=1).fit_queries(train[:1])  # compiling is not counted
     add("linear", 6, linear())
     for size in sizes:
         for drop in ("oldest", "forgetron", "random", "smallest"):
