@@ -37,6 +37,7 @@ def test_fig1_claims_follow_the_numbers():
 
     assert set(told(good, {TWO: 10, THREE: 500}, {TWO: 1.0, THREE: 2.0})) == {YES}
     assert set(told({TWO: 0.99, THREE: 0.9, LISTNET: 0.995}, {TWO: 10, THREE: 999}, {TWO: 1.0, THREE: 6.0})) == {NO}
+    assert told(good, {TWO: 10, THREE: 999}, {TWO: 1.0, THREE: 2.0})[0] == "cannot be decided here"  # too short
 
 
 def test_stream_claims_follow_the_numbers():
