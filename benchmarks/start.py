@@ -68,6 +68,13 @@ watch()
 from toprank.cli import cli
 cli.main(args=sys.argv, standalone_mode=False)
 """
+EVALUATION = """
+import numpy as np, toprank as tr
+rng = np.random.default_rng(0)
+X, y, qid = rng.random((1000, 5)), rng.integers(0, 3, 1000), np.repeat(range(50), 20)
+data = tr.QueryDataset.from_arrays(X, y, qid)
+tr.evaluate(data.X[:, 0], data, ["ndcg@10", "map"])
+"""
 THEIRS = {
     "LightGBM": """
 import lightgbm, toprank as tr
@@ -85,8 +92,10 @@ xgboost.XGBRanker(n_estimators=10).fit(data.X, data.y, qid=data.qid)
 def measured(body: str, *arguments: str, compiled: str) -> tuple[float, dict[str, float]]:
     """Run code in a fresh process; return its seconds and those of each kernel that it compiled."""
     environment = os.environ | {"NUMBA_CACHE_DIR": compiled, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", WATCHED.format(body=body), "start", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", WATCHED.format(body=body), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
     seconds, kernels = json.loads(done.stderr.splitlines()[-1])
     return seconds, kernels
 
@@ -113,7 +122,15 @@ def run() -> list[Row]:
         for name, body in THEIRS.items():
             measured(body, str(data), compiled=warmed)
             theirs[name] = measured(body, str(data), compiled=warmed)[0]
-        rows = []
+        bare, toprank, sklearn = (
+            measured(body, compiled=warmed)[0] for body in ("", "import toprank", "import sklearn.metrics")
+        )
+        measured(EVALUATION, compiled=warmed)
+        first = measured(EVALUATION, compiled=warmed)[0]
+        rows = [
+            row(job, took - bare, "s over bare python", peer="import sklearn.metrics", theirs=sklearn - bare)
+            for job, took in (("import toprank", toprank), ("first evaluation", first))
+        ]
         for i, (job, arguments) in enumerate(commands.items()):
             compiled = str(Path(folder) / f"cold{i}")
             cold, own = measured(OURS, *arguments, compiled=compiled)
