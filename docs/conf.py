@@ -17,21 +17,18 @@ import click
 import toprank
 from toprank.cli import cli
 
-project, release, version = "toprank", toprank.__version__, toprank.__version__
-author = copyright = "the authors of toprank"
+project, author, copyright = "toprank", "the authors of toprank", "the authors of toprank"
+version = release = toprank.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-html_theme, html_title, html_static_path = "furo", "toprank", ["site.css"]
-html_css_files, html_copy_source, html_show_sphinx = ["site.css"], False, False
+html_theme, html_title = "furo", "toprank"
+html_static_path = html_css_files = ["site.css"]
 html_theme_options = {"light_css_variables": {"color-brand-primary": "#0b5cad", "color-brand-content": "#0b5cad"}}
-exclude_patterns = ["_build"]
+html_copy_source = html_show_sphinx = False
 myst_heading_anchors = 3
 default_role = "code"
-autodoc_typehints, autodoc_member_order, add_module_names, python_display_short_literal_types = (
-    "none",
-    "bysource",
-    False,
-    True,
-)
+autodoc_typehints = "none"  # the tables have them
+autodoc_member_order = "bysource"
+add_module_names = False
 
 GROUPS = {
     "Rankers": ("toprank.rankers",),
