@@ -19,7 +19,9 @@ def cluster(folder, n_workers=2, config=None):
     with dask.config.set(
         {"temporary-directory": str(folder), "distributed.admin.tick.limit": "1h", **calm, **(config or {})}
     ):
-        made = LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+        made = LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        )
         with made, Client(made) as client:
             yield client
 

@@ -30,7 +30,9 @@ def on_cluster(address: str) -> Iterator[Callable[..., QueryDataset]]:
                 if not count.isdecimal() or not int(count):
                     raise InputError(f"--dask {address}: write local:2 for two processes")
                 options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-                address = stack.enter_context(cluster.LocalCluster(int(count), threads_per_worker=1, **options))
+                address = stack.enter_context(
+                    cluster.LocalCluster(n_workers=int(count), threads_per_worker=1, **options)
+                )
             client = stack.enter_context(cluster.Client(address, timeout=10))
         except (OSError, ValueError) as error:
             if isinstance(error, InputError):

@@ -6,6 +6,7 @@ import itertools
 import mmap
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -172,10 +173,12 @@ class PlacedMatrix(Elsewhere):
         """Ask the workers to load the parts, wherever there is room."""
         client, keys = self.workers.client, [f"toprank-part-{next(_numbers)}-{i}" for i in range(len(self.specs))]
         self.groups = None
-        if self.base is None:
-            self.futures = client.map(load, self.specs, key=keys, pure=False)
-        else:
-            self.futures = client.map(relabel, self.base.futures, self.beside, key=keys, pure=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # `place` says that arrays travel so
+            if self.base is None:
+                self.futures = client.map(load, self.specs, key=keys, pure=False)
+            else:
+                self.futures = client.map(relabel, self.base.futures, self.beside, key=keys, pure=False)
 
     def renew(self, attempt: int) -> None:
         """Look again where the parts are; from the second time on, load all of them under new keys."""

@@ -338,7 +338,7 @@ class Ranker(BaseEstimator, ABC):
         """Say that ranges of features differ by orders of magnitude, where the ranker treats all of them alike."""
         if not self._feels_units or vars(self).get("scale") is not None or data.mapped is not None:
             return
-        ratio = validation.unevenness(data.X)
+        ratio = 1.0 if isinstance(data.X, Elsewhere) else validation.unevenness(data.X)
         if ratio >= validation.UNEVEN:
             own = ', or set scale="running"' if "scale" in vars(self) else ""
             warnings.warn(
