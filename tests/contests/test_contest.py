@@ -537,3 +537,12 @@ class TestPlan:
         folds = [Fold(train, valid, test[:6]), Fold(train, valid, test[6:])]
         text = str(tr.contest(folds, rankers=["RankSVM"], budget=0))
         assert "not means of fold means; learning curves and certificates about learning are those of fold 1" in text
+
+
+def test_fits_that_did_not_converge_are_listed():
+    data = tr.datasets.make_graded(n_queries=60, n_features=5, noise=1.0, random_state=0)
+    rankers = {"short": tr.RankSVM(max_iter=1, tol=1e-12), "whole": tr.RankSVM()}
+    contest = tr.contest(data[:30], data[45:], data[30:45], rankers, budget=0)
+    told = [note for note in contest.warnings if "did not converge" in note]
+    assert told == ["short did not converge: the gap did not reach tol in 1 steps."]
+    assert set(told) <= set(contest.notes)

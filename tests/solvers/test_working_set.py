@@ -7,6 +7,7 @@ import pytest
 
 import toprank as tr
 from tests.oracles import direct as oracle
+from toprank.solvers import working_set
 from toprank.solvers.bundle import Bundle
 from toprank.solvers.working_set import WorkingSets, _Sets
 
@@ -63,3 +64,33 @@ def test_without_an_imperfect_ranking_there_is_nothing_to_learn():
     solution = WorkingSets(tr.measure("ndcg:letor3"), 1.0, 5).run(two)  # ranks 1 and 2 count the same
     assert not solution.w.any()
     assert "alike to the measure" in solution.message
+
+
+@pytest.mark.parametrize("tight", [None, 0.5])
+def test_no_set_changed_is_said_at_the_minimum_alone(tight, monkeypatch):
+    """A loose inner solver stays where it starts and no set changes; at the exact minimiser they do."""
+    data = tr.datasets.make_graded(n_queries=20, n_docs=(6, 9), n_features=4, n_grades=2, noise=1.0, random_state=3)
+    made = []
+    monkeypatch.setattr(working_set, "_Sets", lambda *args: made.append(_Sets(*args)) or made[0])
+    if tight is not None:
+        monkeypatch.setattr(working_set, "TIGHT", tight)  # how it was: the same loose solution once more
+    solution = WorkingSets(tr.measure("map"), 0.01, 200, inner=Bundle(tol=0.5)).run(data)
+    exact = Bundle(tol=1e-9).minimize(made[0].objective(0.01))
+    changes = made[0].add(exact.w)
+    assert solution.converged
+    assert changes == (tight is not None)
+
+
+def test_sets_that_still_change_are_told():
+    data = tr.datasets.make_graded(n_queries=20, n_docs=(6, 9), n_features=4, n_grades=2, noise=1.0, random_state=3)
+    one = WorkingSets(tr.measure("map"), 0.01, 1, inner=Bundle(tol=0.5)).run(data)
+    assert not one.converged
+    assert one.message == "the working sets still changed after 1 rounds"
+
+
+def test_the_papers_last_round_can_be_had():
+    data = tr.datasets.make_graded(n_queries=20, n_docs=(6, 9), n_features=4, n_grades=2, noise=1.0, random_state=3)
+    ranker = tr.PermuRank(rounds=200, C=10, average=False, tol=1e-4).fit_queries(data)
+    last = WorkingSets(tr.measure("map"), 0.1, 200, inner=Bundle(tol=1e-4)).run(data)
+    np.testing.assert_array_equal(ranker.coef_, last.w)
+    assert ranker.solution_.converged == last.converged

@@ -365,10 +365,13 @@ def _repeats(held: _Held, contest: Contest, target: Measure) -> Repeats:
 def _warnings(held: _Held) -> list[str]:
     """Return what casts doubt on a result."""
     cut = {name: n for name, winners in held.winners.items() if (n := sum(winner.cut for winner in winners))}
+    fits = [(name, vars(w.ranker).get("solution_")) for name, winners in held.winners.items() for w in winners]
+    short = dict.fromkeys(f"{name} did not converge: {found.message}." for name, found in fits if found and found.short)
     capped = [name for name, winners in held.winners.items() if any(winner.capped for winner in winners)]
     return [
         *dict.fromkeys(held.notes.warned),
         *(f"{name} was left out: {reason}." for name, reason in held.left_out.items()),
+        *short,
         *(f"{name}: {n} of its settings ran out of time, its share of the budget." for name, n in cut.items()),
         *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),
     ]

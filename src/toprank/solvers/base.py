@@ -51,6 +51,11 @@ class Solution:
     chosen: bool = False
     """Whether the weights were picked on a validation set or averaged, so that convergence is not what they promise."""
 
+    @property
+    def short(self) -> bool:
+        """Whether the weights are not the minimum that was asked for, by more than a millionth of the value."""
+        return not self.converged and not self.chosen and not self.gap <= 1e-6 * abs(self.value)
+
     def check(self, objective: Objective) -> Solution:
         """Return the same weights with value, gradient and gap computed afresh from the data."""
         value, grad = objective.value_and_grad(self.w)
@@ -68,8 +73,7 @@ def gradient_gap(grad_norm: float, objective: Objective) -> float:
 
 def tell(who: str, solution: Solution) -> None:
     """Warn in one line, as scikit-learn does, where weights are not the minimum that was asked for, or rank nothing."""
-    near = solution.gap <= 1e-6 * abs(solution.value)
-    if not solution.converged and not solution.chosen and not near:
+    if solution.short:
         left = f" (at most {solution.gap:.2g} above the minimum)" if np.isfinite(solution.gap) else ""
         _warn(f"{who} did not converge: {solution.message}{left}; scale the features, penalise more or raise max_iter")
     elif not solution.w.any():
