@@ -282,3 +282,32 @@ def test_a_ranker_of_queries_gets_the_bounds_that_hold_for_any_stream():
     data = tr.QueryDataset.from_arrays(X, y, qid=np.arange(600) // 30)
     ranker = tr.PerceptronAtK(random_state=0).fit_queries(data)
     assert [c.reference for c in ranker.certify(data)] == ["Theorem 7", "Corollary 8"]
+
+
+def test_the_run_is_recorded_and_does_not_hang_on_later_parameters(tmp_path):
+    import json
+
+    X, y, _ = blobs(5, -0.9, rows=300)
+    data = tr.QueryDataset.from_arrays(X, y)
+    ranker = tr.PerceptronAtK(k=3, batch_size=30, epochs=4, shuffle="rows", random_state=None).fit(X, y)
+    found = ranker.certify(data)
+    assert found[0].assumptions_hold  # the seed was drawn, and kept
+    assert found[0].observed == pytest.approx(ranker.run_["lost"].sum())
+    ranker.save(tmp_path / "model.json")
+    ranker.set_params(epochs=1, batch_size=10, shuffle="batches", random_state=5)
+    assert ranker.certify(data) == found
+    loaded = tr.load(tmp_path / "model.json")
+    assert loaded.certify(data) == found
+    loaded.run_["lost"][0] += 1
+    assert [c.verdict for c in loaded.certify(data)] == ["does not apply"]
+    content = json.loads((tmp_path / "model.json").read_text())
+    del content["state"]["run_"]
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    older = tr.load(tmp_path / "model.json")  # a file of before has no record, and no seed
+    assert [c.verdict for c in older.certify(data)] == ["does not apply"]
+    both = tr.PerceptronAtK(k=3, batch_size=30, epochs=1).fit(X, y).partial_fit(X, y)
+    assert [c.verdict for c in both.certify(data)] == ["does not apply"]
+    stream = tr.PerceptronAtK(k=3).partial_fit(X, y, qid=np.arange(300) // 30)
+    stream.partial_fit(X, y, qid=np.arange(300) // 30)
+    twice = tr.QueryDataset.from_arrays(np.vstack([X, X]), np.r_[y, y], qid=np.arange(600) // 30)
+    assert stream.certify(twice)[0].assumptions_hold

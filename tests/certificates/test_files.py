@@ -2,10 +2,12 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 import toprank as tr
 from toprank import rankers
+from toprank.rankers.online import OnlineRanker
 
 QUICK = {"epochs": 1, "rounds": 3, "budget": 200, "max_iter": 50}
 
@@ -28,3 +30,30 @@ def test_save_load_certify_is_certify(name, tmp_path):
     assert [c.verdict for c in found] == [c.verdict for c in again]
     assert [c.value for c in found] == pytest.approx([c.value for c in again], nan_ok=True)
     assert found[0].verdict == "does not apply"  # it learned from these queries
+
+
+STREAMS = [
+    kind
+    for name in rankers.__all__
+    if isinstance(kind := getattr(rankers, name), type) and hasattr(kind, "partial_fit")
+]
+
+
+@pytest.mark.parametrize("kind", STREAMS, ids=lambda kind: kind.__name__)
+def test_a_stream_that_went_through_a_file_certifies_the_same(kind, tmp_path):
+    try:
+        ranker = kind()
+    except TypeError:
+        pytest.skip("one that needs a loss")
+    data = tr.datasets.make_graded(n_queries=20, n_docs=(4, 8), n_features=4, random_state=0)
+    data = data._but(y=(data.y > 1).astype(float))
+    for query in data:
+        ranker.partial_fit(query.X, query.y, qid=np.zeros(len(query.y)))
+    ranker.save(tmp_path / "model.json")
+    loaded = tr.load(tmp_path / "model.json")
+    assert loaded.certify(data) == ranker.certify(data)
+    if isinstance(ranker, OnlineRanker):
+        assert loaded.certify() == ranker.certify()
+    else:
+        with pytest.raises(tr.InputError, match="notes nothing"):
+            ranker.certify()

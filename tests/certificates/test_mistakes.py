@@ -439,3 +439,18 @@ def test_theory_waits_for_a_list_that_teaches_and_is_for_perceptrons():
         tr.SlamPerceptron(eta="theory", scale="running").fit_queries(data)
     with pytest.raises(tr.InputError, match="theory"):
         tr.PDGD(eta="theory").fit_queries(data)
+
+
+def test_the_classification_perceptron_s_comparator_is_recorded_and_does_not_restate_the_mistakes():
+    X, y = make_classification(200, 5, class_sep=2.0, flip_y=0.05, random_state=3)
+    model = Perceptron(max_iter=20, tol=None, random_state=0, fit_intercept=False).fit(X, y)
+    theorem, _ = tr.certify_perceptron(model, X, y)
+    u, loss, radius = theorem.terms["u"], theorem.terms["L(u)"], max(np.linalg.norm(x) for x in X)
+    assert np.linalg.norm(u) > 0.01
+    reach = radius * np.linalg.norm(u)
+    assert theorem.value == pytest.approx(loss + reach * math.sqrt(loss) + reach**2)
+    assert theorem.value > theorem.observed
+    assert theorem.vacuous_from == 20 * 200
+    assert tr.certify_perceptron(model, X, y, comparator=u)[0].value == pytest.approx(theorem.value)
+    with pytest.raises(tr.InputError, match="comparator"):
+        tr.certify_perceptron(model, X, y, comparator=[np.nan] * 5)

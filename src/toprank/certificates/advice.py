@@ -11,7 +11,8 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
 from ..surrogates.transforms import Exponential, Linear, Sigmoid, Transform, parse_transform
-from .generalization import ALGORITHMS, Algorithm, Bound, gaps, largest_norm, scientific
+from .base import scientific
+from .generalization import ALGORITHMS, Algorithm, Bound, gaps, largest_norm
 
 
 @dataclass(frozen=True)

@@ -181,3 +181,17 @@ def _shown(value: Any) -> str:
     if not isinstance(value, (int, float, str)):
         return f"a {type(value).__name__}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def scientific(log_value: float) -> str:
+    """Show e^log_value, however large.
+
+    >>> scientific(math.log(1234.5)), scientific(1e4), scientific(math.log(0.5))
+    ('1.23e+03', '8.81e+4342', '0.5')
+    """
+    if math.isinf(log_value):
+        return "inf" if log_value > 0 else "0"
+    if abs(log_value) < 690:
+        return f"{math.exp(log_value):.3g}"
+    power = log_value / math.log(10)
+    return f"{10 ** (power - math.floor(power)):.3g}e{math.floor(power):+d}"

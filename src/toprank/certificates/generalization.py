@@ -29,7 +29,7 @@ from ..data.validation import (
 from ..errors import InputError
 from ..surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
 from ..surrogates.transforms import Transform
-from .base import ROUNDING, Assumption, Certificate
+from .base import ROUNDING, Assumption, Certificate, scientific
 
 Algorithm: TypeAlias = Literal["ListMLE", "ListNet", "ListNet top-one", "RankCosine"]
 
@@ -138,7 +138,6 @@ def largest_norm(data: QueryDataset) -> float:
     >>> largest_norm(QueryDataset.from_arrays([[3.0, 4.0], [1.0, 0.0]], [1, 0]))
     5.0
     """
-
     return math.sqrt(data.map_reduce(_largest_square, max))
 
 
@@ -393,20 +392,6 @@ def _lengths(shortest: int, longest: int, way: str) -> Assumption:
         return Assumption(f"every list has m = {longest} documents", True)
     how = "each counts with its own length" if way == "list by list" else "Theorem 2, position by position"
     return Assumption(f"lists have {shortest} to {longest} documents ({how})", True)
-
-
-def scientific(log_value: float) -> str:
-    """Show e^log_value, however large.
-
-    >>> scientific(math.log(1234.5)), scientific(1e4), scientific(math.log(0.5))
-    ('1.23e+03', '8.81e+4342', '0.5')
-    """
-    if math.isinf(log_value):
-        return "inf" if log_value > 0 else "0"
-    if abs(log_value) < 690:
-        return f"{math.exp(log_value):.3g}"
-    power = log_value / math.log(10)
-    return f"{10 ** (power - math.floor(power)):.3g}e{math.floor(power):+d}"
 
 
 def _power(log_value: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
+from functools import cache
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ..surrogates import Minimax, Slam
 if TYPE_CHECKING:
     from .online import OnlineRanker
 
-_NONE = np.empty(0)
+_NONE, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
 
 
 class Noted(IntEnum):
@@ -49,26 +50,33 @@ def note(
     before: Floats,
 ) -> Floats:  # fmt: skip
     """Return what is noted after these rounds; `before` are the totals before them."""
-    from ..solvers import _list_kernels
-    from ..surrogates import _margin_kernels
-
+    note_rounds, list_sizes, weights_of_lists = _kernels()
     found = np.zeros(len(Noted)) if noted is None else noted.copy()
     loss, v, lists = learner.surrogate, _NONE, len(ptr) - 1
     if isinstance(loss, Slam):
         v = np.empty(len(y))
         function = loss.list_function
-        _margin_kernels.weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
-    which = np.zeros(1, dtype=np.int64)
+        weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
+    which = _FIRST
     if lists != 1:
         counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
         if learner.scaling == Scaling.QUERY:
-            counted &= _list_kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
+            counted &= list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
         which = np.flatnonzero(counted)
-    _list_kernels.note_rounds(
+    note_rounds(
         *linear.parts(X), X.shape[1], ptr, v, _NONE if weight is None else weight, which, rows, learner.always,
         learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
     )  # fmt: skip
     return found
+
+
+@cache
+def _kernels() -> tuple[Any, Any, Any]:
+    """Compiled code, loaded once: a stream comes here with every list, and microseconds count."""
+    from ..solvers import _list_kernels
+    from ..surrogates import _margin_kernels
+
+    return _list_kernels.note_rounds, _list_kernels.list_sizes, _margin_kernels.weights_of_lists
 
 
 def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float) -> list[Certificate]:

@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist
 
 from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
+from ..certificates.generalization import row_squares
 from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
 from ..certificates.replay import Direction, Replay
 from ..data import linear
@@ -343,9 +344,7 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
 
 def longest_row(data: QueryDataset) -> float:
     """R_X: the largest row norm among the lists that can teach."""
-    squares = data.X.multiply(data.X).sum(axis=1) if is_sparse(data.X) else np.einsum("ij,ij->i", data.X, data.X)
-    teaching = np.repeat(data.informative, data.lengths)
-    return sqrt(float(np.asarray(squares, dtype=np.float64).ravel()[teaching].max(initial=0.0)))
+    return sqrt(float(row_squares(data)[np.repeat(data.informative, data.lengths)].max(initial=0.0)))
 
 
 def _centred(data: QueryDataset) -> QueryDataset:
