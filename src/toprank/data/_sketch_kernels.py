@@ -20,9 +20,9 @@ def mixed(x):
 
 
 @kernel
-def query_marks(values, indices, indptr, n_features, ptr, marks):
-    """marks[q] = a hash of the length of query q and of four of its rows in single precision; 0 without documents."""
-    sparse = len(indptr) > 0
+def query_marks(values, indices, indptr, n_features, ptr):
+    """A hash of the length of each query and of four of its rows in single precision; 0 without documents."""
+    sparse, marks = len(indptr) > 0, np.empty(len(ptr) - 1, np.uint64)
     for q in range(len(ptr) - 1):
         first, n = ptr[q], ptr[q + 1] - ptr[q]
         mark = np.uint64(0) if n == 0 else mixed(np.uint64(n))
@@ -39,3 +39,22 @@ def query_marks(values, indices, indptr, n_features, ptr, marks):
                     total += np.uint64(value.view(np.uint32)) * (mixed(np.uint64(column + 1)) | np.uint64(1))
             mark = mixed(mark ^ total)
         marks[q] = mark
+    return marks
+
+
+@kernel
+def with_marks(known, marks, size):
+    """The `size` smallest of known and other marks, upwards, each once; 0 is no mark."""
+    merged, n = known, len(known)
+    for mark in marks:
+        place = np.searchsorted(merged[:n], mark)
+        if mark == 0 or place == size or (place < n and merged[place] == mark):
+            continue
+        if merged is known:
+            merged = np.empty(size, np.uint64)
+            merged[:n] = known
+        n = min(n + 1, size)
+        for p in range(n - 1, place, -1):
+            merged[p] = merged[p - 1]
+        merged[place] = mark
+    return merged[:n]

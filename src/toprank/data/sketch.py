@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +14,10 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from .dataset import QueryDataset
 from .elsewhere import Elsewhere
-from .validation import is_sparse
+from .linear import parts
 
 SIZE = 256
 """Marks that a sketch keeps."""
-_NONE = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +50,12 @@ class Sketch:
 
     def with_lists(self, X: Matrix, ptr: Ints) -> Sketch:
         """Return the sketch of these lists too."""
-        marks = query_marks(X, ptr)
-        if len(self.marks) == SIZE:
-            marks = marks[marks < self.marks[-1]]
-        return self if len(marks) == 0 else Sketch(np.unique(np.concatenate([self.marks, marks]))[:SIZE])
+        return Sketch(_kernels().with_marks(self.marks, query_marks(X, ptr), SIZE))
 
     def found_in(self, data: QueryDataset) -> tuple[int, int]:
         """Return how many queries of `data` were seen, and among how many this could be told."""
         marks = query_marks(data.X, data.ptr)
+        marks = marks[marks > 0]
         if len(self.marks) == SIZE:
             marks = marks[marks <= self.marks[-1]]
         return int(np.isin(marks, self.marks).sum()), len(marks)
@@ -79,12 +78,21 @@ class Sketch:
 
 
 def query_marks(X: Matrix, ptr: Ints) -> AnyArray:
+<<<<<<< HEAD
     """Return a 64-bit mark of each list that has documents."""
     if isinstance(X, Elsewhere):
         return X.collect(query_marks)
     from . import _sketch_kernels as kernels
+=======
+    """Return a 64-bit mark of each list, 0 where it has no documents."""
+    marks: AnyArray = _kernels().query_marks(*parts(X), X.shape[1], ptr)
+    return marks
+>>>>>>> 5eebef5 (Marks of what was learned from are merged in one compiled call)
 
-    marks = np.empty(len(ptr) - 1, dtype=np.uint64)
-    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X.reshape(-1), _NONE, _NONE)
-    kernels.query_marks(*parts, X.shape[1], ptr, marks)
-    return marks[marks > 0]
+
+@cache
+def _kernels() -> Any:
+    """Return the compiled part: an import statement in each call takes a microsecond."""
+    from . import _sketch_kernels
+
+    return _sketch_kernels
