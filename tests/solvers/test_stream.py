@@ -1,4 +1,4 @@
-"""One stream for any loss and any measure, against the loop that SLAM, minimax and ListNet have of their own."""
+"""One stream for any loss and any measure, against lists ranked in the loop itself and losses that are linked in."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import toprank as tr
 from toprank.measures import Measure
 from toprank.solvers.online import OnlineDescent
-from toprank.solvers.steps import Scaling, Steps
+from toprank.solvers.steps import Linked, Scaling, Steps
 from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 LEARNERS = [
@@ -24,9 +24,9 @@ LEARNERS = [
 
 
 def called(learner):
-    """The same learner without the loop of its own."""
+    """The same learner with judge and loss called by address."""
     same = OnlineDescent(**{name: getattr(learner, name) for name in learner.__dataclass_fields__})
-    vars(same)["_compiled"] = None
+    vars(same).update(_ranked=None, _linked=Linked.NONE)
     return same
 
 
@@ -39,7 +39,7 @@ def data():
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: f"{type(one.surrogate).__name__}-{one.measure}")
-def test_calling_does_what_the_own_loop_does(learner, data):
+def test_calling_does_what_ranking_here_does(learner, data):
     order = np.random.default_rng(2).permutation(data.n_queries)
     found = []
     for one in (learner, called(learner)):
@@ -54,7 +54,7 @@ def test_calling_does_what_the_own_loop_does(learner, data):
     assert 0 < len(found[0][2]) < data.n_queries  # lists of one document or weight 0 are no rounds
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS[:1], called(LEARNERS[0])], ids=["own loop", "called"])
+@pytest.mark.parametrize("learner", [*LEARNERS[:1], called(LEARNERS[0])], ids=["ranked", "called"])
 def test_the_judge_does_not_read_the_order_of_rows(learner):
     """All scores are 0: the expected value, whatever order the rows are in."""
     y, X = np.array([2.0, 1.0, 0.0, 0.0, 0.0, 1.0]), np.eye(6)

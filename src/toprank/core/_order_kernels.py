@@ -108,13 +108,14 @@ def largest(x):
 @inner_kernel
 def whole_levels(y):
     """One more than the largest grade where all are whole numbers from 0 to 31, else 0."""
-    top = largest(y)
-    if not top < WHOLE:
-        return 0
-    odd = 0
+    odd, top = 0, np.int32(0)
     for i in range(len(y)):
-        odd += (y[i] != math.floor(y[i])) | (y[i] < 0)
-    return 0 if odd else int(max(top, 0.0)) + 1
+        odd += (math.floor(y[i]) != y[i]) | (y[i] < 0) | (y[i] >= WHOLE)
+    if odd > 0:  # to convert what does not fit has no meaning at all
+        return 0
+    for i in range(len(y)):
+        top = max(top, np.int32(y[i]))
+    return int(top) + 1
 
 
 @inner_kernel

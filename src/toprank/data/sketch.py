@@ -78,16 +78,11 @@ class Sketch:
 
 
 def query_marks(X: Matrix, ptr: Ints) -> AnyArray:
-<<<<<<< HEAD
-    """Return a 64-bit mark of each list that has documents."""
+    """Return a 64-bit mark of each list, 0 where it has no documents."""
     if isinstance(X, Elsewhere):
         return X.collect(query_marks)
-    from . import _sketch_kernels as kernels
-=======
-    """Return a 64-bit mark of each list, 0 where it has no documents."""
     marks: AnyArray = _kernels().query_marks(*parts(X), X.shape[1], ptr)
     return marks
->>>>>>> 5eebef5 (Marks of what was learned from are merged in one compiled call)
 
 
 @cache

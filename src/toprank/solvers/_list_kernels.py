@@ -12,9 +12,6 @@ import numpy as np
 
 from ..core.jit import kernel, sum_kernel
 
-WHOLE = 32
-"""Whole grades below this are their own levels; other grades are numbered list by list."""
-
 
 @sum_kernel
 def sound_list(X, y):
@@ -27,17 +24,6 @@ def sound_list(X, y):
     for i in range(len(y)):
         good &= y[i] >= 0 and y[i] < 1024  # 2^grade must fit into a number
     return good
-
-
-@kernel
-def whole_top(y):
-    """Return the highest grade where all are whole numbers below 32, −1 where they are not."""
-    odd, top = np.int32(0), np.int32(0)
-    for i in range(len(y)):
-        whole = np.int32(min(max(y[i], -1.0), 1.0 * WHOLE))  # to convert what does not fit has no meaning at all
-        odd += np.int32(whole != y[i])
-        top = max(top, whole)
-    return -1 if odd > 0 or top >= WHOLE else int(top)
 
 
 @kernel
@@ -55,7 +41,7 @@ def number_grades(y, ptr):
 
 @kernel
 def list_sizes(values, indices, indptr, d, ptr):
-    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `_feature_kernels` has it."""
+    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `core._row_kernels` has it."""
     sizes, mean = np.zeros(len(ptr) - 1), np.zeros(d)
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""One list in order: its best documents by score and by grade, and the measure of that order.
+"""One list in order: its best documents by score and by grade, the measure of that order, and SLAM on it.
 
 Ties are in input order. Scratch arrays come from the caller, with 2·LANES places more than the list has documents: a
 filter writes before it knows whether to keep, and counting fills up its last lanes.
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..core._order_kernels import count_ranks
+from ..core._order_kernels import count_ranks, sort_down, whole_levels
 from ..core.jit import inner_kernel
 from .steps import Target
 
@@ -27,14 +27,16 @@ COUNTED = 256
 
 
 @inner_kernel
-def make_levels(y, a, m, binary, above, level):
-    """Levels of a list: relevant or not, or the whole grades themselves."""
-    if binary:
-        for i in range(m):
-            level[i] = y[a + i] > above
-    else:
-        for i in range(m):
-            level[i] = np.int32(y[a + i])
+def make_levels(y, target, above, level):
+    """Levels of a list: relevant or not, or the grades themselves; return how many, 0 where grades are not whole."""
+    if target == AP:
+        for i in range(len(y)):
+            level[i] = y[i] > above
+        return 2
+    levels = whole_levels(y)
+    for i in range(len(y) if levels > 0 else 0):
+        level[i] = np.int32(y[i])
+    return levels
 
 
 @inner_kernel
@@ -56,26 +58,6 @@ def count_levels(level, m, n_levels, count):
 
 
 @inner_kernel
-def merge_sort(index, n, keys, other):
-    """Sort index[:n] stably by descending keys."""
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            a, b = low, middle
-            for p in range(low, high):
-                if b == high or (a < middle and keys[index[a]] >= keys[index[b]]):
-                    other[p] = index[a]
-                    a += 1
-                else:
-                    other[p] = index[b]
-                    b += 1
-        for p in range(n):
-            index[p] = other[p]
-        width *= 2
-
-
-@inner_kernel
 def rank_all(values, n, rank):
     """`count_ranks`, quicker for a few; the 2·LANES places after the values are written over."""
     if n > 2 * LANES:
@@ -92,11 +74,11 @@ def rank_all(values, n, rank):
 
 
 @inner_kernel
-def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
-    """order[:room] = the best documents by score, ties in input order."""
+def order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare):
+    """order[:k] = the best documents by score, ties in input order."""
     n = 0
-    if room <= LANES and m >= 2 * LANES:
-        # `room` scores or more reach the room-th best of LANES running maxima: the others need no look.
+    if k <= LANES and m >= 2 * LANES:
+        # `k` scores or more reach the k-th best of LANES running maxima: the others need no look.
         for lane in range(LANES):
             kept[lane] = r[lane]
         for start in range(LANES, m - m % LANES, LANES):
@@ -105,7 +87,7 @@ def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
         rank_all(kept, LANES, rank)
         bound = kept[0]
         for lane in range(LANES):
-            bound = kept[lane] if rank[lane] == room - 1 else bound
+            bound = kept[lane] if rank[lane] == k - 1 else bound
         for i in range(m):
             chosen[n] = i
             kept[n] = r[i]
@@ -118,25 +100,25 @@ def order_top(r, m, room, order, chosen, rank, kept, keys, spare):
     if n <= COUNTED:
         rank_all(kept, n, rank)
         for p in range(n):  # a place past the top takes the others, which is no branch to guess
-            order[min(rank[p], room)] = chosen[p]
+            order[min(rank[p], k)] = chosen[p]
         return
     for p in range(n):
-        keys[chosen[p]] = kept[p]
-    merge_sort(chosen, n, keys, spare)
-    for p in range(room):
+        keys[p] = kept[p]
+    sort_down(keys, chosen, n, keys2, spare)
+    for p in range(k):
         order[p] = chosen[p]
 
 
 @inner_kernel
 def order_ideal(
-    target, r, m, room, n_levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, spare
-):
-    """ideal[:room] = the best documents by grade, then score, ties in input order; return how many have a weight.
+    target, r, m, k, n_levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, keys2, spare
+):  # fmt: skip
+    """ideal[:k] = the best documents by grade, then score, ties in input order; return how many have a weight.
 
     For AP, whose weights are equal, the relevant documents in input order will do.
     """
     lowest, above = n_levels - 1, count[n_levels - 1]
-    while target != AP and above < room:
+    while target != AP and above < k:
         lowest -= 1
         above += count[lowest]
     n = 0
@@ -149,7 +131,7 @@ def order_ideal(
         for p in range(n):
             ideal[p] = chosen[p]
         return n
-    if room < m and n <= FEWER:  # count who comes before whom, each pair looked at once
+    if k < m and n <= FEWER:  # count who comes before whom, each pair looked at once
         for i in range(n):
             x, g, ahead = kept[i], steps[i], np.int32(0)
             for j in range(i):
@@ -158,51 +140,51 @@ def order_ideal(
                 rank[j] += np.int32(1) - before
             rank[i] = ahead
         for p in range(n):
-            ideal[min(rank[p], room)] = chosen[p]
-        return room
-    if room < m:  # only the top of the order by score is there: sort the others too
+            ideal[min(rank[p], k)] = chosen[p]
+        return k
+    if k < m:  # only the top of the order by score is there: sort the others too
         for p in range(n):
-            keys[chosen[p]] = kept[p]
-        merge_sort(chosen, n, keys, spare)
+            keys[p] = kept[p]
+        sort_down(keys, chosen, n, keys2, spare)
     place = 0
     for g in range(n_levels - 1, lowest - 1, -1):
         reach[g] = place
         place += count[g]
     for p in range(n):
-        i = chosen[p] if room < m else order[p]
+        i = chosen[p] if k < m else order[p]
         ideal[reach[level[i]]] = i
         reach[level[i]] += 1
-    return room
+    return k
 
 
 @inner_kernel
-def best_total(target, room, n_levels, discount, count, gain):
+def best_total(target, k, n_levels, discount, count, gain):
     """Return what `read_total` returns for the best order: the best DCG, or the number of relevant documents."""
     best, p = 0.0, 0
     for g in range(n_levels - 1, -1, -1):
         if target == AP:
             best += gain[g] * count[g]
             continue
-        for _ in range(min(count[g], room - p)):
+        for _ in range(min(count[g], k - p)):
             best += gain[g] * discount[p]
             p += 1
     return best
 
 
 @inner_kernel
-def read_total(target, room, discount, order, level, gain):
+def read_total(target, k, discount, order, level, gain):
     """DCG of the order, or Σ over relevant documents of precision at their rank.
 
     Added up place by place as the best is, so that a perfect order reaches it to the last bit.
     """
     total, hits = 0.0, 0.0
     if target == AP:
-        for p in range(room):
+        for p in range(k):
             relevant = gain[np.uint32(level[np.uint64(order[p])])]
             hits += relevant
             total += relevant * (hits / (p + 1))
         return total
-    for p in range(room):
+    for p in range(k):
         total += gain[np.uint32(level[np.uint64(order[p])])] * discount[p]
     return total
 
@@ -215,3 +197,49 @@ def best_below(r, m, level, g):
         if level[i] < g and (leader < 0 or r[i] > r[leader]):
             leader = i
     return leader
+
+
+@inner_kernel
+def tied(r, m, k, order):
+    """Whether documents of equal score stand among the first places, or on both sides of the last of them."""
+    same = 0
+    for p in range(1, k):
+        same += r[order[p]] == r[order[p - 1]]
+    last, equal = r[order[k - 1]], 0
+    for i in range(m):
+        equal += r[i] == last
+    return same > 0 or equal > 1
+
+
+@inner_kernel
+def slam(target, k, weighted, discount, best, margin, scale, m, r, order, ideal, level, gain, coef, active):
+    """Σ_i v_i max(0, Δ + max_{R_j<R_i} s_j − s_i), weights by the order at s = scale·r (Eq. 9).
+
+    active[p] moves by coef[p], which is the subgradient in its score (Eq. 16). Returns the loss and how many move.
+    """
+    n = 0
+    value = 0.0
+    g = at = leader = at_leader = -1
+    for p in range(weighted):
+        i = ideal[p]
+        if level[i] != g:  # the next lower grade: its leader is the first of still lower grades in the order by score
+            g = level[i]
+            at = max(at, 0)
+            while at < k and level[order[at]] >= g:
+                at += 1
+            leader = order[at] if at < k else best_below(r, m, level, g)
+            at_leader = -1
+        if gain[g] == 0.0 or leader < 0:
+            break
+        v = (1.0 if target == AP else gain[g] * discount[p]) / best
+        hinge = margin + scale * (r[leader] - r[i])
+        if hinge > 0.0:
+            value += v * hinge
+            coef[n], active[n] = -v, i
+            n += 1
+            if at_leader < 0:
+                at_leader = n
+                coef[n], active[n] = 0.0, leader
+                n += 1
+            coef[at_leader] += v
+    return value, n

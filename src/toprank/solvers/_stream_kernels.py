@@ -7,8 +7,12 @@ drift = Σ (t−1)·(change of round t) gives the average of the iterates as raw
 step. moment is the within-list sum of squares of each feature. `totals` counts what `Total` names. No bit of a round
 depends on which lists came in the same call.
 
-`codes` are (rule, scaling, step in every round, compare with the average, grades are binary); `reals` are (score unit,
-step unit, radius, threshold of relevance).
+`codes` are (rule, scaling, step in every round, compare with the average, the loss reads grades as relevant or not,
+target, k, linked loss); `reals` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
+is NDCG or AP (the target) and grades are whole, a list is ranked here, in the precision of X, and SLAM with weights by
+score is taken on that order: to have both called takes half as long again. The functions of Minimax and ListNet are
+linked in, which spares them the memory that a call by address must ask for: a tenth of an epoch. All other judges and
+losses, and lists with tied scores, are called by address.
 While a list is judged and its loss taken, memory would be idle, so the list that comes next is fetched then.
 """
 
@@ -19,13 +23,27 @@ import math
 import numpy as np
 
 from ..core._call_kernels import call, judge
+from ..core._prefetch_kernels import LINE, prefetch
 from ..core._row_kernels import AHEAD, all_finite, fetch, full_scores, is_full, square_norm, start_of
 from ..core.jit import inlined_kernel, inner_kernel, kernel
+from ..surrogates._listnet_kernels import cross_entropies
+from ..surrogates._margin_kernels import largest_hinges
+from ._ranking_kernels import (
+    best_total,
+    count_levels,
+    make_levels,
+    order_ideal,
+    order_top,
+    read_total,
+    slam,
+    tied,
+)
 from ._round_kernels import csr_inverse, full_inverse, gather_rows, listed_scores, listed_sum, weighted_sum
-from .steps import NEARLY, TRIAL, Rule, Scaling, Total
+from .steps import NEARLY, TRIAL, Linked, Rule, Scaling, Total
 
 SQRT, ADAPTIVE, RUNNING = int(Rule.SQRT), int(Rule.ADAPTIVE), int(Scaling.RUNNING)
 ROUNDS, STEPS, MISTAKES, MEASURE = int(Total.ROUNDS), int(Total.STEPS), int(Total.MISTAKES), int(Total.MEASURE)
+SLAM, MINIMAX, LISTNET = int(Linked.SLAM), int(Linked.MINIMAX), int(Linked.LISTNET)
 SURROGATE, ZNORM2, DOCS = int(Total.SURROGATE), int(Total.ZNORM2), int(Total.DOCS)
 LAST, AVERAGE = int(Total.LAST), int(Total.AVERAGE)
 
@@ -62,26 +80,36 @@ def step_size(rule, totals, znorm2):
 
 
 @inner_kernel
-def change(j, by, past, raw, drift, w):
-    """Take `by` off one weight; return by how much the square of the weights grows."""
-    grown = by * (by - 2.0 * raw[j])
-    raw[j] -= by
-    drift[j] -= past * by
-    w[j] = raw[j]
+def growth(step, z, raw, touched, columns):
+    """By how much ‖raw‖² grows when step·z is taken off those columns (none touched: all)."""
+    grown = 0.0
+    for p in range(columns):
+        j = touched[p] if len(touched) > 0 else p
+        grown += step * z[j] * (step * z[j] - 2.0 * raw[j])
     return grown
 
 
 @inner_kernel
-def shrink(square, radius, past, raw, drift, w):
-    """Bring raw back into the ball."""
-    scale = radius / math.sqrt(square)
+def shrink(scale, past, raw, drift, w):
+    """Multiply raw by `scale`."""
     for j in range(len(raw)):
-        change(j, (1.0 - scale) * raw[j], past, raw, drift, w)
+        change = (1.0 - scale) * raw[j]
+        raw[j] -= change
+        drift[j] -= past * change
+        w[j] = raw[j]
 
 
 @inlined_kernel
 def moving(g, m, factor, single, active):
     """List the documents that move, and by how much; return how many."""
+    n = 0
+    for i in range(m):
+        n += g[i] != 0.0
+    if n == m:
+        for i in range(m):
+            active[i] = i
+            single[i] = factor * g[i]
+        return n
     n = 0
     for i in range(m):
         active[n] = i
@@ -90,43 +118,70 @@ def moving(g, m, factor, single, active):
     return n
 
 
+@inlined_kernel
+def value_of(
+    r, m, k, levels, best, wanted, level, gain, discount, target, order, chosen, rank, kept, keys, keys2, spare, s,
+    labels, bounds, judge_at, judge_codes, judge_numbers, reached, work
+):  # fmt: skip
+    """The measure of the order by r as a part of the best, −1 where the judge refuses; `order` where there are levels.
+
+    Tied documents count by expectation.
+    """
+    if levels > 0:
+        order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare)
+        if not tied(r, m, k, order):
+            return min(1.0, read_total(target, k, discount, order, level, gain) / best)
+    for i in range(m):
+        s[i] = r[i]
+    if judge(judge_at, s, labels, bounds, judge_codes, judge_numbers, reached, work) >= 0:
+        return -1.0
+    return min(1.0, reached[0] / wanted)
+
+
 @kernel
 def epoch(
-    values, indices, indptr, rows, y, ptr, order, best, query_weight, doc_weight, sizes, weights, totals, codes, reals,
-    judge_at, judge_codes, judge_numbers, loss_at, loss_codes, loss_numbers, seen, trace
+    values, indices, indptr, rows, y, ptr, lists, best, query_weight, doc_weight, sizes, weights, totals, codes, reals,
+    gain, discount, judge_at, judge_codes, judge_numbers, loss_at, loss_codes, loss_numbers, seen, trace
 ):  # fmt: skip
     """Play the lists in the given order; return (rounds played, list at which it stopped or −1, why).
 
     List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where that is not empty. It is a round where
     it has two grades (or both classes) and something relevant. best[q] is the best value of the measure (empty: 1), and
-    above 0. `sizes` are what lists are multiplied by (empty: 1). Without an address of a measure every round steps, and
-    the trace has the number of relevant documents. `seen`, where not empty, gets the scores that losses saw.
+    above 0. `sizes` are what lists are multiplied by (empty: 1). `gain` are those of whole grades, `discount` those of
+    places. Without an address of a measure every round steps, and the trace has the number of relevant documents.
+    `seen`, where not empty, gets the scores that losses saw.
     """
     raw, drift, moment = weights[0], weights[1], weights[2]
     d, dense, permuted, running = len(raw), len(indptr) == 0, len(rows) > 0, codes[1] == RUNNING
+    target, ranks, linked = codes[5], codes[5] >= 0, codes[7]
     longest = 1
-    for q in order:
+    for q in lists:
         longest = max(longest, ptr[q + 1] - ptr[q])
     most = longest if dense else min(longest, BLOCK // (d * values.itemsize))
     block = np.empty(0 if dense and not permuted else most * d, values.dtype)
-    r, mean_r = np.empty(longest, values.dtype), np.empty(longest, values.dtype)
-    single = np.empty(longest + 1, values.dtype)
+    size_of = longest + 64
+    r, mean_r, kept = np.empty(size_of, values.dtype), np.empty(size_of, values.dtype), np.empty(size_of, values.dtype)
+    # A document may move for itself and as the best of lower grades; a filter writes before it knows whether to keep.
+    coef, single, active = np.empty(2 * longest), np.empty(2 * longest, values.dtype), np.empty(2 * longest, np.int64)
     w, mean_w, z = np.empty(d, values.dtype), np.empty(d, values.dtype), np.zeros(d, values.dtype)
-    s, g, labels, own, inverse, mean = (
-        np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if len(doc_weight) > 0 else 0),
-        np.ones(d), np.zeros(d),
+    numbers, whole, small = np.empty((9, size_of)), np.empty((7, size_of), np.int64), np.empty((3, size_of), np.int32)
+    s, g, labels, keys, keys2 = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    own = np.empty(longest if len(doc_weight) > 0 else 0)
+    ids, order, count, ideal, chosen, reach, spare = (
+        whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], whole[6],
     )  # fmt: skip
-    ids, active, nowhere = np.empty(longest, np.int64), np.empty(longest + 1, np.int64), np.empty(0, np.int64)
-    room, none, bounds = np.empty(ROOM * (longest + 64)), np.empty(0), np.zeros(2, np.int64)
-    value, reached = np.zeros(1), np.zeros(1)
+    free, free_ints = numbers[3:], whole[3:]  # what no ranking needs any more when a loss is taken
+    level, rank, steps = small[0], small[1], small[2]
+    inverse, mean, nowhere, none = np.ones(d), np.zeros(d), np.empty(0, np.int64), np.empty(0)
+    work, bounds, value, reached = np.empty(ROOM * size_of), np.zeros(2, np.int64), np.zeros(1), np.zeros(1)
     wide = 0 if dense else d
     noted, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
     ball = reals[2] < math.inf
     square = square_norm(raw) if ball else 0.0
     w[:] = raw
-    count = 0
-    for t in range(len(order)):
-        q = order[t]
+    played = 0
+    for t in range(len(lists)):
+        q = lists[t]
         a, b = ptr[q], ptr[q + 1]
         m = b - a
         weight = 1.0 if len(query_weight) == 0 else query_weight[q]
@@ -135,39 +190,50 @@ def epoch(
         if weight * size == 0.0 or not wanted > 0.0:
             continue
         bounds[1] = m
-        for i in range(m):
-            ids[i] = a + i
         if permuted:
             for i in range(m):
                 ids[i] = rows[a + i]
                 labels[i] = y[ids[i]]
         else:
+            here = y[a:b]
             for i in range(m):
-                labels[i] = y[a + i]
+                ids[i] = a + i
+                labels[i] = here[i]
         other = relevant = 0
         for i in range(m):
             other += labels[i] != labels[0]
             relevant += labels[i] > reals[3]
         if relevant == 0 or other == 0 or (codes[4] and relevant == m):
             continue
-        for i in range(len(own[:m])):
+        for i in range(min(m, len(own))):
             own[i] = doc_weight[ids[i]]
-        following = ptr[order[t + 1]] if t + 1 < len(order) and not permuted else a
+        k, levels, ideal_total = min(codes[6], m), 0, 1.0
+        if ranks:
+            levels = make_levels(labels[:m], target, reals[3], level)
+        if levels > 0:
+            count_levels(level, m, levels, count)
+            ideal_total = best_total(target, k, levels, discount, count, gain)
+        following, after = a, a
+        if t + 1 < len(lists) and not permuted:
+            following, after = ptr[lists[t + 1]], ptr[lists[t + 1] + 1]
         begin, coming = start_of(indptr, a, d), start_of(indptr, following, d)
         if running and dense:
             if not full_inverse(values, begin, m, moment, totals[DOCS], inverse, mean):
-                return count, q, OVERFLOW
+                return played, q, OVERFLOW
             w[:] = raw * inverse
         elif running:
             beyond = start_of(indptr, b, d)
             good = csr_inverse(values, indices, begin, beyond, m, moment, totals[DOCS], t, noted, mean, number, inverse)
             if not good:
-                return count, q, OVERFLOW
+                return played, q, OVERFLOW
             for p in range(begin, beyond):
                 w[indices[p]] = raw[indices[p]] * inverse[indices[p]]
         totals[DOCS] += m
         full = not permuted and is_full(indptr, a, b, d)
         copied = not full and gather_rows(values, indices, indptr, ids, m, d, most, block)
+        trial = codes[3] and judge_at != 0 and totals[ROUNDS] % TRIAL == TRIAL - 1
+        for line in range(following * 8, after * 8, LINE):
+            prefetch(y, np.int64(line))
         if full:
             full_scores(values, begin, m, w, r, coming, AHEAD, 4)
         elif copied:
@@ -176,44 +242,63 @@ def epoch(
             listed_scores(values, indices, indptr, ids, m, w, r)
         at = fetch(values, indices, coming + (AHEAD if dense else AHEAD // 2), BURST)
         if not all_finite(r, m):
-            return count, q, OVERFLOW
+            return played, q, OVERFLOW
+        if trial:
+            for j in range(d):
+                mean_w[j] = (raw[j] - drift[j] / totals[ROUNDS]) * inverse[j]
+            if full:
+                full_scores(values, begin, m, mean_w, mean_r, coming, AHEAD, 4)
+            elif copied:
+                full_scores(block, 0, m, mean_w, mean_r, 0, 0, 0)
+            else:
+                listed_scores(values, indices, indptr, ids, m, mean_w, mean_r)
+            measure = value_of(
+                mean_r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept,
+                keys, keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
+            )  # fmt: skip
+            if measure < 0.0:
+                return played, q, REFUSED
+            totals[AVERAGE] += measure
         mistake, measure = True, float(relevant)
         if judge_at != 0:
-            if codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1:
-                for j in range(d):
-                    mean_w[j] = (raw[j] - drift[j] / totals[ROUNDS]) * inverse[j]
-                if full:
-                    full_scores(values, begin, m, mean_w, mean_r, coming, AHEAD, 4)
-                elif copied:
-                    full_scores(block, 0, m, mean_w, mean_r, 0, 0, 0)
-                else:
-                    listed_scores(values, indices, indptr, ids, m, mean_w, mean_r)
-                for i in range(m):
-                    s[i] = mean_r[i]
-                if judge(judge_at, s[:m], labels[:m], bounds, judge_codes, judge_numbers, reached, room) >= 0:
-                    return count, q, REFUSED
-                totals[AVERAGE] += min(1.0, reached[0] / wanted)
-            for i in range(m):
-                s[i] = r[i]
-            if judge(judge_at, s[:m], labels[:m], bounds, judge_codes, judge_numbers, reached, room) >= 0:
-                return count, q, REFUSED
-            measure = min(1.0, reached[0] / wanted)
+            measure = value_of(
+                r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept, keys,
+                keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
+            )  # fmt: skip
+            if measure < 0.0:
+                return played, q, REFUSED
             mistake = measure < 1.0 - NEARLY
-            if codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1:
-                totals[LAST] += measure
+            totals[LAST] += measure if trial else 0.0
         at = fetch(values, indices, at, BURST)
         n, value[0] = 0, 0.0
         if mistake or codes[2]:
-            for i in range(m):
-                s[i] = reals[0] * size * r[i]
             for i in range(len(seen[a:b])):
-                seen[a + i] = s[i]
-            refused = call(
-                loss_at, s[:m], labels[:m], own[:m], nowhere, bounds, loss_codes, loss_numbers, value, g[:m], none
-            )
-            if refused >= 0:
-                return count, q, REFUSED
-            n = moving(g, m, weight * size, single, active)
+                seen[a + i] = reals[0] * size * r[i]
+            if linked == SLAM and levels > 0:
+                weighted = order_ideal(
+                    target, r, m, k, levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, keys2,
+                    spare,
+                )  # fmt: skip
+                value[0], n = slam(
+                    target, k, weighted, discount, ideal_total, reals[4], reals[0] * size, m, r, order, ideal, level,
+                    gain, coef, active,
+                )  # fmt: skip
+                for p in range(n):
+                    single[p] = weight * size * coef[p]
+            else:
+                for i in range(m):
+                    s[i] = reals[0] * size * r[i]
+                if linked == MINIMAX:
+                    refused = largest_hinges(s, labels, bounds, loss_codes, loss_numbers, value, g, free_ints, free)
+                elif linked == LISTNET:
+                    refused = cross_entropies(
+                        s, labels, own, bounds, loss_codes, loss_numbers, value, g, none, free, free_ints
+                    )
+                else:
+                    refused = call(loss_at, s, labels, own, nowhere, bounds, loss_codes, loss_numbers, value, g, none)
+                if refused >= 0:
+                    return played, q, REFUSED
+                n = moving(g, m, weight * size, single, active)
         at = fetch(values, indices, at, BURST)
         znorm2, columns = 0.0, d
         if n > 0 and full:
@@ -225,21 +310,31 @@ def epoch(
         elif n > 0:
             znorm2, columns = listed_sum(values, indices, indptr, ids, single, active, n, inverse, mark, t, touched, z)
         if not math.isfinite(znorm2):
-            return count, q, OVERFLOW
+            return played, q, OVERFLOW
         if znorm2 > 0.0:
             step, past = reals[1] * step_size(codes[0], totals, znorm2), totals[ROUNDS]
-            grown = 0.0
-            for p in range(columns):
-                j = p if full or copied else touched[p]
-                grown += change(j, step * z[j], past, raw, drift, w)
-                z[j] = 0.0
             if ball:
-                square += grown
+                square += growth(step, z, raw, touched[: 0 if full or copied else columns], columns)
+            if full or copied:
+                for j in range(d):
+                    change = step * z[j]
+                    raw[j] -= change
+                    drift[j] -= past * change
+                    w[j] = raw[j]
+                    z[j] = 0.0
+            else:
+                for p in range(columns):
+                    j = touched[p]
+                    change = step * z[j]
+                    raw[j] -= change
+                    drift[j] -= past * change
+                    w[j] = raw[j]
+                    z[j] = 0.0
+            if ball and square > reals[2] * reals[2]:
+                square = square_norm(raw)
                 if square > reals[2] * reals[2]:
+                    shrink(reals[2] / math.sqrt(square), past, raw, drift, w)
                     square = square_norm(raw)
-                    if square > reals[2] * reals[2]:
-                        shrink(square, reals[2], past, raw, drift, w)
-                        square = square_norm(raw)
-        record(count, measure, weight * value[0], mistake and judge_at != 0, znorm2, totals, trace)
-        count += 1
-    return count, -1, 0
+        record(played, measure, weight * value[0], mistake and judge_at != 0, znorm2, totals, trace)
+        played += 1
+    return played, -1, 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,20 +12,15 @@ from ..data import linear
 from ..data.validation import is_sparse
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
-from ..measures.function import MeasureFunction
 from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of, too_large_gain
-from .steps import Loss, Scaling, Steps, Target, Total
+from ..surrogates.base import CompiledSurrogate, list_function_of
+from .steps import Linked, Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
 _NO_ROWS = np.empty(0, dtype=np.int64)
-_NO_INDICES = np.empty(0, dtype=np.int32)
-_NO_PLACES = np.empty(0, dtype=np.int64)
-_FITS = 300.0
-"""exp of what is below this, times the length of a list, is far from overflow."""
 
 
 @dataclass(eq=False)
@@ -95,8 +89,7 @@ class OnlineDescent:
 
     With `always` false, f_t is the surrogate where the measure of the ranking by w_t falls short of its best value,
     and 0 elsewhere (Eq. 15, 28): the perceptrons. Any convex surrogate and any measure will do, also one in plain
-    Python: a compiled loop calls both by their addresses. SLAM by score, Minimax and ListNet with NDCG or AP have a
-    loop of their own, in which one order by score serves judge and loss: calling them takes half as long again.
+    Python: a compiled loop calls both by their addresses.
 
     Lists whose grades are all equal (for SLAM with AP: all relevant, or none), or which have nothing that the measure
     could find, are no rounds.
@@ -136,81 +129,37 @@ class OnlineDescent:
         return loss.above if isinstance(loss, Minimax) else None
 
     @cached_property
-    def _compiled(self) -> tuple[Ints, Floats, int] | None:
-        """Codes and reals of the fast loop and the row of the discounts; None where it has no code for the loss."""
-        target, loss, margin, row = self.measure, self.surrogate, 1.0, 0
-        cut = np.iinfo(np.int64).max
-        graded = isinstance(target, NDCG)
-        if isinstance(target, AP) and target.k is None and target.norm == Norm.ALL:
-            measure_code = Target.AP
-        elif isinstance(target, NDCG):
-            measure_code, row, cut = Target.NDCG, int(target.discount), cut if target.k is None else target.k
-        else:
-            return None
-        if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or not graded):
-            code, margin = Loss.SLAM, loss.margin
-        elif isinstance(loss, Minimax):
-            code, margin = Loss.MINIMAX, loss.margin
-        elif isinstance(loss, ListNet) and loss == ListNet(truth=loss.truth) and loss.truth != "order":
-            code = Loss.LISTNET
-        else:
-            return None
-        binary = self._binary is not None
-        if binary and not (isinstance(target, AP) and target.above == self._binary):
-            return None
-        above = target.above if isinstance(target, AP) else 0.0
-        codes = [code, measure_code, cut, self.always, self.steps.rule, self.scaling, binary, self.compare]
-        return np.array(codes, dtype=np.int64), np.array([self.steps.eta, margin, above]), row
-
-    def _gains(self, grade: Floats) -> Floats:
-        """Return what grades are worth to the measure."""
-        target = self.measure
-        if isinstance(target, AP):
-            return np.asarray(grade > target.above, dtype=np.float64)
-        return grade if isinstance(target, NDCG) and target.gain == Gain.LINEAR else _gain(grade)
-
-    def _truth(self, grade: Floats) -> Floats:
-        """Return what ListNet's target is the softmax of."""
-        return _gain(grade) if isinstance(self.surrogate, ListNet) and self.surrogate.truth == "gains" else grade
-
-    def _levels(self, y: Floats, ptr: Ints) -> tuple[AnyArray, Ints, Floats, Floats]:
-        """Return the levels of documents, where those of a list begin, and for each level its gain and exp(truth).
-
-        The first two are empty where all lists share their levels: relevant or not, or whole grades. Where exp(truth)
-        would not fit into a number, it is divided by that of the list's highest grade, which changes no softmax.
-        """
-        from . import _list_kernels
-
-        compiled = self._compiled
-        top = 1 if compiled is not None and compiled[0][6] else _list_kernels.whole_top(y)
-        if 0 <= top < self._shared_tables.shape[1]:
-            gain, mass = self._shared_tables[:, : top + 1]
-            return _NO_INDICES, _NO_PLACES, gain, mass
-        level, first, grade = _list_kernels.number_grades(y, ptr)
-        truth, gains = self._truth(grade), self._gains(grade)
-        if not (np.isfinite(gains).all() and np.isfinite(truth).all()):
-            raise too_large_gain(y, 0)
-        highest = truth[first[1:][np.diff(first) > 0] - 1].repeat(np.diff(first)[np.diff(first) > 0])
-        return level, first, gains, np.exp(np.where(highest < _FITS, truth, truth - highest))
+    def _ranked(self) -> Target | None:
+        """The measure by which lists are ranked in the compiled loop itself; None where it is called."""
+        judge = self._judge
+        if isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL and self._binary in (None, judge.above):
+            return Target.AP
+        return Target.NDCG if isinstance(judge, NDCG) and self._binary is None else None
 
     @cached_property
-    def _shared_tables(self) -> Floats:
-        """Gains and exp(truth) of the levels that all lists may share, as far as exp fits into a number."""
-        from ._list_kernels import WHOLE
-
-        levels = np.arange(float(WHOLE))
-        levels = levels[self._truth(levels) < _FITS]
-        binary = self._compiled is not None and self._compiled[0][6]
-        return np.stack([levels if binary else self._gains(levels), np.exp(self._truth(levels))])
+    def _linked(self) -> Linked:
+        """The loss as the compiled loop takes it: on the judge's order, linked in, or by address."""
+        loss, target = self.surrogate, self.measure
+        if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or isinstance(target, AP)):
+            return Linked.SLAM
+        if isinstance(loss, Minimax):
+            return Linked.MINIMAX
+        return Linked.LISTNET if isinstance(loss, ListNet) and loss.k == 1 else Linked.NONE
 
     @cached_property
-    def _settings(self) -> tuple[Ints, Floats]:
-        """Codes and reals of the compiled rounds."""
+    def _settings(self) -> tuple[Ints, Floats, Floats, int]:
+        """Codes, reals, gains of whole grades and the row of discounts, as the compiled rounds take them."""
         binary, judge = self._binary is not None, self._judge
         found = self._binary if self._binary is not None else judge.above if isinstance(judge, AP) else 0.0
         above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
-        codes = np.array([self.steps.rule, self.scaling, self.always, self.compare, binary], dtype=np.int64)
-        return codes, np.array([self.steps.eta, 1.0, np.inf, above])
+        k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
+        target = -1 if self._ranked is None else self._ranked
+        codes = [self.steps.rule, self.scaling, self.always, self.compare, binary, target, k, self._linked]
+        grades = np.arange(32.0)
+        gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
+        row = int(judge.discount) if isinstance(judge, NDCG) else 0
+        margin = self.surrogate.margin if isinstance(self.surrogate, Slam) else 0.0
+        return np.array(codes, dtype=np.int64), np.array([self.steps.eta, 1.0, np.inf, above, margin]), gain, row
 
     def play(
         self,
@@ -235,48 +184,19 @@ class OnlineDescent:
         weight = _EMPTY if query_weight is None else query_weight
         sizes = _list_kernels.list_sizes(*parts, X.shape[1], ptr) if self.scaling == Scaling.QUERY else _EMPTY
         rows = np.empty((len(order), 4))
-        if self._compiled is not None:
-            from . import _online_kernels
-
-            codes, reals, row = self._compiled
-            level, first, gain, mass = self._levels(y, ptr)
-            longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-            count, stopped = _online_kernels.epoch(
-                *parts, y, level, first, gain, mass, ptr, order, weight, sizes, state.weights, state.totals, codes,
-                reals, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, seen, rows,
-            )  # fmt: skip
-            why = _stream_kernels.OVERFLOW
-        else:
-            count, stopped, why = self._play_any(parts, y, ptr, order, weight, sizes, state, judge, loss, seen, rows)
+        codes, reals, gain, row = self._settings
+        best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
+        longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
+        count, stopped, why = _stream_kernels.epoch(
+            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes, reals,
+            gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address, loss.codes,
+            loss.numbers, seen, rows,
+        )  # fmt: skip
         if stopped >= 0:
             judge.check()
             loss.check()
             raise self._refusal(y, ptr, stopped) if why == _stream_kernels.REFUSED else _overflow(stopped)
         return Rounds(rows[:count])
-
-    def _play_any(
-        self,
-        parts: Any,
-        y: Floats,
-        ptr: Ints,
-        order: Ints,
-        weight: Floats,
-        sizes: Floats,
-        state: OnlineState,
-        judge: MeasureFunction,
-        loss: ListFunction,
-        seen: Floats,
-        rows: Floats,
-    ) -> tuple[int, int, int]:
-        """Play with any loss and any measure, by their addresses."""
-        from . import _stream_kernels
-
-        best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
-        count, stopped, why = _stream_kernels.epoch(
-            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, *self._settings,
-            judge.address, judge.codes, judge.numbers, loss.address, loss.codes, loss.numbers, seen, rows,
-        )  # fmt: skip
-        return int(count), int(stopped), int(why)
 
     def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
         a, b = int(ptr[query]), int(ptr[query + 1])
@@ -328,12 +248,6 @@ def judge_of_rounds(measure: Measure) -> Measure:
     if isinstance(measure, NDCG):
         return replace(measure, ties=Ties.AVERAGE, short=Short.SHORTEN)
     return replace(measure, ties=Ties.AVERAGE) if isinstance(measure, AP) else measure
-
-
-def _gain(grade: Floats) -> Floats:
-    """2^grade − 1, infinite where it is past all numbers."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp2(grade) - 1)
 
 
 def _own(array: AnyArray) -> AnyArray:

@@ -199,12 +199,12 @@ def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[St
     totals[Total.ROUNDS] = state.t
     by_query = batches.by_query and data.query_weight is not None
     query_weight = data.query_weight if by_query and data.query_weight is not None else _NONE
-    codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True])
+    codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True, -1, 0, False])
     rows = np.empty((len(order), 4))
     count, stopped, _ = kernels.epoch(
         *linear.parts(data.X), batches.rows, data.y, batches.bounds, order, _NONE, query_weight, _NONE, _NONE, weights,
-        totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0]), 0, _NO_ROWS, _NONE, loss.address, loss.codes,
-        loss.numbers, _NONE, rows,
+        totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0, 0.0]), _NONE, _NONE, 0, _NO_ROWS, _NONE,
+        loss.address, loss.codes, loss.numbers, _NONE, rows,
     )  # fmt: skip
     if stopped >= 0:
         raise InputError(f"numbers overflow at batch {stopped}: scale the features down or lower eta")

@@ -11,12 +11,13 @@ from ..data.validation import check_positive
 from ..errors import InputError
 
 
-class Loss(IntEnum):
-    """The loss that a round steps on."""
+class Linked(IntEnum):
+    """Losses whose lists the compiled loop takes itself; all others are called by address."""
 
-    SLAM = 0
-    MINIMAX = 1
-    LISTNET = 2
+    NONE = 0
+    SLAM = 1
+    MINIMAX = 2
+    LISTNET = 3
 
 
 class Target(IntEnum):

@@ -10,19 +10,15 @@ import numpy as np
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
 from ..core._vector_kernels import dot, total
-from ._listwise_kernels import chain, fill_target, transformed
+from ..core.jit import inner_kernel
+from ._listwise_kernels import ORDER, chain, fill_target, transformed
 
 
-@list_function
-def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+@inner_kernel
+def cross_entropies(scores, labels, doc_weight, bounds, choice, reals, value, slopes, bends, work, ints):
     """ℓ = −Σ_i P_y(i) log P_s(i), ∂ℓ/∂u = P_s − P_y, curvature P_s (1 − P_s); weights multiply the targets."""
-    scores, labels, doc_weight, _, bounds, choice, reals, value, slopes, bends = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
-    )
     truth, code, a, b, table = choice[1], choice[2], reals[0], reals[1], reals[2:]
-    longest = max(longest_list(bounds), 32) + 1
-    work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
-    for q in range(lists):
+    for q in range(len(value)):
         first, last = bounds[q], bounds[q + 1]
         n = last - first
         value[q] = 0.0
@@ -32,11 +28,11 @@ def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         shift = transformed(code, a, b, scores[first:last], u, v, slope)
         if math.isnan(shift) or fill_target(truth, code, a, b, table, labels[first:last], ints, work[4:], target):
             return q
-        if weighted > 0:
+        if len(doc_weight) > 0:
             for i in range(n):
                 target[i] *= doc_weight[first + i]
         sum_v, mass, cross = total(v, n), total(target, n), dot(target, u)
-        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        here, curved_here = slopes[first:last], bends[first:last] if len(bends) > 0 else bends[:0]
         if mass == 0.0:  # no document weighs anything
             here[:] = 0.0
             curved_here[:] = 0.0
@@ -50,3 +46,14 @@ def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         value[q] = shift + math.log(sum_v) - cross / mass
         chain(code, a, slope, here, curved_here)
     return -1
+
+
+@list_function
+def listnet(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """The loss of ListNet; its lists are a function of their own, in which no references are counted."""
+    scores, labels, doc_weight, _, bounds, choice, reals, value, slopes, bends = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    longest = max(longest_list(bounds), 32) + 1
+    work, ints = np.empty((6, longest)), np.empty((4, longest if choice[1] == ORDER else 0), np.int64)
+    return cross_entropies(scores, labels, doc_weight, bounds, choice, reals, value, slopes, bends, work, ints)

@@ -183,16 +183,11 @@ def weights_of_lists(s, y, ptr, codes, numbers, v):
     return -1
 
 
-@list_function
-def minimax(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+@inner_kernel
+def largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, work):
     """max_{R_i>R_j} (Δ + s_j − s_i)₊ of lists (Eq. 27): the best below each grade against the worst of it (Eq. 29)."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
-    )
-    longest = max(longest_list(bounds), 32) + 1
-    ints, work = np.empty((4, longest), np.int64), np.empty((2, longest))
-    level, leader = ints[0], ints[1]
-    for q in range(lists):
+    level, high, low = ints[0], work[0], work[1]
+    for q in range(len(value)):
         a, b = bounds[q], bounds[q + 1]
         value[q] = 0.0
         for i in range(a, b):
@@ -200,15 +195,36 @@ def minimax(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         if b - a < 2:
             continue
         here = scores[a:b]
-        levels = levels_of(grades[a:b], choice[1] == 1, reals[1], level, work[0], ints[2], work[1], ints[3])
-        leaders(here, level, levels, leader)
-        gap, upper = -math.inf, -1
+        levels = levels_of(grades[a:b], choice[1] == 1, reals[1], level, high, ints[1], low, ints[2])
+        for g in range(levels):
+            high[g], low[g] = -math.inf, math.inf
         for i in range(b - a):
-            below = leader[level[i]]
-            if below >= 0 and here[below] - here[i] > gap:
-                gap, upper = here[below] - here[i], i
-        if upper >= 0 and reals[0] + gap > 0.0:
-            value[q] = reals[0] + gap
-            slopes[a + upper] -= 1.0
-            slopes[a + leader[level[upper]]] += 1.0
+            g, x = level[i], here[i]
+            high[g] = x if x > high[g] else high[g]
+            low[g] = x if x < low[g] else low[g]
+        best = gap = -math.inf
+        for g in range(levels):  # from the best of each level to the best of all lower ones
+            gap = max(gap, best - low[g])
+            high[g], best = best, max(best, high[g])
+        if not reals[0] + gap > 0.0:
+            continue
+        i = j = 0  # the first pair that attains the maximum
+        while high[level[i]] - here[i] != gap:
+            i += 1
+        while level[j] >= level[i] or here[j] != high[level[i]]:
+            j += 1
+        value[q] = reals[0] + gap
+        slopes[a + i] = -1.0
+        slopes[a + j] = 1.0
     return -1
+
+
+@list_function
+def minimax(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+    """The loss of Minimax; its lists are a function of their own, in which no references are counted."""
+    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
+        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    )
+    longest = max(longest_list(bounds), 32) + 1
+    ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
+    return largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, work)
