@@ -13,6 +13,7 @@ from ..errors import MissingExtraError
 from ..solvers.steps import Total
 
 COLUMNS = ("measure", "surrogate", "mistake", "znorm2")
+_SUMS = dict(zip(COLUMNS, (Total.MEASURE, Total.SURROGATE, Total.MISTAKES, Total.ZNORM2), strict=True))
 
 
 class Trace(dict[str, Floats]):
@@ -30,10 +31,7 @@ class Trace(dict[str, Floats]):
     def __init__(self, rows: Floats, before: Floats | None = None) -> None:
         super().__init__(zip(COLUMNS, rows.T, strict=True))
         self.rounds_before = 0 if before is None else int(before[Total.ROUNDS])
-        sums = (Total.MEASURE, Total.SURROGATE, Total.MISTAKES, Total.ZNORM2)
-        self._before = {
-            name: 0.0 if before is None else float(before[at]) for name, at in zip(COLUMNS, sums, strict=True)
-        }
+        self._before = before
 
     def __repr__(self) -> str:
         rounds = self.rounds_before + len(self["measure"])
@@ -44,7 +42,9 @@ class Trace(dict[str, Floats]):
 
     def cumulative(self, column: str) -> Floats:
         """Return the running sum of a column over all rounds so far."""
-        return self._before[column] + np.cumsum(self[column])
+        before = 0.0 if self._before is None else self._before[_SUMS[column]]
+        sums: Floats = before + np.cumsum(self[column])
+        return sums
 
     def average(self, column: str) -> Floats:
         """Return the running mean of a column: the time average of the paper's figures."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from ..data import linear
 from ..data.validation import is_sparse
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
+from ..measures.function import MeasureFunction
 from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from ..surrogates.base import CompiledSurrogate, list_function_of
+from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of
 from .steps import Linked, Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
@@ -147,6 +149,15 @@ class OnlineDescent:
         return Linked.LISTNET if isinstance(loss, ListNet) and loss.k == 1 else Linked.NONE
 
     @cached_property
+    def _functions(self) -> tuple[MeasureFunction, ListFunction]:
+        """Judge and loss as compiled code calls them."""
+        return self._judge.list_function, list_function_of(self.surrogate)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process: addresses."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @cached_property
     def _settings(self) -> tuple[Ints, Floats, Floats, int]:
         """Codes, reals, gains of whole grades and the row of discounts, as the compiled rounds take them."""
         binary, judge = self._binary is not None, self._judge
@@ -176,18 +187,17 @@ class OnlineDescent:
 
         `seen`, where given, has a place for each document and gets the scores that the losses saw.
         """
-        from . import _list_kernels, _stream_kernels
-
+        kernels = _kernels()
         order = np.arange(len(ptr) - 1) if order is None else order
         y, ptr, parts = _own(y), _own(ptr), linear.parts(X)
-        judge, loss = self._judge.list_function, list_function_of(self.surrogate)
+        judge, loss = self._functions
         weight = _EMPTY if query_weight is None else query_weight
-        sizes = _list_kernels.list_sizes(*parts, X.shape[1], ptr) if self.scaling == Scaling.QUERY else _EMPTY
+        sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
         rows = np.empty((len(order), 4))
         codes, reals, gain, row = self._settings
         best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
         longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-        count, stopped, why = _stream_kernels.epoch(
+        count, stopped, why = kernels.epoch(
             *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes, reals,
             gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address, loss.codes,
             loss.numbers, seen, rows,
@@ -195,7 +205,7 @@ class OnlineDescent:
         if stopped >= 0:
             judge.check()
             loss.check()
-            raise self._refusal(y, ptr, stopped) if why == _stream_kernels.REFUSED else _overflow(stopped)
+            raise self._refusal(y, ptr, stopped) if why == kernels.REFUSED else _overflow(stopped)
         return Rounds(rows[:count])
 
     def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
@@ -217,6 +227,22 @@ class OnlineDescent:
     def compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not where it reads them so."""
         return labels if self._binary is None else np.asarray(labels > self._binary, dtype=np.float64)
+
+
+@cache
+def _kernels() -> Any:
+    """Return the compiled part: an import statement in each call takes a microsecond."""
+    from . import _stream_kernels
+
+    return _stream_kernels
+
+
+def list_sizes(X: Matrix, ptr: Ints) -> Floats:
+    """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal."""
+    from . import _list_kernels
+
+    sizes: Floats = _list_kernels.list_sizes(*linear.parts(X), X.shape[1], ptr)
+    return sizes
 
 
 def inverse_scale(moment: Floats, docs: float) -> Floats:
