@@ -41,7 +41,8 @@ MINIMUM := tests/core/test_caching.py tests/data tests/test_files.py tests/test_
 minimum: ## the tests of what touches a dependency, with the oldest ones that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)-minimum
 	$(PYTHON) -c '$(OLDEST)' > $(VENV)-minimum/oldest.txt
-	$(VENV)-minimum/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-minimum/oldest.txt --editable '.[test]'
+	$(VENV)-minimum/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-minimum/oldest.txt --editable '.[parquet,oracles]' \
+	  pytest pytest-xdist hypothesis pandas polars
 	NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-minimum $(VENV)-minimum/bin/python -m pytest -q -n 2 -m "not slow" $(or $(ARGS),$(MINIMUM))
 
 lint: $(STAMP)-lint ## style, types, layers

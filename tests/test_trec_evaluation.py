@@ -182,3 +182,28 @@ def test_what_cannot_be_measured_is_named(run: Run, measures: str, message: str)
         evaluate_run(
             Run.of({"q": {"a": 1.0}}), Qrels(np.array(["q", "q"]), np.array(["a", "a"]), np.zeros(2, dtype=int))
         )
+
+
+OTHER_NAMES = {
+    "map": "AP",
+    "ndcg": "nDCG",
+    "ndcg@3": "nDCG@3",
+    "p@10": "P@10",
+    "recall@3": "R@3",
+    "mrr": "RR",
+    "wta": "Success@1",
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs, judgements)
+def test_runs_agree_with_ir_measures(run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]]) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    if not any(q in run for q in qrels):
+        return
+    report = evaluate_run(run, qrels, list(OTHER_NAMES))
+    asked = {ir_measures.parse_measure(theirs): ours for ours, theirs in OTHER_NAMES.items()}
+    found = {(asked[one.measure], one.query_id): one.value for one in ir_measures.iter_calc(asked, qrels, run)}
+    for ours in OTHER_NAMES:
+        values = [found[ours, q] for q in report.query_ids]
+        assert report.per_query[ours] == pytest.approx(values, abs=1e-9), ours

@@ -1,6 +1,7 @@
 """The command line as a stranger meets it: in a process of its own where exit codes and streams matter."""
 
 import gzip
+import importlib
 import json
 import re
 import subprocess
@@ -209,3 +210,12 @@ def test_a_folded_pipeline_scores_like_any_model(capsys, folder, tmp_path):
     test = folder / "test.txt"
     assert run(capsys, "rank", linear, test) == run(capsys, "rank", folder / "model.json", test)
     assert run(capsys, "evaluate", linear, test) == run(capsys, "evaluate", folder / "model.json", test)
+
+
+@pytest.mark.parametrize("name", ["XGBoost", "LightGBM"])
+def test_trees_of_others_are_pointed_to(capsys, folder, tmp_path, name):
+    told = fail(capsys, "fit", folder / "train.txt", "--ranker", name, "-o", tmp_path / "model.json")
+    assert f"`toprank compare --rankers {name}`" in told
+    assert f"toprank.interop.{name}Ranker" in told
+    assert f"{name}Ranker" in dir(importlib.import_module("toprank.interop"))
+    assert not list(tmp_path.iterdir())

@@ -217,3 +217,29 @@ def test_control_c_and_going_on(folder, tmp_path, cache):
     )
     assert resumed == uninterrupted
     assert list(cache.iterdir()) == []
+
+
+def test_repeats_in_the_terminal_in_json_and_on_the_page(capsys, folder, tmp_path):
+    args = (
+        folder / "train.txt",
+        folder / "test.txt",
+        "--valid",
+        folder / "vali.txt",
+        "--rankers",
+        "RankSVM,OnlineListNet",
+    )
+    code, out, err = call(capsys, *args, "--repeats", 2, "--html", tmp_path / "page.html")
+    assert (code, err) == (0, "")
+    title = "Learners by ndcg@10: 2 resamples of the training queries, 2 seeds each"
+    assert title in " ".join(out.split())
+    page = (tmp_path / "page.html").read_text()
+    assert title in page
+    assert "Learners, not only these models" in page
+    code, out, _ = call(capsys, *args, "--repeats", 2, "--json", "--html", tmp_path / "again.html")
+    (row,) = json.loads(out)["repeats"]["rows"]
+    assert code == 0
+    assert {row["a"], row["b"]} == {"RankSVM", "OnlineListNet"}
+    assert all(row[part] >= 0 for part in ("sample", "seed", "queries", "rest"))
+    call(capsys, *args, "--html", tmp_path / "once.html")
+    assert "Learners, not only these models" not in (tmp_path / "once.html").read_text()
+    assert "repeats must be at least 2" in fail(capsys, *args, "--repeats", 1)

@@ -86,6 +86,7 @@ def _page(outline: Outline, payload: Payload | None) -> str:
         promises=_section("promises", "What new queries will see", sections.promises(outline)),
         measures=sections.measures(outline),
         tested=sections.tested(outline),
+        repeated=_section("learners", "Learners, not only these models", sections.repeated(outline)),
         learning=_section("learning", "Learning curves", sections.learning(outline)),
         certificates=_section("certificates", "What is proved", sections.certificates(outline)),
         settings=sections.settings(outline),

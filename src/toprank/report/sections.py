@@ -93,6 +93,12 @@ def tested(outline: Outline) -> str:
     )
 
 
+def repeated(outline: Outline) -> str:
+    """Return what learning again and again says of the learners, where that was asked for."""
+    repeats = outline.contest.repeats
+    return "" if repeats is None else element("div", repeats.table().html(), class_="scroll")
+
+
 def learning(outline: Outline) -> str:
     """Return small pictures of how each entrant learned; nothing where no entrant has a curve."""
     measured, others = [], []
