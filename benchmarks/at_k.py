@@ -22,7 +22,7 @@ ROWS, FEATURES, BATCH = 581_012, 54, 500
 PEAK = """
 import sys, numpy as np
 import toprank as tr
-from toprank.solvers.sgd import Batches, State, Steps, sweep
+from toprank.solvers.minibatch import Batches, State, Steps, sweep
 from toprank.surrogates.precision_at_k import Rule
 n = int(sys.argv[1])
 rng = np.random.default_rng(0)
@@ -69,7 +69,7 @@ def run() -> list[Row]:
     from threadpoolctl import threadpool_limits
 
     import toprank as tr
-    from toprank.solvers.sgd import Batches, State, Steps, sweep
+    from toprank.solvers.minibatch import Batches, State, Steps, sweep
     from toprank.surrogates.precision_at_k import Rule
 
     X, y = covertype()

@@ -139,7 +139,7 @@ MUTANTS = [
         "solvers/ball.py", "w * (radius / norm)", "w / norm",
         "tests/solvers/test_ball.py src/toprank/solvers/ball.py",
     ),
-    Mutant("solvers/sgd.py", "self.drift / max(self.t, 1)", "self.drift", f"{AT_K} -k pseudo_code and kappa"),
+    Mutant("solvers/minibatch.py", "self.drift / max(self.t, 1)", "self.drift", f"{AT_K} -k pseudo_code and kappa"),
     Mutant(
         "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
         "tests/solvers/test_boosting.py",

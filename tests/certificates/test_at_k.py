@@ -13,7 +13,7 @@ from tests.oracles import precision_at_k as oracle
 from toprank.certificates import at_k, convergence
 from toprank.certificates.margins import Margins, largest_margin, realised_margins
 from toprank.errors import InputError
-from toprank.solvers.sgd import Batches, Steps
+from toprank.solvers.minibatch import Batches, Steps
 from toprank.surrogates import PrecAvg, PrecMax, PrecRamp
 from toprank.surrogates.precision_at_k import Rule
 

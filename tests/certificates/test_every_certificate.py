@@ -15,7 +15,7 @@ from toprank.certificates import at_k, boosting, convergence, generalization, le
 from toprank.certificates.base import Assumption, Certificate
 from toprank.certificates.mistakes import Comparator, Run, lower_bound
 from toprank.objective import Objective
-from toprank.solvers.sgd import Batches, Steps, Totals
+from toprank.solvers.minibatch import Batches, Steps, Totals
 from toprank.surrogates.precision_at_k import Rule
 
 SILENT = ("violated", "does not apply")

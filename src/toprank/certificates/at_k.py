@@ -17,7 +17,7 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..solvers.sgd import Batches, State, Steps, Totals, sweep
+from ..solvers.minibatch import Batches, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, Rule
 from .base import Assumption, Certificate
 from .convergence import DELTA, top_error, uniform_convergence

@@ -20,7 +20,7 @@ from ..data.labels import TwoClasses
 from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
 from ..solvers.deadline import out_of_time
-from ..solvers.sgd import Batches, Shuffle, State, Steps, Totals, sweep
+from ..solvers.minibatch import Batches, Shuffle, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import Rule, cutoff
 from .base import parameters
 from .models import LinearModel

@@ -21,9 +21,9 @@ from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solver
 from ..solvers.bundle import Bundle
 from ..solvers.lbfgs import LBFGS, Watch
-from ..solvers.minibatch import MiniBatch
 from ..solvers.newton import Newton
 from ..solvers.online import OnlineDescent, OnlineState
+from ..solvers.sgd import MiniBatch
 from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates.base import Surrogate, TwiceDifferentiable
 from .base import Ranker, parameters
