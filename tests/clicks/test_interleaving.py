@@ -21,6 +21,9 @@ def test_a_draft_takes_turns_and_shows_nothing_twice(first, second, length, seed
         ranking = (first, second)[team]
         left = [d for d in ranking if d not in shown[:place]]
         assert document == left[0]  # each takes its best that is not shown yet
+    clicked = [place % 3 != 1 for place in range(len(shown))]
+    pairs = list(zip(clicked, page.team.tolist(), strict=True))
+    assert page.credit(clicked) == tuple(sum(click for click, team in pairs if team == who) for who in (0, 1))
     if set(first) == set(second):
         for place in range(0, len(shown) - 1, 2):
             assert set(page.team[place : place + 2].tolist()) == {0, 1}

@@ -18,7 +18,7 @@ import numpy as np
 
 from ._lane_kernels import four_dots, sparse_dot
 from ._prefetch_kernels import LINE, prefetch
-from .jit import inlined_kernel, inner_kernel
+from .jit import inlined_kernel, inner_kernel, kernel
 
 AHEAD = 2048
 """Values between the one that is read and the one that is fetched; half as many where indices come along."""
@@ -140,7 +140,7 @@ def square_norm(x):
     return (a + b) + (c + e)
 
 
-@inner_kernel
+@kernel
 def square_norms(values, indices, indptr, d, out):
     """out = ‖x‖² of every row."""
     for i in range(len(out)):

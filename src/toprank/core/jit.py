@@ -58,7 +58,9 @@ class InnerKernel(Kernel):
     @cached_property
     def _outer(self) -> Kernel:
         options = {key: value for key, value in self.targetoptions.items() if not key.startswith("no_")}
-        return Kernel(self.py_func, targetoptions=options)
+        made = Kernel(self.py_func, targetoptions=options)
+        made._cache = cache_of(self.py_func)
+        return made
 
 
 def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bool = False) -> Any:
