@@ -225,7 +225,7 @@ def test_answers_give_nothing_of_the_inside_away(server: Running, monkeypatch: p
 
     monkeypatch.setattr(server.service, "rank", broken)
     told = server.post("/v1/rank", {"items": items()}, 500, x_request_id="my-own.id")
-    assert told == {"error": "something went wrong inside; the log has it by the request id", "request_id": "my-own.id"}
+    assert told == {"error": "something went wrong inside: see the log by the request id", "request_id": "my-own.id"}
     monkeypatch.undo()
     answer = server.client.get("/v1/model/versions/99", headers={"x-request-id": "bad id"})
     assert answer.status_code == 404
@@ -233,6 +233,7 @@ def test_answers_give_nothing_of_the_inside_away(server: Running, monkeypatch: p
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["x-frame-options"] == "DENY"
     assert "server" not in answer.headers
+    assert server.get(f"/v1/model/versions/{'9' * 5000}", 404)["error"].endswith("Not Found")
     assert server.get("/nope", 404)["error"] == "GET /nope: Not Found"
     assert server.post("/healthz", {}, 405)["error"].startswith("POST /healthz")
     assert "store" not in json.dumps(server.get("/v1/model"))

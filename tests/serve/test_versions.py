@@ -138,6 +138,19 @@ def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None) ->
     db.close()
 
 
+def test_a_disk_that_refuses_to_forget_does_not_spoil_what_was_learned(
+    tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(self: Store, at: float) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Store, "drop_before", refuses)
+    with running(tmp_path, model()) as server:
+        server.service.keep = 0.0
+        assert [server.learn(f"e{i}", i)["status"] for i in range(12)] == ["learned"] * 12
+        assert server.get("/readyz") == {"version": 12}
+
+
 def test_a_backup_is_a_store(tmp_path: Path) -> None:
     with running(tmp_path, model()) as server:
         for i in range(3):

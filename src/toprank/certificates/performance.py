@@ -139,6 +139,11 @@ class RunningMean:
     total: float = 0.0
     spread: float = 0.0
 
+    @property
+    def mean(self) -> float:
+        """The mean so far; NaN before the first value."""
+        return self.total / self.n if self.n else math.nan
+
     def after(self, value: float) -> RunningMean:
         """Return what is known when one more value in [0, 1] has been seen."""
         spread = self.spread + (value - (0.5 + self.total) / (self.n + 1)) ** 2
@@ -155,7 +160,7 @@ class RunningMean:
             kernels.drift_bound(total, self.spread, self.n, _RATES, _delta(confidence) / 2)
             for total in (self.total, self.n - self.total)
         )
-        return Interval(float(lower), self.total / self.n, 1 - float(upper))
+        return Interval(float(lower), self.mean, 1 - float(upper))
 
 
 def stream_performance(

@@ -88,11 +88,7 @@ class App:
             ("toprank_commits", "Transactions since the start", lambda: service.groups),
             ("toprank_waiting_bytes", "Bytes of rankings that wait for feedback", lambda: service.waiting.nbytes),
             ("toprank_waiting_rankings", "Rankings that wait for feedback", lambda: len(service.waiting)),
-            (
-                "toprank_measure_mean",
-                "Mean measure of the stream",
-                lambda: service.served.learner.progress.interval()[1],
-            ),
+            ("toprank_measure_mean", "Mean measure so far", lambda: service.served.learner.progress.mean),
         ):
             Gauge(name, text, registry=self.registry).set_function(read)
 
@@ -104,7 +100,9 @@ class App:
         # Read once: a lookup in starlette's headers goes through all of them. The last of several counts.
         head = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = head.get("x-request-id", "")
-        name = given if given and re.fullmatch(r"[\w.-]{1,64}", given) else f"{self._life}-{next(self._count):x}"
+        name = (
+            given if given and re.fullmatch(r"[A-Za-z0-9._-]{1,64}", given) else f"{self._life}-{next(self._count):x}"
+        )
         scope["app"] = self  # so that the router raises what it cannot find
         scope["head"], scope["request_id"] = head, name
 
@@ -122,9 +120,10 @@ class App:
             self._busy += 1
             try:
                 await self.router(scope, receive, answer)
-            except HTTPException as error:  # no such path, or another method
-                told = BodyError(f"{scope['method']} {path[:200]}: {error.detail}", status=error.status_code)
-                await _problem(told, scope, error.headers)(scope, receive, answer)
+            except (HTTPException, ValueError) as error:  # no such path, another method, or a number of 5,000 digits
+                known = error if isinstance(error, HTTPException) else HTTPException(404)
+                told = BodyError(f"{scope['method']} {path[:200]}: {known.detail}", status=known.status_code)
+                await _problem(told, scope, known.headers)(scope, receive, answer)
             finally:
                 self._busy -= 1
         took = time.perf_counter() - began
@@ -153,7 +152,7 @@ class App:
             except Exception as error:
                 scope["failure"] = {"error": f"{type(error).__name__}: {error}"}
                 return _problem(
-                    BodyError("something went wrong inside; the log has it by the request id", status=500), scope
+                    BodyError("something went wrong inside: see the log by the request id", status=500), scope
                 )
 
         return route
@@ -285,19 +284,15 @@ async def model(app: App, request: Request, body: None) -> Any:
 async def version(app: App, request: Request, body: None) -> Response:
     """Return the model file of a version, as `toprank.load` reads it."""
     seq, served, store = request.path_params["n"], app.service.served, app.service.store
-    if seq == served.version or store is None:
-        learner = served.learner
-    else:
-        if seq > 2**62:
-            raise BodyError(f"there is no version {seq}", status=404)
-        learner = await app.work(lambda: store.version(seq))
+    if seq != served.version and (store is None or seq > 2**62):
+        raise BodyError(f"there is no version {seq} here", status=404)
+    learner = served.learner if seq == served.version or store is None else await app.work(lambda: store.version(seq))
     return Response(learner.model_text(), media_type=_JSON)
 
 
 async def certificate(app: App, request: Request, body: None) -> Any:
     """Say what the stream showed: the mean measure with a band that holds at all times at once, and what is proved."""
-    served, store = app.service.served, app.service.store
-    learner = served.learner
+    served, store, learner = app.service.served, app.service.store, app.service.served.learner
     lower, mean, upper = learner.progress.interval()
     found: dict[str, Any] = {
         "version": served.version, "measure": learner.measure, "events_judged": learner.progress.n,
@@ -305,17 +300,12 @@ async def certificate(app: App, request: Request, body: None) -> Any:
         "meaning": "mean of what each event was expected to show before it was learned from, at all times at once",
         "mistakes": learner.short, "proved": [], "why_nothing_is_proved": None,
     }  # fmt: skip
+    why = f"all events since version 0 must be here, {CERTIFIED:,} at most, without a rollback"
     if not isinstance(learner.ranker, OnlineRanker):
-        found["why_nothing_is_proved"] = f"no bound is known for {type(learner.ranker).__name__}"
-        return found
-    events = None if store is None else await app.work(lambda: store.events_for_certificates(CERTIFIED))
-    if not events:
-        found["why_nothing_is_proved"] = (
-            f"bounds are proved of streams of which all events are here, {CERTIFIED:,} at most, without a rollback"
-        )
-        return found
-    found["proved"] = await asyncio.to_thread(_proved, learner.ranker, events)
-    return found
+        why = f"no bound is known for {type(learner.ranker).__name__}"
+    elif store is not None and (events := await app.work(lambda: store.events_for_certificates(CERTIFIED))):
+        return found | {"proved": await asyncio.to_thread(_proved, learner.ranker, events)}
+    return found | {"why_nothing_is_proved": why}
 
 
 def _proved(ranker: OnlineRanker, events: list[Event]) -> list[dict[str, Any]]:

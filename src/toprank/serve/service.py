@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 import time
 from asyncio import AbstractEventLoop, Future
 from collections import OrderedDict, deque
@@ -112,11 +113,11 @@ class Service:
         if store is not None:
             version, learner = store.state()
             self.served = Served(version, learner, store.frozen)
-            self._at, self._oldest = store.last_at, store.oldest
+            self._at, self.oldest = store.last_at, store.oldest
             for seq, progress in store.measures():
                 self._point(seq, replace(learner, progress=Learner.progress_of(progress)))
         elif learner is not None:
-            self.served, self._at, self._oldest = Served(0, learner), 0.0, 0
+            self.served, self._at, self.oldest = Served(0, learner), 0.0, 0
         self.first = self.served.learner
         """The model when the process began."""
         self._thread = Thread(target=self._work, name="writer", daemon=True)
@@ -137,11 +138,6 @@ class Service:
     def alive(self) -> bool:
         """Whether the writing thread works."""
         return self._thread.is_alive() or self.store is None
-
-    @property
-    def oldest(self) -> int:
-        """The oldest version that can be seen again."""
-        return self._oldest
 
     def rank(self, lists: Lists, *, explore: bool = False) -> tuple[Served, Any, Any]:
         """Return what was served, the scores, and the rows best first; `explore` samples as PDGD does."""
@@ -171,7 +167,7 @@ class Service:
             try:
                 task = self._tasks.get(timeout=30.0)
             except Empty:
-                self.forget()
+                self._forget()
                 continue
             if task is None:
                 return
@@ -186,7 +182,10 @@ class Service:
                     break
                 tasks.append(task)
                 count += _size(task)
+            before = self.served.version
             self._together(tasks)
+            if self.served.version // EVERY > before // EVERY:
+                self._forget()
 
     def _together(self, tasks: list[_Task]) -> None:
         """Do tasks in their order; events that stand side by side are written in one transaction."""
@@ -202,10 +201,8 @@ class Service:
             except Exception as error:
                 task.error = error
         self._learn(group)
-        for loop in {task.loop for task in tasks}:
-            answered = [task for task in tasks if task.loop is loop]
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_answer, answered)
+        if not tasks[0].loop.is_closed():
+            tasks[0].loop.call_soon_threadsafe(_answer, tasks)
 
     def _learn(self, tasks: list[_Task]) -> None:
         """Learn from the events of all tasks, write them with the state, publish it, and only then note the answers."""
@@ -224,7 +221,7 @@ class Service:
                     raise BodyError("learning is frozen: send it again when it goes on", status=409)
                 answers = []
                 for event in task.what if isinstance(task.what, list) else ():
-                    known = seen.get(event.event_id) or self._known(event.event_id)
+                    known = seen.get(event.event_id) or self.store.find(event.event_id)
                     if known is None:
                         old, (learner, measure) = learner, learner.after(event)
                         seq += 1
@@ -249,10 +246,6 @@ class Service:
         for task, answers in done:
             task.result = answers
 
-    def _known(self, event_id: str) -> Learned | None:
-        found = None if self.store is None else self.store.find(event_id)
-        return None if found is None else Learned("duplicate", found[0], found[0], found[1])
-
     def _commit(self, rows: list[Row], seq: int, learner: Learner, *, snapshot: bool = False) -> None:
         assert self.store is not None
         before = self.served
@@ -260,8 +253,6 @@ class Service:
         self.served = replace(before, version=seq, learner=learner)
         self.groups, self.stored = self.groups + 1, self.stored + len(rows)
         self._point(seq, learner)
-        if self.keep is not None and seq // EVERY > before.version // EVERY:
-            self.forget()
 
     def _point(self, seq: int, learner: Learner) -> None:
         """Add a point to the curve; it never grows beyond `POINTS`."""
@@ -302,13 +293,12 @@ class Service:
         self.served = replace(self.served, frozen=frozen)
         return frozen
 
-    def forget(self) -> int:
-        """Drop events that are older than `keep`."""
-        if self.store is None or self.keep is None:
-            return 0
-        gone = self.store.drop_before(max(self._at, time.time()) - self.keep)
-        self._oldest = self.store.oldest
-        return gone
+    def _forget(self) -> None:
+        """Drop events older than `keep`, when everybody has been answered; where the disk refuses, later."""
+        if self.store is not None and self.keep is not None:
+            with suppress(sqlite3.Error):
+                self.store.drop_before(max(self._at, time.time()) - self.keep)
+                self.oldest = self.store.oldest
 
 
 def _size(task: _Task) -> int:

@@ -19,7 +19,7 @@ import msgspec
 from .._version import __version__
 from ..errors import InputError
 from ..rankers.persistence import ModelFile
-from .bodies import BodyError
+from .bodies import BodyError, Learned
 from .learning import Event, Learner
 
 EVERY = 1_000
@@ -142,12 +142,10 @@ class Store:
         row = self._one("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
         return 0.0 if row is None else float(row[0])
 
-    def find(self, event_id: str) -> tuple[int, float | None] | None:
-        """Return the place and the measure of an event that is known already."""
-        found: tuple[int, float | None] | None = self._one(
-            "SELECT seq, measure FROM events WHERE event_id = ?", event_id
-        )
-        return found
+    def find(self, event_id: str) -> Learned | None:
+        """Return what became of an event that is known already."""
+        found = self._one("SELECT seq, seq, measure FROM events WHERE event_id = ?", event_id)
+        return None if found is None else Learned("duplicate", *found)
 
     def commit(self, rows: Sequence[Row], seq: int, learner: Learner, *, snapshot: bool = False) -> None:
         """Write events and the state after them in one transaction, durably, or nothing at all."""
