@@ -317,7 +317,11 @@ def placed(
     if mapped is None:
         memory = workers.memory()
         mapped = bool(memory) and size > IN_MEMORY * memory
-    runs = np.unique(np.linspace(0, whole.total, min(wanted, whole.total) + 1).round().astype(int))
+    if parts is None:  # so many runs, a power of two, that what a part comes to is one result
+        each = 1 << (max(1, whole.total // wanted).bit_length() - 1)
+        runs = np.append(np.arange(0, whole.total, each), whole.total)
+    else:
+        runs = np.unique(np.linspace(0, whole.total, min(wanted, whole.total) + 1).round().astype(int))
     specs = []
     for a, b in pairwise(runs.tolist()):
         first, last = borders[a], borders[b]
