@@ -40,10 +40,10 @@ def table_options(command: Callable[..., Any], but: str = "") -> Callable[..., A
     @wraps(command)
     def called(*args: Any, **given: Any) -> Any:
         columns = {name: given.pop(name) for name in names}
-        columns["exclude"] = _listed(columns["exclude"])
+        columns["exclude"] = listed(columns["exclude"])
         columns["sep"] = "\t" if columns["sep"] in ("tab", "\\t") else columns["sep"]
         if columns.get("features") is not None:
-            columns["features"] = _listed(columns["features"])
+            columns["features"] = listed(columns["features"])
         return command(*args, columns=columns, **given)
 
     for name in reversed(names):
@@ -51,8 +51,9 @@ def table_options(command: Callable[..., Any], but: str = "") -> Callable[..., A
     return called
 
 
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def listed(*texts: str) -> list[str]:
+    """Return the names in texts that have them by commas."""
+    return [name for text in texts for part in text.split(",") if (name := part.strip())]
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

@@ -17,6 +17,7 @@ from ._common import (
     convention_option,
     for_option,
     json_option,
+    listed,
     prepare_option,
     print_json,
     show,
@@ -159,10 +160,10 @@ def compare(
         result = _runs(
             files,
             qrels,
-            measures=[measure, *(m for m in _list(measures) or ["map"] if m != measure)],
+            measures=[measure, *(m for m in listed(*measures) or ["map"] if m != measure)],
             convention=convention or "trec_eval",
             complete=not answered_only,
-            fusion=_list(fusion),
+            fusion=listed(*fusion),
             test=significance,
             baseline=baseline,
             margin=margin,
@@ -188,7 +189,7 @@ def compare(
             parts,
             rankers=_names(rankers) or _default_rankers(),
             measure=measure,
-            measures=_list(measures) or ["map"],
+            measures=listed(*measures) or ["map"],
             convention=convention or "standard",
             budget=budget,
             random_state=seed,
@@ -199,7 +200,7 @@ def compare(
             margin=margin,
             refit=refit,
             repeats=repeats,
-            fusion=_list(fusion),  # type: ignore[arg-type]
+            fusion=listed(*fusion),  # type: ignore[arg-type]
             n_resamples=resamples,
             state=kept,
             title=title,
@@ -253,14 +254,10 @@ def _print(result: Contest, html: str | None, models: list[str], as_json: bool) 
         show(f"\nwrote {', '.join(written)}")
 
 
-def _list(texts: tuple[str, ...]) -> list[str]:
-    return [name for text in texts for part in text.split(",") if (name := part.strip())]
-
-
 def _names(texts: tuple[str, ...]) -> list[str]:
     from .. import rankers as package
 
-    named = _list(texts)
+    named = listed(*texts)
     return list(dict.fromkeys(name for text in named for name in (package.__all__ if text == "all" else [text])))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, print_json, show
+from ._common import busy, json_option, listed, print_json, show
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
@@ -43,7 +43,7 @@ def demo(
     Examples: toprank demo; toprank demo --ask "read a csv file with a header"
     """
     _check(html, questions, packages, generated, queries, seed)
-    names = None if packages is None else [name.strip() for name in packages.split(",") if name.strip()]
+    names = None if packages is None else listed(packages)
     if questions:
         _ask(questions, names, as_json)
     elif generated:

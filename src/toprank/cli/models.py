@@ -17,6 +17,7 @@ from ._common import (
     for_option,
     json_option,
     known_columns,
+    listed,
     load_scorer,
     make_ranker,
     prepare_option,
@@ -125,7 +126,7 @@ def evaluate(
     Examples: toprank evaluate model.json test.txt --measure ndcg@10,map --convention letor4;
     toprank evaluate --trec run.txt qrels.txt
     """
-    names = [name.strip() for group in measures for name in group.split(",")] or ["ndcg@10", "map"]
+    names = listed(*measures) or ["ndcg@10", "map"]
     if trec:
         from ..data.trec import read_qrels, read_run
         from ..trec_evaluation import evaluate_run

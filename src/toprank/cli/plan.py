@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ._common import convention_option, json_option, print_json, show
+from ._common import convention_option, json_option, listed, print_json, show
 
 
 @click.command()
@@ -38,7 +38,7 @@ def plan(
     from ..power import queries_needed
     from ..trec_evaluation import evaluate_run
 
-    names = [name.strip() for group in measures for name in group.split(",")] or ["ndcg@10", "map"]
+    names = listed(*measures) or ["ndcg@10", "map"]
     judged = read_qrels(qrels)
     one, other = (evaluate_run(read_run(path), judged, names, convention or "trec_eval") for path in (a, b))
     found = queries_needed(one, other, difference=difference, power=power, alpha=alpha, comparisons=comparisons)
