@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
+from toprank.data.validation import unevenness
 from toprank.errors import InputError
 
 
@@ -134,3 +135,14 @@ def test_a_stalled_standard_input_can_be_interrupted():
         code = process.poll()
         process.kill()
     assert code in (130, -signal.SIGINT)
+
+
+def test_unevenness_of_two_billion_columns_looks_at_those_that_are_written():
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(6, 4)) * [1.0, 50.0, 0.0, 1e-3]
+    dense[rng.random(dense.shape) < 0.3] = 0.0
+    heights = np.abs(dense).max(axis=0)
+    expected = heights.max() / np.median(heights[heights > 0])
+    narrow = csr_array(dense)
+    wide = csr_array((narrow.data, narrow.indices * 500_000_000, narrow.indptr), shape=(6, 2_000_000_000))
+    assert [unevenness(X) for X in (dense, narrow, wide)] == [expected] * 3

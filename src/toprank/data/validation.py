@@ -182,8 +182,12 @@ def unevenness(X: Matrix, rows: int = 1 << 14) -> float:
     2000000.0
     """
     part = X[:: max(1, X.shape[0] // rows)] if X.shape[0] else X
-    heights: Any = abs(part).max(axis=0) if 0 not in part.shape else np.zeros(1)
-    heights = np.asarray(heights.toarray() if is_sparse(heights) else heights, dtype=np.float64).ravel()
+    if is_sparse(part):  # of the columns that are written, however many there are beside them
+        columns, place = np.unique(part.indices, return_inverse=True)
+        heights = np.zeros(len(columns))
+        np.maximum.at(heights, place, np.abs(part.data))
+    else:
+        heights = np.abs(part).max(axis=0, initial=0.0).astype(np.float64)
     heights = heights[heights > 0]
     return float(heights.max() / np.median(heights)) if len(heights) else 1.0
 
