@@ -433,6 +433,8 @@ def test_theory_waits_for_a_list_that_teaches_and_is_for_perceptrons():
     ranker = tr.SlamPerceptron("map", eta="theory").partial_fit(data.X[:3], np.zeros(3))
     first = ranker.partial_fit_queries(data).eta_
     assert first == tr.SlamPerceptron("map", eta="theory").partial_fit_queries(data).eta_
+    late = tr.SlamPerceptron("map", eta=0.3).partial_fit_queries(data)
+    assert late.set_params(eta="theory").partial_fit_queries(data).eta_ == first
     with pytest.raises(tr.InputError, match="perceptrons"):
         tr.OnlineListNet(eta="theory").fit_queries(data)
     with pytest.raises(tr.InputError, match="running scale"):

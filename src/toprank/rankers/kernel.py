@@ -187,7 +187,7 @@ class KernelSlamPerceptron(Ranker):
 
     def _go_on(self, data: QueryDataset, first: bool) -> None:
         loss = self._check()
-        if first or self._store.totals[Total.STEPS] == 0:
+        if first or "eta_" not in vars(self) or self._store.totals[Total.STEPS] == 0:
             self._note_theory(loss, data)
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store

@@ -151,7 +151,7 @@ class OnlineRanker(Ranker):
         check_count(epochs=self.epochs)
         fresh = not (self.warm_start and "_state" in vars(self))
         learner = self._learner()
-        if by_theory(self.eta) and fresh:
+        if by_theory(self.eta) and (fresh or "eta_" not in vars(self)):
             learner = self._with_theory(data)
         watch = BestOnValidation[_Kept](learner.measure, valid, self.patience, self.verbose)
         check_teaching(data)
@@ -256,7 +256,7 @@ class OnlineRanker(Ranker):
     def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()
         first = "_state" not in vars(self)
-        if by_theory(self.eta) and (first or self._state.totals[Total.STEPS] == 0):
+        if by_theory(self.eta) and (first or "eta_" not in vars(self) or self._state.totals[Total.STEPS] == 0):
             qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
             learner = self._with_theory(QueryDataset.from_arrays(X, y, qid, query_weight=query_weight))
         state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
