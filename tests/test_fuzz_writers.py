@@ -15,7 +15,7 @@ from toprank.cli._common import write_text
 from toprank.contests.base import Contest, Entrant
 from toprank.data.files import convert, write
 from toprank.data.trec import qrels_of, run_of
-from toprank.papers.base import Exhibit
+from toprank.papers.exhibits import Exhibit
 from toprank.report.page import write_report
 
 DATA = tr.datasets.make_graded(n_queries=300, n_features=30, random_state=0)

@@ -39,7 +39,7 @@ def test_labels_become_zeros_and_ones(y, options, expected):
         ([1], {"classes": [1, 2, 3]}, "classes must be the two labels"),
         ([1j, 2], {}, "Complex"),
         (None, {}, "y is missing"),
-        ([[1, 2], [3, 4]], {}, "one dimension"),
+        ([[1, 2], [3, 4]], {}, "2 labels for each row"),
     ],
 )
 def test_what_cannot_be_read_is_named(y, options, message):
