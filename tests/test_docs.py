@@ -82,7 +82,7 @@ def run_page(page: Path, languages: set[str]) -> int:
     """Run the blocks of a page in their order; what they print stands in the block behind. Return how many did."""
     namespace: dict[str, object] = {}
     found, checked = blocks(page), 0
-    for (kind, text), (next_kind, wanted) in zip(found, [*found[1:], ("", "")], strict=True):
+    for (kind, text), (next_kind, wanted) in zip(found, [*found, ("", "")][1:], strict=True):
         if kind not in languages:
             continue
         printed = io.StringIO()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._typing import Floats
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._typing import Floats
 
 
 class InputError(ValueError):

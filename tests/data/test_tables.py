@@ -96,7 +96,7 @@ def test_csv_reads_the_same_without_arrow(tmp_path: Path, monkeypatch: pytest.Mo
         read_table(tmp_path / "gap.csv", qid="label", label="label", exclude=["query", "id"])
     with pytest.raises(InputError, match="column 'id' is empty in line 4 of"):
         read_table(tmp_path / "gap.csv", qid="id", features=["x"])
-    with pytest.raises(MissingExtraError, match=r"reading Parquet needs pyarrow: pip install 'toprank\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"reading Parquet needs pyarrow: pip install pyarrow"):
         read_table(tmp_path / "x.parquet")
     with pytest.raises(MissingExtraError, match="writing Parquet needs pyarrow"):
         write_parquet(with_arrow, tmp_path / "x.parquet")

@@ -95,7 +95,9 @@ class TestEveryRanker:
         ranker = small(kind).fit(data.X, data.y, data.qid)
         before = snapshot(ranker)
         expected = small(kind).fit_queries(wide).predict(wide)
-        calls = interrupted(lambda: pickle.loads(pickle.dumps(ranker)).fit_queries(wide), None)
+        spare = pickle.loads(pickle.dumps(ranker))
+        for _ in range(2):  # the second time it looks nothing up anew, as those that are interrupted
+            calls = interrupted(lambda: spare.fit_queries(wide), None)
         for at in sorted({*np.linspace(1, calls - 5, 12).astype(int).tolist(), *range(calls - 12, calls - 5)}):
             with pytest.raises(KeyboardInterrupt):
                 interrupted(lambda: ranker.fit_queries(wide), at)
@@ -128,7 +130,9 @@ class TestEveryStream:
     def test_an_interrupted_list_changes_nothing(self, kind, data):
         ranker = small(kind).partial_fit(data.X, data.y, data.qid)
         before = snapshot(ranker)
-        calls = interrupted(lambda: pickle.loads(pickle.dumps(ranker)).partial_fit(data.X, data.y, data.qid), None)
+        spare = pickle.loads(pickle.dumps(ranker))
+        for _ in range(2):  # the second time it looks nothing up anew, as those that are interrupted
+            calls = interrupted(lambda: spare.partial_fit(data.X, data.y, data.qid), None)
         for at in sorted(set(np.linspace(1, calls - 5, 12).astype(int).tolist())):
             with pytest.raises(KeyboardInterrupt):
                 interrupted(lambda: ranker.partial_fit(data.X, data.y, data.qid), at)

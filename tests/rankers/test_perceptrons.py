@@ -365,6 +365,7 @@ def test_average_auto_compares_both_in_every_eighth_round_before_its_step(sparse
     assert 0 < ranker.totals_["average"] <= 5
 
 
+@pytest.mark.filterwarnings("ignore:the best step size.*is at an end of the grid")
 def test_eta_is_chosen_on_the_past_alone():
     data = graded(n_queries=60)
     ranker = tr.SlamPerceptron()
