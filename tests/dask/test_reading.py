@@ -67,7 +67,7 @@ def test_columns_are_chosen_as_on_one_machine(client, tmp_path):
     same(tr.read_table(frame, **options), tr.dask.read_table(path, client, **options))
     options |= {"features": ["b", "a"]}
     same(tr.read_table(frame, **options), tr.dask.read_table(sorted(map(str, tmp_path.iterdir())), client, **options))
-    with pytest.raises(tr.InputError, match=r"column 'who' of .*part[01].parquet is string, not a number"):
+    with pytest.raises(tr.InputError, match=r"column 'who' of .*part0.parquet is string, not a number"):
         tr.dask.read_table(path, client, "grade", "q")
     with pytest.raises(tr.InputError, match=r"part0.parquet has no column 'label'"):
         tr.dask.read_table(path, client)

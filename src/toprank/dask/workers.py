@@ -71,8 +71,14 @@ class Workers:
 
         `of` are futures that they wait for. What was asked for is taken back where it is not waited for any longer.
         """
-        found: list[Any] = self._settled(ask, renew, of, self.client.gather)
-        return found
+
+        def gathered(futures: Sequence[Any]) -> list[Any]:
+            _raise_first(futures)  # of several errors always the same one
+            found: list[Any] = self.client.gather(futures)
+            return found
+
+        answers: list[Any] = self._settled(ask, renew, of, gathered)
+        return answers
 
     def ready(self, ask: Callable[[], Asked], renew: Callable[[int], None]) -> None:
         """Wait until all futures have results, which stay where they are."""
