@@ -77,12 +77,15 @@ class Exhibit:
             self.figure().savefig(held, format=kind, dpi=150, metadata=about)
         return held.getvalue()
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write NAME.json (data), NAME.md (table, claims, notes), NAME.png and NAME.svg, and return their paths."""
+    def save(self, folder: str | Path, options: Mapping[str, Any] | None = None) -> list[Path]:
+        """Write NAME.json (data), NAME.md (table, claims, notes), NAME.png and NAME.svg, and return their paths.
+
+        `options` are those that the exhibit was made with, where they are not the usual ones.
+        """
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         content = {"name": self.name, "title": self.title, "notes": self.notes, "data": plain(self.data)}
-        content["claims"] = [vars(found) for found in self.claims]
+        content |= {"claims": [vars(found) for found in self.claims], "options": plain(options or {})}
         parts = [f"# {self.title}", *([self.table.markdown()] if self.table else [])]
         parts += [*(f"- {found}" for found in self.claims), *self.notes]
         files = {"json": json.dumps(content, indent=1, ensure_ascii=False) + "\n", "md": "\n\n".join(parts) + "\n"}

@@ -59,10 +59,9 @@ def reproduce(
     home = Path(out) / paper
     for name, make in wanted.items():
         chosen = {option: value for option, value in given.items() if option in taken[name]}
-        if "checkpoint" in taken[name]:
-            chosen["checkpoint"] = home / ".pieces"
-        exhibit = make(**chosen)
-        yield exhibit, exhibit.save(home)
+        kept = {"checkpoint": home / ".pieces"} if "checkpoint" in taken[name] else {}
+        exhibit = make(**chosen, **kept)
+        yield exhibit, exhibit.save(home, chosen)
 
 
 def _refused(option: str, paper: str, figure: str | None, found: Mapping[str, Callable[..., Exhibit]]) -> str:
@@ -79,6 +78,7 @@ def replication(folder: str | Path) -> str:
     """Return every claim with its verdict as Markdown, from the exhibits that were saved in a folder."""
     rows: list[tuple[str, str, str, str, str]] = []
     missing: list[str] = []
+    unusual: list[str] = []
     for paper in papers():
         for name in makers(paper):
             file = Path(folder) / paper / f"{name}.json"
@@ -86,6 +86,9 @@ def replication(folder: str | Path) -> str:
                 missing.append(f"{paper} {name}")
                 continue
             stored = json.loads(file.read_text(encoding="utf-8"))
+            if stored.get("options"):
+                given = ", ".join(f"--{key.replace('_', '-')} {value}" for key, value in stored["options"].items())
+                unusual.append(f"{paper} {name} ({given})")
             rows += [(paper, name, c["text"], c["verdict"], c["why"]) for c in stored["claims"]]
     if not rows:
         raise InputError(f"{folder} holds no exhibits: run `toprank reproduce PAPER --out {folder}` first")
@@ -97,6 +100,8 @@ def replication(folder: str | Path) -> str:
         f"{len(rows)} claims: {counts}.",
         Table(("paper", "exhibit", "claim", "verdict", "numbers"), rows).markdown(),
     ]
+    if unusual:
+        parts.append(f"With other options than the usual ones: {'; '.join(unusual)}.")
     if missing:
         parts.append(f"Not run: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
