@@ -186,6 +186,15 @@ def test_training_claims_follow_the_curves():
     assert {found.verdict for found in told} == {"does not replicate"}
 
 
+def test_cost_claims_follow_the_clocks():
+    def told(ada, growth):
+        cost = {"AdaRank": {"CPU seconds": ada}, "PermuRank": {"CPU seconds": 2.0}, "SVMmap": {"CPU seconds": 1.0}}
+        return [found.verdict for found in training.cost_claims(cost, {"queries": growth})]
+
+    assert told(0.5, 1.0) == ["replicates", "replicates"]
+    assert told(1.5, 2.0) == ["does not replicate", "does not replicate"]
+
+
 def test_pair_claims_follow_the_rates():
     ada, boost, *ours = pairs.SHOWN
     rates = {name: {"d-n": value} for name, value in zip((ada, boost, *ours), (0.2, 0.3, 0.2, 0.3), strict=True)}

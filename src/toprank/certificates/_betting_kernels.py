@@ -59,30 +59,6 @@ def lower_sequence(x, shares, delta, places, lower):
 
 
 @kernel
-def drift_bound(total, spread, n, rates, delta):
-    """(Σ x_i − g)/n with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) V) = 1/δ, not below 0; V is the spread.
-
-    g is found by bisection and rounded up.
-    """
-    wanted, low, high = log(len(rates) / delta), 0.0, np.inf
-    for rate in rates:  # one term alone already reaches 1/δ at this g
-        high = min(high, (wanted + (-log1p(-rate) - rate) * spread) / rate)
-    for _ in range(60):
-        g = 0.5 * (low + high)
-        top = -np.inf
-        for rate in rates:
-            top = max(top, rate * g - (-log1p(-rate) - rate) * spread)
-        capital = 0.0
-        for rate in rates:
-            capital += exp(rate * g - (-log1p(-rate) - rate) * spread - top)
-        if log(capital) + top >= wanted:
-            high = g
-        else:
-            low = g
-    return max(0.0, (total - high) / n)
-
-
-@kernel
 def reach_of_drift(spread, rates, delta):
     """Return g with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) · spread) = 1/δ, by bisection and rounded up."""
     wanted = log(len(rates) / delta)

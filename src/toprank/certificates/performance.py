@@ -155,12 +155,9 @@ class RunningMean:
             return Interval(0.0, math.nan, 1.0)
         from . import _betting_kernels as kernels
 
-        # Seen from above, 1 − x and its guesses differ by as much: the spread is the same.
-        lower, upper = (
-            kernels.drift_bound(total, self.spread, self.n, _RATES, _delta(confidence) / 2)
-            for total in (self.total, self.n - self.total)
-        )
-        return Interval(float(lower), self.mean, 1 - float(upper))
+        # Seen from above, 1 − x and its guesses differ by as much: the spread, and so the reach, is the same.
+        reach = float(kernels.reach_of_drift(self.spread, _RATES, _delta(confidence) / 2))
+        return Interval(max(0.0, (self.total - reach) / self.n), self.mean, min(1.0, (self.total + reach) / self.n))
 
 
 def stream_performance(
@@ -176,11 +173,7 @@ def stream_performance(
     >>> bool(0.6 < certificate.lower < certificate.mean < certificate.upper < 0.8), certificate.verdict
     (True, 'holds')
     """
-    from . import _betting_kernels as kernels
-
-    reach = float(kernels.reach_of_drift(spread, _RATES, _delta(confidence) / 2)) / max(rounds, 1)
-    mean = total / rounds if rounds else math.nan
-    found = Interval(max(0.0, mean - reach), mean, min(1.0, mean + reach)) if rounds else Interval(0.0, mean, 1.0)
+    found = RunningMean(rounds, total, spread).interval(confidence)
     certificate = _certificate(found, measure, None, confidence, rounds, (ranked_first,))
     if not (rounds and certificate.assumptions_hold):
         return certificate
@@ -189,7 +182,7 @@ def stream_performance(
         statement=f"mean of the {measure} that each round was expected to reach ≥ lower bound by betting",
         reference="betting, at all times at once",
         meaning=f"over its {rounds:,} rounds so far, each ranked before it was learned from: {measure} ≥ "
-        f"{found.lower:.4g} was to be expected, with {100 * confidence:g}% confidence (mean {mean:.4f})",
+        f"{found.lower:.4g} was to be expected, with {100 * confidence:g}% confidence (mean {found.mean:.4f})",
     )
 
 

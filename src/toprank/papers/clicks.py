@@ -24,7 +24,7 @@ from ..errors import InputError
 from ..evaluation import evaluate
 from ..measures import measure
 from ..rankers import PDGD, ListNet, OnlineListNet
-from .exhibits import Checkpoint, Claim, Exhibit, claim
+from .exhibits import Checkpoint, Claim, Exhibit, claim, interval
 from .experiments import digest
 
 COLLECTIONS = ("mq2008-letor4", "ohsumed-letor3")
@@ -170,7 +170,7 @@ def _summary(found: dict[tuple[str, int], list[dict[str, float]]]) -> tuple[list
         for entrant in (entrant for entrant in NAMES if all(entrant in run for run in runs)):
             means = _by_seed(runs, seeds, entrant)
             gap = means - _by_seed(runs, seeds, "naive")
-            rows.append([name, f"{n:,}", NAMES[entrant], *_interval(means), *_interval(gap)])
+            rows.append([name, f"{n:,}", NAMES[entrant], *interval(means), *interval(gap)])
         if n >= 10_000:
             naive, own, true = (float(_by_seed(runs, seeds, way).mean()) for way in ("naive", "estimated", "true"))
             better[f"{name}, {n:,}"], near[f"{name}, {n:,}"] = own - naive, own - true
@@ -189,15 +189,6 @@ def _summary(found: dict[tuple[str, int], list[dict[str, float]]]) -> tuple[list
 
 def _by_seed(runs: list[dict[str, float]], seeds: list[int], entrant: str) -> Floats:
     return np.array([np.mean([run[entrant] for run in runs if run["seed"] == seed]) for seed in seeds])
-
-
-def _interval(values: Floats) -> tuple[float, float]:
-    from scipy.stats import t
-
-    if len(values) < 2:
-        return float(values.mean()), float("nan")
-    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(half)
 
 
 def _draw(figure: Any, rows: list[list[Any]], collections: Sequence[str]) -> None:
@@ -234,7 +225,7 @@ def online(
                 means.append(float(np.mean([run[way] for run in runs])))
         ours, raw = np.array(reached["PDGD"]), np.array(reached["raw"])
         ahead += bool(ours.mean() > raw.mean())
-        rows.append([name, user, *_interval(ours), *_interval(raw), *_interval(ours - raw)])
+        rows.append([name, user, *interval(ours), *interval(raw), *interval(ours - raw)])
     columns = ("collection", "users", "PDGD", "±", "online ListNet on raw clicks", "±", "difference", "±")
     return Exhibit(
         name="online",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...certificates.mistakes import lower_bound
 from ...data.adversary import LowerBoundAdversary
 from ...measures import measure
 from ...rankers import MinimaxPerceptron, SlamPerceptron
-from ..exhibits import Exhibit, claim
+from ..exhibits import Claim, Exhibit, claim
 from .learners import COLOURS, THREE, TWO
 
 
@@ -51,24 +52,6 @@ def upper_and_lower(*, margins: tuple[float, ...] = (0.25, 0.18, 0.125, 0.09, 0.
         "Algorithm 3 loses",
         "Algorithm 2 at most",
     )
-    share = min(row[3] / row[4] for row in rows)
-    claims = (
-        claim(
-            "Algorithm 3 makes at most 4R²/γ² mistakes.",
-            all(row[3] <= row[4] * (1 + 1e-9) for row in rows),
-            f"{rows[-1][3]} of {rows[-1][4]:.0f} at γ = {rows[-1][1]:.3g}.",
-        ),
-        claim(
-            "The bound of Algorithm 3 is the minimax bound: upper and lower bound meet.",
-            share >= 0.9,
-            f"The adversary forces at least {share:.1%} of the mistakes that the bound allows; read as: 90%.",
-        ),
-        claim(
-            "Any deterministic learner loses at least what Theorem 9 says.",
-            all(min(row[6], row[7]) >= row[5] - 1e-9 for row in rows),
-            f"{min(rows[-1][6], rows[-1][7]):.1f} against {rows[-1][5]:.1f} at the smallest margin.",
-        ),
-    )
 
     def draw(figure: Any) -> None:
         axis = figure.subplots()
@@ -91,5 +74,27 @@ def upper_and_lower(*, margins: tuple[float, ...] = (0.25, 0.18, 0.125, 0.09, 0.
         table=Table(columns, rows, digits=2),
         notes=("Asked for γ the adversary's witness realises at least 2γ, and the upper bounds use that.",),
         draw=draw,
-        claims=claims,
+        claims=verdicts(rows),
+    )
+
+
+def verdicts(rows: Sequence[Sequence[Any]]) -> tuple[Claim, ...]:
+    """The paper's sentences on its bounds, for the rows of the table."""
+    share = min(row[3] / row[4] for row in rows)
+    return (
+        claim(
+            "Algorithm 3 makes at most 4R²/γ² mistakes.",
+            all(row[3] <= row[4] * (1 + 1e-9) for row in rows),
+            f"{rows[-1][3]} of {rows[-1][4]:.0f} at γ = {rows[-1][1]:.3g}.",
+        ),
+        claim(
+            "The bound of Algorithm 3 is the minimax bound: upper and lower bound meet.",
+            share >= 0.9,
+            f"The adversary forces at least {share:.1%} of the mistakes that the bound allows; read as: 90%.",
+        ),
+        claim(
+            "Any deterministic learner loses at least what Theorem 9 says.",
+            all(min(row[6], row[7]) >= row[5] - 1e-9 for row in rows),
+            f"{min(rows[-1][6], rows[-1][7]):.1f} against {rows[-1][5]:.1f} at the smallest margin.",
+        ),
     )

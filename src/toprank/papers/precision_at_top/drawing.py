@@ -9,7 +9,8 @@ import numpy as np
 
 from ..._typing import Floats
 from ...surrogates.precision_at_k import PrecisionSurrogate
-from .methods import METHODS, baselines, interval
+from ..exhibits import interval
+from .methods import METHODS, baselines
 from .tasks import COVERTYPE, TASKS
 
 _COLORS = {"avg": "#1b6ca8", "max": "#d1495b", "struct": "#8d8d8d", "other": "#3a7d44"}

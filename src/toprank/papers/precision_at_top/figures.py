@@ -18,7 +18,7 @@ from ..._version import __version__
 from ...contests.search import fingerprint
 from ...data.dataset import QueryDataset
 from ...errors import InputError
-from ..exhibits import Checkpoint, Claim, Exhibit, claim
+from ..exhibits import Checkpoint, Claim, Exhibit, claim, interval
 from ..experiments import data_folder
 from .drawing import draw_curves, draw_sweeps
 from .methods import (
@@ -34,7 +34,6 @@ from .methods import (
     Trial,
     baselines,
     choose,
-    interval,
 )
 from .tasks import COVERTYPE, TASKS, Split, Task, split
 

@@ -150,18 +150,3 @@ def choose(method: Method, parts: Split, trial: Trial) -> Settings:
     inner = split(parts.X, parts.y, trial.seed, share=0.8)
     short = replace(trial, passes=(min(trial.passes[-1], 8),), cuts=trial.cuts[-2:-1] or trial.cuts)
     return max(method.grid, key=lambda settings: method.run(inner, short, settings)["precision"][-1])
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean over seeds and half the width of its 95% interval (Student's t).
-
-    >>> [round(v, 4) for v in interval([0.5, 0.6, 0.7])]
-    [0.6, 0.2484]
-    """
-    from scipy.special import stdtrit
-
-    array = np.asarray(values, dtype=np.float64)
-    if len(array) < 2:
-        return float(array.mean()), float("nan")
-    spread = float(stdtrit(len(array) - 1, 0.975) * array.std(ddof=1) / np.sqrt(len(array)))
-    return float(array.mean()), spread

@@ -10,10 +10,9 @@ import numpy as np
 
 from ..._tables import Table
 from ..._typing import Floats
-from ...certificates.convergence import sample_deviations
+from ...certificates.convergence import sample_deviations, top_error
 from ...certificates.margins import realised_margins
 from ...data.dataset import QueryDataset
-from ...measures import measure
 from ...rankers import PerceptronAtK, SGDAtK, SVMPerf
 from ...surrogates import PrecAvg, PrecMax, PrecRamp, PrecStruct
 from ...surrogates.precision_at_k import PrecisionSurrogate
@@ -159,16 +158,11 @@ def _ensemble(pool: QueryDataset, T: int, seed: int, kappa: float, delta: float 
     w = np.zeros(pool.n_features)
     for start in range(0, len(y), BATCH):
         rows = slice(start, start + BATCH)
-        errors.append(_error(pool.X @ w, pool.y, kappa))
-        seen += _error(X[rows] @ w, y[rows], kappa)
+        errors.append(top_error(pool.X @ w, pool.y, kappa))
+        seen += top_error(X[rows] @ w, y[rows], kappa)
         w = ranker.partial_fit(X[rows], y[rows]).coef_
     mean, batches = float(np.mean(errors)), len(errors)
     return mean, max(mean - seen / batches, 0.0) / float(np.sqrt(np.log(batches / delta) / BATCH))
-
-
-def _error(s: Floats, y: Floats, kappa: float) -> float:
-    """Return the share of negatives in the top ⌈κ n₊⌉."""
-    return 1 - measure(f"prec@{kappa:g}").mean(s, y, np.array([0, len(y)]))
 
 
 def _avg_loss(pool: QueryDataset, w: Floats, kappa: float) -> float:
