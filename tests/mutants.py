@@ -64,7 +64,7 @@ MUTANTS = [
     Mutant("rankers/kernel.py", "store = store.copy()", "store = store", f"{FAILED} -k held_model and Kernel"),
     # Two classes and the top
     Mutant("rankers/two_classes.py", "s > lowest[group]", "s < lowest[group]", f"{SILENCE} -k enumeration"),
-    Mutant("rankers/two_classes.py", "room * among", "room", f"{SILENCE} -k enumeration"),
+    Mutant("rankers/two_classes.py", "left * among", "left", f"{SILENCE} -k enumeration"),
     Mutant("rankers/two_classes.py", "int(data.y.sum())", "data.n_docs", f"{AT_K} -k default_to_the_share"),
     Mutant("rankers/scoring.py", '-1.0 if coding.kind == "grades" else 1.0', "1.0", f"{SILENCE} -k three_classes"),
     Mutant("rankers/at_k.py", "steps.k / max(n_positive, 1)", "1.0", f"{SILENCE} -k judged_list"),

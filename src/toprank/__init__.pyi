@@ -17,7 +17,7 @@ from .certificates.performance import confidence_sequence as confidence_sequence
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .contests.base import Contest as Contest
-from .contests.holding import contest as contest
+from .contests.contest import contest as contest
 from .data.dataset import QueryDataset as QueryDataset
 from .data.files import read as read
 from .data.letor import read_letor as read_letor

@@ -9,8 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
-from toprank.contests import holding, peers, search
+from toprank.contests import contest as running
 from toprank.contests import parts as contest_parts
+from toprank.contests import peers, search
 from toprank.data.splits import Fold
 from toprank.solvers.deadline import deadline
 
@@ -414,7 +415,7 @@ class TestTrouble:
         ],
     )
     def test_bad_options_are_told_before_any_work(self, parts, options, message, monkeypatch):
-        monkeypatch.setattr(holding, "_hold", lambda *args: pytest.fail("work was done"))
+        monkeypatch.setattr(running, "_hold", lambda *args: pytest.fail("work was done"))
         train, valid, test = parts
         with pytest.raises(tr.InputError, match=message):
             tr.contest(train, test, valid, **options)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.oracles import letor as oracle
-from toprank.data import _piles
+from toprank.data import _growing
 from toprank.data._letor_chunk import Chunk
 from toprank.data.letor import _read
 from toprank.errors import InputError, ParseError
@@ -367,7 +367,7 @@ def test_a_huge_index_makes_no_huge_array():
 
 
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(_piles, "physical_memory", lambda: 1000.0)
+    monkeypatch.setattr(_growing, "physical_memory", lambda: 1000.0)
     with pytest.raises(InputError, match=r"<stream> does not fit in memory: pass dense=False, or use stream_letor"):
         read(b"1 1:1 50:2\n" * 20, dense=True)
 
@@ -377,7 +377,7 @@ def test_where_memory_cannot_grow_in_place_it_is_copied(monkeypatch):
         def resize(self, size):
             raise SystemError("mmap: resizing not available--no mremap()")
 
-    monkeypatch.setattr(_piles.mmap, "mmap", Fixed)
+    monkeypatch.setattr(_growing.mmap, "mmap", Fixed)
     for dense in (None, True, False):
         check(SMALL, size=16, dense=dense)
         check(b"1 1:1 2:3 #docid = a\n" * 500 + b"1 30:1\n" * 900 + b"2 0:7\n", size=64, dense=dense)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import toprank as tr
 from toprank import surrogates
-from toprank.interop.curvature import Curved
+from toprank.interop.curvature import BoostingLoss
 from toprank.surrogates import Linear, Surrogate, TypeOne
 
 
@@ -38,7 +38,7 @@ def named(value):
 @pytest.mark.parametrize("surrogate", EVERY, ids=named)
 def test_gradient_is_the_surrogate_s_and_blank_queries_are_left_out(surrogate, data):
     scores = np.random.default_rng(0).normal(size=data.n_docs)
-    grad, bend = Curved(surrogate)(scores, data.y, data.ptr)
+    grad, bend = BoostingLoss(surrogate)(scores, data.y, data.ptr)
     _, wanted = surrogate.per_query(scores, data.y, data.ptr)
     rows = np.repeat(data.informative, data.lengths)
     np.testing.assert_array_equal(grad[rows], wanted[rows])
@@ -51,7 +51,7 @@ def test_gradient_is_the_surrogate_s_and_blank_queries_are_left_out(surrogate, d
 @pytest.mark.parametrize("surrogate", EVERY, ids=named)
 def test_curvature_is_not_constant(surrogate, data):
     scores = np.random.default_rng(1).normal(size=data.n_docs)
-    _, bend = Curved(surrogate)(scores, data.y, data.ptr)
+    _, bend = BoostingLoss(surrogate)(scores, data.y, data.ptr)
     bend = bend[np.repeat(data.informative, data.lengths)]
     assert bend.std() > 0.1 * bend.mean()
 
@@ -66,16 +66,16 @@ def test_estimated_diagonal_is_the_true_one_for_a_smooth_loss(data):
             return tr.surrogates.ListNet().per_query(scores, y, ptr)
 
     scores = np.random.default_rng(2).normal(size=data.n_docs)
-    guess = Curved(Hidden(), probes=4000, step=1e-3).diagonal(scores, data.y, data.ptr)
+    guess = BoostingLoss(Hidden(), probes=4000, step=1e-3).diagonal(scores, data.y, data.ptr)
     truth = tr.surrogates.ListNet().diagonal(scores, data.y, data.ptr)
     np.testing.assert_allclose(guess, truth, atol=0.02)
-    few = Curved(Hidden(), probes=8, step=0.5).diagonal(scores, data.y, data.ptr)
+    few = BoostingLoss(Hidden(), probes=8, step=0.5).diagonal(scores, data.y, data.ptr)
     assert np.corrcoef(few, truth)[0, 1] > 0.8
 
 
 def test_a_leaf_never_moves_further_than_its_trust(data):
     scores = 50 * np.random.default_rng(3).normal(size=data.n_docs)  # far from every kink: no curvature to be seen
-    grad, bend = Curved(tr.surrogates.PairwiseHinge(), trust=2.0)(scores, data.y, data.ptr)
+    grad, bend = BoostingLoss(tr.surrogates.PairwiseHinge(), trust=2.0)(scores, data.y, data.ptr)
     assert (np.abs(grad) <= 2.0 * bend * (1 + 1e-12)).all()
 
 
@@ -117,7 +117,7 @@ class TestXGBoost:
         scores = np.random.default_rng(0).normal(size=data.n_docs)
         objective = tr.interop.xgboost_objective(tr.surrogates.ListNet())
         grad, bend = objective(scores, matrix)
-        wanted = Curved(tr.surrogates.ListNet())(scores, data.y, data.ptr)
+        wanted = BoostingLoss(tr.surrogates.ListNet())(scores, data.y, data.ptr)
         np.testing.assert_allclose(grad, wanted[0], rtol=1e-6)
         np.testing.assert_allclose(bend, wanted[1], rtol=1e-6)
         matrix.set_weight(np.full(data.n_queries, 2.0))

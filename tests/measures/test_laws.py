@@ -157,7 +157,7 @@ def test_read_only_and_strange_arrays_are_fine() -> None:
 
 @pytest.mark.parametrize("text", ["ndcg@5", "map", "mrr:letor3", "err", "auc", "p@3:trec_eval"])
 def test_compiled_loops_get_the_same_values_one_list_at_a_time(text: str) -> None:
-    """By the address of a C function, with room to work in or without."""
+    """By the address of a C function, with scratch to work in or without."""
     one = measure(text)
     lists = for_measure(one, fresh(8, tied=True))
     function, expected = one.list_function, one.per_query(lists.scores, lists.y, lists.ptr)
@@ -165,8 +165,8 @@ def test_compiled_loops_get_the_same_values_one_list_at_a_time(text: str) -> Non
     for q in range(40):
         rows = slice(lists.ptr[q], lists.ptr[q + 1])
         bounds = np.array([0, lists.sizes[q]])
-        for room in (none, np.empty(2000)):
-            function.fill(lists.scores[rows], lists.y[rows], bounds, got, room)
+        for scratch in (none, np.empty(2000)):
+            function.fill(lists.scores[rows], lists.y[rows], bounds, got, scratch)
             assert got[0] == expected[q]
 
 

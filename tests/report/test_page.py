@@ -22,8 +22,8 @@ from toprank.certificates.base import Assumption, Certificate
 from toprank.contests.base import Contest
 from toprank.contests.made import of_runs
 from toprank.errors import InputError
-from toprank.report import outline, sections
 from toprank.report import page as pages
+from toprank.report import sections, view
 from toprank.report.page import write_report
 
 
@@ -238,7 +238,7 @@ def _two(gap: float, n: int = 60, **options: Any) -> str:
     reports["c"] = replace(first, per_query={"map": base - 0.2})
     entrants = tuple(tr.contests.base.Entrant(name, data.y, report) for name, report in reports.items())
     contest = Contest("t", data, entrants, tr.compare(reports, **options), np.zeros(n, dtype=np.int64))
-    return Reader(pages.render(pages.Outline.of(contest, "c"))).text
+    return Reader(pages.render(pages.ContestView.of(contest, "c"))).text
 
 
 def test_the_headline_says_whether_it_is_shown() -> None:
@@ -345,7 +345,7 @@ def test_certificates_that_say_nothing_are_folded_away() -> None:
     ]
     contest = held()
     entrants = tuple(replace(e, certificates=tuple(said)) if e.name == "ListNet" else e for e in contest.entrants)
-    html = sections.certificates(outline.Outline.of(replace(contest, entrants=entrants)))
+    html = sections.certificates(view.ContestView.of(replace(contest, entrants=entrants)))
     drawn, folded = html.split("<details>")
     assert "told" in drawn
     assert "broken" in drawn

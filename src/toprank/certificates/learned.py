@@ -16,7 +16,7 @@ from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.base import gradient_gap
 from ..solvers.bundle import Bundle
-from ..surrogates.direct import StructuralHinge, in_training, structural, worst_case
+from ..surrogates.direct import StructuralHinge, in_training, parse_ap_or_ndcg, worst_case
 from ..surrogates.pairwise import Loss, PairwiseHinge, misordered_pairs, pair_counts
 from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, PrecRamp
 from .base import Assumption, Certificate
@@ -37,7 +37,7 @@ def ranking_bounds(measure: str | Measure, threshold: float | None, w: Floats, d
         return [_nothing("mean (1 − E) ≤ the type-two bound", "Theorem 2", f"{error}")]
     relevant = loss.relevant(data.y)
     counted = _both(relevant, data)
-    target = in_training(structural(measure))
+    target = in_training(parse_ap_or_ndcg(measure))
     what = f"mean 1 − {target.name} (relevant or not)"
     if not counted.any():
         return [_nothing(f"{what} ≤ Eq. 10", "Theorem 2", "some query has relevant and irrelevant documents")]

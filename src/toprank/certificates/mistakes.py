@@ -190,18 +190,18 @@ class Run:
 
     def any_step(self, u: Comparator) -> Certificate:
         """F ≤ (L(u) + ‖u‖²/(2η) + what drops cost) / (1 − ηA/2) for every η < 2/A."""
-        room = 1 - self.eta * self._a / 2
+        factor = 1 - self.eta * self._a / 2
         limit = f" = {2 / self._a:.4g}" if self._a > 0 else ""
         drops, cost = (" + cost of drops", f" + {self.rest + u.along:.6g}") if self.dropped else ("", "")
         return Certificate(
             statement=f"Σ f_t(w_t) ≤ (L(u) + ‖u‖²/(2η){drops}) / (1 − ηA/2)",
-            value=(self.price(u) - self._steps) / room if room > 0 else inf,
+            value=(self.price(u) - self._steps) / factor if factor > 0 else inf,
             observed=self.surrogate,
             reference="Eq. 17 and Lemma 5",
-            assumptions=(*self._fixed_step, Assumption(f"η = {self.eta:.4g} < 2/A{limit}", room > 0)),
-            vacuous_from=(self.zero + self.rest) / room if room > 0 else None,
+            assumptions=(*self._fixed_step, Assumption(f"η = {self.eta:.4g} < 2/A{limit}", factor > 0)),
+            vacuous_from=(self.zero + self.rest) / factor if factor > 0 else None,
             terms=u.terms | self._terms,
-            arithmetic=f"({u.loss:.6g} + {u.norm2:.6g}/{2 * self.eta:.4g}{cost})/{room:.6g}",
+            arithmetic=f"({u.loss:.6g} + {u.norm2:.6g}/{2 * self.eta:.4g}{cost})/{factor:.6g}",
         )
 
     def _optimised(self, u: Comparator) -> float:

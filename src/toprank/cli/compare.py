@@ -181,7 +181,7 @@ def compare(
     parts, title = _folds(train, test, valid, folds, partial(_read, columns=columns, missing=missing))
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
-    from ..contests.holding import contest
+    from ..contests.contest import contest
 
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
     try:

@@ -29,7 +29,7 @@ from ..solvers.deadline import deadline, out_of_time
 from .peers import Trees
 from .spaces import Candidate
 
-Told = Callable[[str, int], None]
+OnProgress = Callable[[str, int], None]
 """Called with what comes next and how many settings are done or given up since the last call."""
 
 MOST_POINTS = 300
@@ -92,7 +92,7 @@ class Search:
     measure: Measure
     candidates: Sequence[Candidate]
     state: Checkpoint
-    tell: Told
+    on_progress: OnProgress
 
     def run(self, train: QueryDataset, valid: QueryDataset, allotment: float, where: str = "") -> dict[str, Any]:
         """Return a `Winner` or a `Failure` for each contestant."""
@@ -108,9 +108,9 @@ class Search:
                 if level >= len(c.rankers):
                     continue
                 if c.name in given_up or closed:
-                    self.tell(f"{where}{c.name}", 1)
+                    self.on_progress(f"{where}{c.name}", 1)
                     continue
-                self.tell(f"{where}{c.name}", 0)
+                self.on_progress(f"{where}{c.name}", 0)
                 try:
                     trial = self._try(c, level, train, valid, data, limit)
                 except MissingExtraError as error:
@@ -123,7 +123,7 @@ class Search:
                     trials[c.name][trials[c.name].index(best)] = _without_ranker(best)
                 trials[c.name].append(trial)
                 spent += trial.seconds
-                self.tell(f"{where}{c.name}", 1)
+                self.on_progress(f"{where}{c.name}", 1)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
 
     def _try(
@@ -166,7 +166,7 @@ class Search:
             return Failure(trials[0].error or "it could not be fitted")
         ranker, repeats = best.ranker, True
         if ranker is None:
-            self.tell(f"{c.name}, once more", 0)
+            self.on_progress(f"{c.name}, once more", 0)
             ranker = fit(c.rankers[best.place], train, valid)
             repeats = bool(np.array_equal(self.value(ranker, valid), best.valid, equal_nan=True))
         return Winner(

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..rankers.base import Ranker
-from ..surrogates.direct import bounded, structural
+from ..surrogates.direct import parse_ap_or_ndcg, parse_bounded
 from ..surrogates.slam import slam_measure
 from .peers import LightGBM, XGBoost
 
@@ -78,10 +78,10 @@ _ALWAYS: dict[str, dict[str, Any]] = {
 }
 
 _OPTIMISES: dict[str, Callable[[Measure], object]] = {
-    "AdaRank": bounded,
+    "AdaRank": parse_bounded,
     "KernelSlamPerceptron": slam_measure,
-    "PermuRank": structural,
-    "SVMMap": structural,
+    "PermuRank": parse_ap_or_ndcg,
+    "SVMMap": parse_ap_or_ndcg,
     "SlamPerceptron": slam_measure,
 }
 """Who is built on one measure: the function refuses those it cannot be built on."""
@@ -89,7 +89,7 @@ _OPTIMISES: dict[str, Callable[[Measure], object]] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A contestant before the contest: its name, its rankers in the order they are tried, and what is to be told."""
+    """A contestant before the contest: its name, its rankers in the order they are tried, and notes."""
 
     name: str
     rankers: tuple[Ranker, ...]
@@ -146,11 +146,11 @@ def _filled(setting: Params, own: Any, measure: Measure) -> dict[str, Any]:
     return {**setting, "measure": own if named is None else parse(named, convention=measure.convention)}
 
 
-def told(ranker: Ranker) -> dict[str, Any]:
+def settings_of(ranker: Ranker) -> dict[str, Any]:
     """Return the parameters of a fitted ranker that a space varies, or that differ from the defaults.
 
     >>> import toprank as tr
-    >>> told(tr.ListNet(alpha=0.1, patience=5).fit([[1.0], [0.0]], [1, 0]))
+    >>> settings_of(tr.ListNet(alpha=0.1, patience=5).fit([[1.0], [0.0]], [1, 0]))
     {'alpha': 0.1, 'patience': 5, 'truth': 'grades'}
     """
     settings = SETTINGS.get(type(ranker).__name__, [])

@@ -25,15 +25,15 @@ from .jit import kernel, no_collection
 CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
 
-_reals, _whole = types.CPointer(types.float64), types.CPointer(types.int64)
+_floats, _ints = types.CPointer(types.float64), types.CPointer(types.int64)
 LOSS = types.int64(
-    _reals, _reals, _reals, types.int64, _whole, types.int64, _whole, types.int64, _whole, _reals, _reals, _reals,
-    _reals, types.int64,
+    _floats, _floats, _floats, types.int64, _ints, types.int64, _ints, types.int64, _ints, _floats, _floats, _floats,
+    _floats, types.int64,
 )  # fmt: skip
 """Scores, y, weights, their number, places, their number, ptr, lists, codes, numbers, losses, gradient, curvature, its
 length."""
-MEASURE = types.int64(_reals, _reals, _whole, types.int64, _whole, _reals, _reals, _reals, _reals, types.int64)
-"""Scores, y, ptr, lists, codes, numbers, values, places of documents (where wanted), room to work in, its length."""
+MEASURE = types.int64(_floats, _floats, _ints, types.int64, _ints, _floats, _floats, _floats, _floats, types.int64)
+"""Scores, y, ptr, lists, codes, numbers, values, places of documents (where wanted), scratch to work in, its length."""
 
 
 class CFunction:
@@ -86,13 +86,13 @@ _call_loss, _call_measure = calls(LOSS), calls(MEASURE)
 
 
 @kernel
-def as_arrays(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def as_arrays(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """What a list function is handed, as arrays: s, y, weight, place, ptr, codes, numbers, losses, grad, curve."""
     bounds, choice = carray(ptr, lists + 1), carray(codes, CODES)
     n = bounds[lists]
     return (
-        carray(s, n), carray(y, n), carray(weight, weighted), carray(place, placed), bounds, choice,
-        carray(numbers, choice[0]), carray(losses, lists), carray(grad, n), carray(curve, curved),
+        carray(s, n), carray(y, n), carray(weight, n_weights), carray(place, n_places), bounds, choice,
+        carray(numbers, choice[0]), carray(losses, lists), carray(grad, n), carray(curve, n_curve),
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def call(address, s, y, weight, place, ptr, codes, numbers, losses, grad, curve)
 
 
 @kernel
-def judge(address, s, y, ptr, codes, numbers, values, room):
+def judge(address, s, y, ptr, codes, numbers, values, scratch):
     """Let the measure at that address fill one value per list."""
     return _call_measure(
         types.int64(address),
@@ -133,8 +133,8 @@ def judge(address, s, y, ptr, codes, numbers, values, room):
             types.int64(codes.ctypes.data),
             types.int64(numbers.ctypes.data),
             types.int64(values.ctypes.data),
-            types.int64(room.ctypes.data),
-            types.int64(room.ctypes.data),
-            types.int64(len(room)),
+            types.int64(scratch.ctypes.data),
+            types.int64(scratch.ctypes.data),
+            types.int64(len(scratch)),
         ),
     )

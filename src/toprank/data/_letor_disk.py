@@ -12,13 +12,13 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from . import _rows_kernels as kernels
 from ._letor_chunk import Chunk, Rules
-from ._letor_store import DENSE_FROM, Tally, check_dense, check_ids, cumulated, gathered
+from ._letor_store import DENSE_FROM, LineTotals, check_dense, check_ids, cumulated, gathered
 from .mapped import save_array, write_header
 
 _BLOCK = 1 << 18
 
 
-class FilePile:
+class FileArray:
     """Values that are appended to a file, and read again from its beginning."""
 
     def __init__(self, path: Path, dtype: Any) -> None:
@@ -67,41 +67,41 @@ class DiskRows:
     """Everything the lines hold, in raw files of one folder."""
 
     def __init__(self, rules: Rules, folder: Path) -> None:
-        self._piles: dict[str, FilePile] = {}
+        self._files: dict[str, FileArray] = {}
 
-        def pile(name: str, dtype: Any) -> FilePile:
-            self._piles[name] = FilePile(folder / f"{name}.raw", dtype)
-            return self._piles[name]
+        def new_array(name: str, dtype: Any) -> FileArray:
+            self._files[name] = FileArray(folder / f"{name}.raw", dtype)
+            return self._files[name]
 
-        self.tally = Tally(rules, pile)
+        self.totals = LineTotals(rules, new_array)
         for name, dtype in (("lengths", np.int32), ("values", rules.dtype), ("columns", np.int32)):
-            pile(name, dtype)
+            new_array(name, dtype)
 
     def add(self, chunk: Chunk) -> None:
         """Take a chunk."""
-        self.tally.add(chunk)
+        self.totals.add(chunk)
         chunk.drop_zeros()
         for name in ("lengths", "values", "columns"):
-            self._piles[name].append(getattr(chunk, name))
+            self._files[name].append(getattr(chunk, name))
 
     def close(self) -> None:
         """Close all files."""
-        for pile in self._piles.values():
-            pile.close()
+        for new_array in self._files.values():
+            new_array.close()
 
     def write(self, folder: Path, dense: bool | None) -> None:
         """Write the arrays that `open_queries` opens, holding no more than a block of them in memory."""
-        tally = self.tally
-        ptr, query_ids, order = tally.finish()
-        dense = tally.density >= DENSE_FROM if dense is None else dense
+        totals = self.totals
+        ptr, query_ids, order = totals.finish()
+        dense = totals.density >= DENSE_FROM if dense is None else dense
         if dense:
-            check_dense(tally)
-        check_ids(tally)
+            check_dense(totals)
+        check_ids(totals)
         np.save(folder / "ptr.npy", ptr)
         save_array(folder, "query_ids", query_ids)
         if order is not None:
             np.save(folder / "order.npy", order)
-        rows, entries = tally.rows, self._piles["values"].size
+        rows, entries = totals.rows, self._files["values"].size
         ends_type = np.int32 if entries < 2**31 else np.int64
         with ExitStack() as stack:
 
@@ -113,50 +113,50 @@ class DiskRows:
 
             y = array("y", np.float64, rows)
             if dense:
-                X = array("X", tally.rules.dtype, rows, tally.width)
+                X = array("X", totals.rules.dtype, rows, totals.width)
             else:
-                values, indices = array("values", tally.rules.dtype, entries), array("indices", np.int32, entries)
+                values, indices = array("values", totals.rules.dtype, entries), array("indices", np.int32, entries)
                 indptr, end = array("indptr", ends_type, rows + 1), 0
                 indptr.write(np.zeros(1, dtype=ends_type).data)
-            ids = array("doc_ids", f"U{tally.longest_id}", rows) if tally.longest_id else None
-            row_values = tally.width if dense else tally.written // rows
+            ids = array("doc_ids", f"U{totals.longest_id}", rows) if totals.longest_id else None
+            row_values = totals.width if dense else totals.written // rows
             for block in self._blocks(order, step=max(1, _BLOCK // max(1, row_values))):
                 y.write(block.labels.data)
                 if dense:
-                    flat = np.empty(len(block.labels) * tally.width, dtype=tally.rules.dtype)
-                    kernels.fill_rows(flat, tally.width, tally.base, block.values, block.columns, block.lengths)
+                    flat = np.empty(len(block.labels) * totals.width, dtype=totals.rules.dtype)
+                    kernels.fill_rows(flat, totals.width, totals.base, block.values, block.columns, block.lengths)
                     X.write(flat.data)
                 else:
                     values.write(block.values.data)
-                    indices.write((block.columns - np.int32(tally.base)).data)
+                    indices.write((block.columns - np.int32(totals.base)).data)
                     ends = end + np.cumsum(block.lengths, dtype=ends_type)
                     end = ends[-1]
                     indptr.write(ends.data)
                 if ids is not None:
-                    ids.write(tally.as_text(block.id_text, block.id_lengths).tobytes())
-        write_header(folder, n_features=tally.width)
+                    ids.write(totals.as_text(block.id_text, block.id_lengths).tobytes())
+        write_header(folder, n_features=totals.width)
 
     def _blocks(self, order: Ints | None, step: int) -> Iterator[Block]:
         """Read `step` rows at a time again: as the file had them, or from mapped files in another order."""
-        piles = self._piles
+        arrays = self._files
         if order is None:
-            for pile in piles.values():
-                pile.rewind()
-            for start in range(0, self.tally.rows, step):
-                n = min(step, self.tally.rows - start)
-                labels, lengths = piles["labels"].read(n), piles["lengths"].read(n)
+            for new_array in arrays.values():
+                new_array.rewind()
+            for start in range(0, self.totals.rows, step):
+                n = min(step, self.totals.rows - start)
+                labels, lengths = arrays["labels"].read(n), arrays["lengths"].read(n)
                 entries = int(lengths.sum(dtype=np.int64))
-                id_lengths = piles["id_lengths"].read(n if self.tally.longest_id else 0)
-                id_text = piles["id_text"].read(int(id_lengths.sum(dtype=np.int64)))
-                values, columns = piles["values"].read(entries), piles["columns"].read(entries)
+                id_lengths = arrays["id_lengths"].read(n if self.totals.longest_id else 0)
+                id_text = arrays["id_text"].read(int(id_lengths.sum(dtype=np.int64)))
+                values, columns = arrays["values"].read(entries), arrays["columns"].read(entries)
                 yield Block(labels, lengths, values, columns, id_lengths, id_text)
             return
-        mapped = {name: pile.mapped() for name, pile in piles.items()}
+        mapped = {name: new_array.mapped() for name, new_array in arrays.items()}
         ends, id_ends = cumulated(mapped["lengths"]), cumulated(mapped["id_lengths"])
-        for start in range(0, self.tally.rows, step):
+        for start in range(0, self.totals.rows, step):
             rows = order[start : start + step]
             lengths = mapped["lengths"][rows]
-            id_lengths = mapped["id_lengths"][rows] if self.tally.longest_id else mapped["id_lengths"]
+            id_lengths = mapped["id_lengths"][rows] if self.totals.longest_id else mapped["id_lengths"]
             entries, id_bytes = int(lengths.sum(dtype=np.int64)), int(id_lengths.sum(dtype=np.int64))
             yield Block(
                 mapped["labels"][rows],

@@ -11,8 +11,8 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import _rows_kernels as kernels
 from . import validation
+from ._growing import GrowingArray
 from ._letor_chunk import Chunk, Rules
-from ._piles import MemoryPile
 from ._text import text_array
 from .csr import csr_of
 
@@ -24,22 +24,22 @@ _SMALL = 1 << 28
 _BLOCK = 1 << 24
 
 
-class Tally:
+class LineTotals:
     """What the lines say apart from their features: counts, labels, query ids and document ids."""
 
-    def __init__(self, rules: Rules, pile: Callable[[str, Any], Any]) -> None:
+    def __init__(self, rules: Rules, new_array: Callable[[str, Any], Any]) -> None:
         self.rules = rules
         self.rows = self.written = self.top_index = 0
         self.zero_index = rules.zero_based is True
         self.has_qid: bool | None = None
         self.labels, self.id_text, self.id_lengths = (
-            pile("labels", np.float64),
-            pile("id_text", np.uint8),
-            pile("id_lengths", np.int32),
+            new_array("labels", np.float64),
+            new_array("id_text", np.uint8),
+            new_array("id_lengths", np.int32),
         )
         self.longest_id = 0
         self.ids_are_ascii = True
-        self._starts, self._ids = MemoryPile(np.int64), MemoryPile(np.int64)
+        self._starts, self._ids = GrowingArray(np.int64), GrowingArray(np.int64)
         self._names: dict[int, str] = {}
 
     @property
@@ -146,18 +146,18 @@ class Tally:
 class MemoryRows:
     """Features in memory: dense while that is what the file is like, else CSR."""
 
-    def __init__(self, tally: Tally, dense: bool | None) -> None:
-        self._tally, self._asked = tally, dense
+    def __init__(self, totals: LineTotals, dense: bool | None) -> None:
+        self._totals, self._asked = totals, dense
         self._dense: bool | None = None
-        self._dtype = tally.rules.dtype
+        self._dtype = totals.rules.dtype
         self._rows = self._width = self._base = 0
-        self._flat = MemoryPile(self._dtype)
-        self._values, self._columns = MemoryPile(self._dtype), MemoryPile(np.int32)
-        self._lengths = MemoryPile(np.int32)
+        self._flat = GrowingArray(self._dtype)
+        self._values, self._columns = GrowingArray(self._dtype), GrowingArray(np.int32)
+        self._lengths = GrowingArray(np.int32)
 
     def add(self, chunk: Chunk) -> None:
-        """Take the entries of a chunk that the tally has counted."""
-        if self._tally.rows == self._rows or self._tally.too_wide:
+        """Take the entries of a chunk that is counted in the totals."""
+        if self._totals.rows == self._rows or self._totals.too_wide:
             return
         self._choose(DENSE_FROM if self._dense in (None, True) else _BACK_TO_DENSE)
         if self._dense:
@@ -168,16 +168,16 @@ class MemoryRows:
             self._values.append(chunk.values, chunk.fraction)
             self._columns.append(chunk.columns, chunk.fraction)
             self._lengths.append(chunk.lengths, chunk.fraction)
-        self._rows = self._tally.rows
+        self._rows = self._totals.rows
 
     def _choose(self, dense_from: float) -> None:
         """Be dense or sparse, wide enough and counted from the right index, for all rows so far."""
-        dense = self._tally.density >= dense_from if self._asked is None else self._asked
+        dense = self._totals.density >= dense_from if self._asked is None else self._asked
         if dense:
-            check_dense(self._tally)
+            check_dense(self._totals)
             if not self._dense:
                 self._to_dense()
-            self._widen(self._tally.width, self._tally.base)
+            self._widen(self._totals.width, self._totals.base)
         elif self._dense:
             self._to_sparse()
         self._dense = dense
@@ -190,7 +190,7 @@ class MemoryRows:
 
     def _to_dense(self) -> None:
         """From the last rows to the first, giving back their memory: both forms never stand whole side by side."""
-        self._width, self._base = self._tally.width, self._tally.base
+        self._width, self._base = self._totals.width, self._totals.base
         flat = self._flat.extend(self._rows * self._width, fraction=1.0)
         lengths = self._lengths.take()
         step = self._block_rows()
@@ -239,9 +239,9 @@ class MemoryRows:
             values = gathered(values, ends, order, len(values))
             columns = gathered(columns, ends, order, len(columns))
             ends = cumulated(lengths[order])
-        columns -= self._tally.base
+        columns -= self._totals.base
         indptr = np.concatenate((np.zeros(1, dtype=ends.dtype), ends))
-        return csr_of(values, columns, indptr, self._tally.width)
+        return csr_of(values, columns, indptr, self._totals.width)
 
 
 def cumulated(lengths: AnyArray) -> AnyArray:
@@ -257,21 +257,21 @@ def gathered(source: AnyArray, ends: AnyArray, order: Ints, total: int) -> AnyAr
     return out
 
 
-def check_dense(tally: Tally) -> None:
+def check_dense(totals: LineTotals) -> None:
     """Refuse a dense array that is large and all but empty, before it is made."""
-    size = tally.rows * tally.width * tally.rules.dtype.itemsize
-    if size > max(_SMALL, 512 * tally.written):
+    size = totals.rows * totals.width * totals.rules.dtype.itemsize
+    if size > max(_SMALL, 512 * totals.written):
         raise InputError(
-            f"{tally.rules.name}: {tally.rows} rows of {tally.width} features hold {tally.written} values: as a dense "
-            f"array they would take {size / 1e9:.1f} GB, pass dense=False"
+            f"{totals.rules.name}: {totals.rows} rows of {totals.width} features hold {totals.written} values: as a "
+            f"dense array they would take {size / 1e9:.1f} GB, pass dense=False"
         )
 
 
-def check_ids(tally: Tally) -> None:
+def check_ids(totals: LineTotals) -> None:
     """Refuse document ids that would fill a mapped array, in which all are as wide as the longest, with nothing."""
-    size = 4 * tally.rows * tally.longest_id
-    if size > max(_SMALL, 512 * tally.id_text.size):
+    size = 4 * totals.rows * totals.longest_id
+    if size > max(_SMALL, 512 * totals.id_text.size):
         raise InputError(
-            f"{tally.rules.name}: a document id of {tally.longest_id} letters among {tally.rows} rows would take "
+            f"{totals.rules.name}: a document id of {totals.longest_id} letters among {totals.rows} rows would take "
             f"{size / 1e9:.1f} GB in a folder: shorten it, or use read_letor"
         )

@@ -67,30 +67,30 @@ def _read(
     threads: int | None,
     **chunk_size: int,
 ) -> QueryDataset:
+    from ._growing import GrowingArray
     from ._letor_reader import read_chunks
-    from ._letor_store import MemoryRows, Tally
-    from ._piles import MemoryPile
+    from ._letor_store import LineTotals, MemoryRows
 
     rules = _rules(path, dense, dtype, n_features, zero_based)
-    tally = Tally(rules, lambda _, dtype: MemoryPile(dtype))
-    rows = MemoryRows(tally, dense)
+    totals = LineTotals(rules, lambda _, dtype: GrowingArray(dtype))
+    rows = MemoryRows(totals, dense)
 
     def add(chunk: Any) -> None:
-        tally.add(chunk)
+        totals.add(chunk)
         rows.add(chunk)
 
     try:
         with open_bytes(path) as stream:
             read_chunks(stream, rules, add, threads=_count_threads(threads), **chunk_size)
-        ptr, query_ids, order = tally.finish()
-        X, y, doc_ids = rows.finish(order), tally.labels.take(), tally.doc_ids()
+        ptr, query_ids, order = totals.finish()
+        X, y, doc_ids = rows.finish(order), totals.labels.take(), totals.doc_ids()
     except MemoryError:
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
     if order is not None:
         y = y[order]
         doc_ids = None if doc_ids is None else doc_ids[order]
     data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
-    return data if tally.has_qid else _by_comments(data)
+    return data if totals.has_qid else _by_comments(data)
 
 
 def _by_comments(data: QueryDataset) -> QueryDataset:
@@ -139,7 +139,7 @@ def stream_letor(
         try:
             read_chunks(stream, rules, rows.add, threads=_count_threads(threads))
             rows.write(draft, dense)
-            has_qid = rows.tally.has_qid
+            has_qid = rows.totals.has_qid
         finally:
             rows.close()
         for file in raw.iterdir():

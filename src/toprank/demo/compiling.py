@@ -32,10 +32,10 @@ def main() -> None:
     """Fit the last learners of the demo on a handful of generated lists."""
     from ..data.synthetic import make_graded
     from .features import FEATURES
-    from .job import field
+    from .job import contestants
 
     train, valid = (make_graded(n_queries=8, n_docs=12, n_features=len(FEATURES), random_state=seed) for seed in (0, 1))
-    for candidate in reversed(field()[-3:]):
+    for candidate in reversed(contestants()[-3:]):
         candidate.rankers[0].fit_queries(train, valid=valid).certify(train)
 
 

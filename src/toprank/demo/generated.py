@@ -8,7 +8,7 @@ from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.baselines import best_feature, feature_scores, given_order
 from ..contests.search import curves
-from ..contests.spaces import told
+from ..contests.spaces import settings_of
 from ..data.splits import query_train_test_split
 from ..data.synthetic import make_graded
 from ..evaluation import evaluate_grouped
@@ -37,7 +37,9 @@ def run(n_queries: int = 400, random_state: int = 0) -> Contest:
     }
     reports = {name: evaluate_grouped(values, test, MEASURES) for name, values in scores.items()}
     entrants = [Entrant(name, values, reports[name]) for name, values in scores.items()]
-    entrants[-1] = Entrant("ListNet", scores["ListNet"], reports["ListNet"], (ranker,), (told(ranker),), curves(ranker))
+    entrants[-1] = Entrant(
+        "ListNet", scores["ListNet"], reports["ListNet"], (ranker,), (settings_of(ranker),), curves(ranker)
+    )
     return Contest(
         title="Generated queries",
         data=test,

@@ -20,7 +20,7 @@ from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.made import finished
 from ..contests.search import Failure, Search, Winner, curves
-from ..contests.spaces import Candidate, told
+from ..contests.spaces import Candidate, settings_of
 from ..errors import InputError
 from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
@@ -45,7 +45,7 @@ CHOICE = (
 )
 
 
-def field() -> list[Candidate]:
+def contestants() -> list[Candidate]:
     """Return who takes part, each with the few settings that the validation queries choose among."""
     settings: dict[str, list[Ranker]] = {
         "ListNet": [ListNet(MEASURE, alpha=alpha) for alpha in (1e-3, 1e-4)],
@@ -98,7 +98,7 @@ class Demo:
 
 def learn(judged: Judged) -> dict[str, Winner]:
     """Fit every ranker on the train part and choose its settings on the validation part."""
-    candidates = field()
+    candidates = contestants()
     with steps(sum(len(candidate.rankers) for candidate in candidates)) as tell:
         found = Search(parse(MEASURE), candidates, Checkpoint(None), tell).run(judged.train, judged.valid, inf)
     for name, outcome in found.items():
@@ -145,7 +145,7 @@ def _entrant(name: str, winner: Winner, judged: Judged) -> Entrant:
         scores=scores,
         report=evaluate_grouped(scores, judged.test, MEASURES),
         rankers=(winner.ranker,),
-        params=(told(winner.ranker),),
+        params=(settings_of(winner.ranker),),
         curves=curves(winner.ranker),
         certificates=tuple(winner.ranker.certify(judged.train)),
         seconds=winner.seconds,

@@ -23,7 +23,7 @@ def check_slope(surrogate: Surrogate) -> None:
 
 
 @dataclass
-class Curved:
+class BoostingLoss:
     """Gradient and diagonal curvature of a surrogate, weighted by query, as boosted trees take them.
 
     A listwise loss has a diagonal in closed form: P(1 − P) for ListNet, and so on. For any other surrogate it is

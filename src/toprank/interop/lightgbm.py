@@ -15,7 +15,7 @@ from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
-from .curvature import Curved, boundaries, per_query_weight
+from .curvature import BoostingLoss, boundaries, per_query_weight
 from .trees import Boosted, BoosterModel, TreeRanker
 
 
@@ -23,7 +23,7 @@ from .trees import Boosted, BoosterModel, TreeRanker
 class LightGBMObjective:
     """A surrogate as LightGBM calls it: f(preds, Dataset) in `lgb.train`, f(y, preds, weight, group) elsewhere."""
 
-    curved: Curved
+    loss: BoostingLoss
 
     def __call__(
         self, first: Any, second: Any, weight: AnyArray | None = None, group: AnyArray | None = None
@@ -34,13 +34,13 @@ class LightGBMObjective:
         else:
             y, scores = first, second
         ptr = np.array([0, len(y)]) if group is None else boundaries(group)
-        return self.curved(scores, y, ptr, per_query_weight(weight, ptr))
+        return self.loss(scores, y, ptr, per_query_weight(weight, ptr))
 
 
 def lightgbm_objective(surrogate: Surrogate, **options: Any) -> LightGBMObjective:
     """Return the surrogate as a LightGBM objective, for `lgb.train` and for `LGBMRanker(objective=...)` alike.
 
-    `options` are those of `Curved`: how curvature is estimated where a surrogate has none in closed form.
+    `options` are those of `BoostingLoss`: how curvature is estimated where a surrogate has none in closed form.
 
     >>> import numpy as np, toprank as tr
     >>> objective = tr.interop.lightgbm_objective(tr.surrogates.ListNet())
@@ -48,7 +48,7 @@ def lightgbm_objective(surrogate: Surrogate, **options: Any) -> LightGBMObjectiv
     >>> grad.round(4).tolist(), hess.tolist()
     ([-0.2311, 0.2311], [0.25, 0.25])
     """
-    return LightGBMObjective(Curved(surrogate, **options))
+    return LightGBMObjective(BoostingLoss(surrogate, **options))
 
 
 @dataclass(frozen=True, eq=False)

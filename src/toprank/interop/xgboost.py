@@ -15,7 +15,7 @@ from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
-from .curvature import Curved, per_query_weight
+from .curvature import BoostingLoss, per_query_weight
 from .trees import Boosted, BoosterModel, TreeRanker
 
 
@@ -23,25 +23,25 @@ from .trees import Boosted, BoosterModel, TreeRanker
 class XGBoostObjective:
     """A surrogate as `xgb.train(obj=...)` calls it: f(preds, DMatrix)."""
 
-    curved: Curved
+    loss: BoostingLoss
 
     def __call__(self, scores: AnyArray, train: Any) -> tuple[Floats, Floats]:
         """Return gradient and curvature for XGBoost."""
         ptr = _boundaries(train)
-        return self.curved(scores, train.get_label(), ptr, per_query_weight(train.get_weight(), ptr))
+        return self.loss(scores, train.get_label(), ptr, per_query_weight(train.get_weight(), ptr))
 
 
 def xgboost_objective(surrogate: Surrogate, **options: Any) -> XGBoostObjective:
     """Return the surrogate as an XGBoost objective, for `xgb.train(..., obj=objective)`.
 
     Pass `base_score=0` in the parameters: a ranking loss has no use for XGBoost's intercept. `options` are those of
-    `Curved`: how curvature is estimated where a surrogate has none in closed form.
+    `BoostingLoss`: how curvature is estimated where a surrogate has none in closed form.
 
     >>> import toprank as tr
-    >>> tr.interop.xgboost_objective(tr.surrogates.ListNet()).curved.surrogate
+    >>> tr.interop.xgboost_objective(tr.surrogates.ListNet()).loss.surrogate
     ListNet(truth='grades', transform=Exponential(a=1.0), k=1)
     """
-    return XGBoostObjective(Curved(surrogate, **options))
+    return XGBoostObjective(BoostingLoss(surrogate, **options))
 
 
 def _boundaries(matrix: Any) -> Any:

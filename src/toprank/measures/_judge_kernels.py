@@ -66,24 +66,24 @@ def best_grades(y, first, n, top, best):
 
 @measure_function
 def judge(
-    s_at, y_at, ptr_at, lists, codes_at, numbers_at, values_at, places_at, room_at, length
+    s_at, y_at, ptr_at, lists, codes_at, numbers_at, values_at, places_at, scratch_at, length
 ):  # fmt: skip
     """values[i · lists + q] = measure i of list q; places, where wanted, are the ranks of the documents from 1.
 
     Documents at the end of a list whose score is no number are to be found, but are not ranked: a run lacks them.
-    Allocates nothing if `room` is long enough: (SCRATCH + 3) (longest list + LANES + 1).
+    Allocates nothing if `scratch` is long enough: (SCRATCH + 3) (longest list + LANES + 1).
     """
     ptr, head = carray(ptr_at, lists + 1), carray(codes_at, HEAD)
     address, ties, top, ideal, count = head[0], head[1], head[2], head[3], head[5]
     entries, values = carray(codes_at, HEAD + ENTRY * count), carray(values_at, lists * count)
     size = longest_list(ptr) + LANES + 1
-    own = length < (SCRATCH + 3) * size or head[4] != 0  # places are wanted in the caller's room
-    room = np.empty((SCRATCH + 3) * size) if own else carray(room_at, length)
+    own = length < (SCRATCH + 3) * size or head[4] != 0  # places are wanted in the caller's scratch
+    scratch = np.empty((SCRATCH + 3) * size) if own else carray(scratch_at, length)
     s, y, codes, numbers = number_of(s_at), number_of(y_at), number_of(codes_at), number_of(numbers_at)
     scores, grades = carray(s_at, ptr[lists]), carray(y_at, ptr[lists])
     # Grades by rank, ends of tied groups, documents by rank, six for the order; the best order, two for a measure.
-    base, row = room.ctypes.data, 8 * size
-    best_at, spare, best = base + SCRATCH * row, base + (SCRATCH + 1) * row, room[SCRATCH * size :]
+    base, row = scratch.ctypes.data, 8 * size
+    best_at, spare, best = base + SCRATCH * row, base + (SCRATCH + 1) * row, scratch[SCRATCH * size :]
     for q in range(lists):
         n, total, start = ptr[q + 1] - ptr[q], ptr[q + 1] - ptr[q], 8 * ptr[q]
         while n > 0 and scores[ptr[q] + n - 1] != scores[ptr[q] + n - 1]:

@@ -36,7 +36,7 @@ NOTHING = 46.0
 _whole, _real = types.CPointer(types.int64), types.CPointer(types.float64)
 VALUE = types.float64(_real, _whole, _real, _real, types.int64, types.int64, _whole, _real, _real)
 """Grades by rank, ends of tied groups, grades as given, those of the best order (where wanted), how many are ranked,
-how many there are in all (in a run some may not have been retrieved), codes, numbers, room for 2 (all + 1) reals."""
+how many there are in all (in a run some may not have been retrieved), codes, numbers, scratch for 2 (all + 1) reals."""
 
 value_function = partial(CFunction, VALUE)
 
@@ -91,7 +91,7 @@ def discount_at(rank, table, kind):
 
 
 @value_function
-def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Σ_{r ≤ k} G(l_r) D(r). Codes: k, rule, short, gain, discount, length of its table, which stands in numbers."""
     codes = carray(codes_at, 6)
     k, rule, short, gain, kind = codes[0], codes[1], codes[2], codes[3], codes[4]
@@ -109,7 +109,7 @@ def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_
 
 
 @value_function
-def ndcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def ndcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """DCG@k over that of the best order; codes as for `dcg`, and whether it is averaged over 1, …, k."""
     codes = carray(codes_at, 7)
     k, rule, short, gain, kind, mean = codes[0], codes[1], codes[2], codes[3], codes[4], codes[6] != 0
@@ -148,7 +148,7 @@ def expected_hits(ranked, ends, last, above, rule):
 
 
 @value_function
-def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """#{r ≤ k: relevant} / k. Codes: k, rule, short."""
     codes, numbers = carray(codes_at, 3), carray(numbers_at, 2)
     cuts = places(codes[0], n, codes[2])
@@ -158,7 +158,7 @@ def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at,
 
 
 @value_function
-def precision_at_share(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def precision_at_share(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """#{r ≤ c: relevant} / c at c = ⌈κ · relevant⌉. Codes: 0, rule; numbers: blank, above, κ."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 3)
     relevant = count_above(carray(y_at, total), START, total, numbers[1])
@@ -169,7 +169,7 @@ def precision_at_share(ranked_at, ends_at, y_at, best_at, n, total, codes_at, nu
 
 
 @value_function
-def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """#{r ≤ k: relevant} / #{relevant}. Codes: k, rule."""
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 2)
     relevant = count_above(carray(y_at, total), START, total, numbers[1])
@@ -180,7 +180,7 @@ def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, ro
 
 
 @value_function
-def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """1 if any of the first k documents is relevant. Codes: k, rule.
 
     Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
@@ -200,7 +200,7 @@ def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, r
 
 
 @value_function
-def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """1 / (rank of the first relevant document up to k), else 0. Codes: k, rule.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
@@ -222,7 +222,7 @@ def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbe
 
 
 @value_function
-def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Σ over the relevant ranks up to k of the precision there, over #{relevant}. Codes: k, rule, norm.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is relevant with chance m/t, and then so are
@@ -251,7 +251,7 @@ def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 
 
 @value_function
-def rank_biased(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def rank_biased(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """(1 − p) Σ_{r ≤ k, relevant} p^{r−1}. Codes: k, rule, whether grades weigh; numbers: blank, above, p."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
     above, p, last = numbers[1], numbers[2], min(places(codes[0], n, PAD), n)
@@ -305,16 +305,16 @@ def stops_among_tied(ranked, low, high, last, gain, scale, means, ahead):
 
 
 @value_function
-def expected_reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def expected_reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max. Codes: k, rule, gain; numbers: 0, 0, max."""
     codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
-    last, gain, room = min(places(codes[0], n, PAD), n), codes[2], carray(room_at, 2 * (n + 1))
+    last, gain, scratch = min(places(codes[0], n, PAD), n), codes[2], carray(scratch_at, 2 * (n + 1))
     value, going, low = 0.0, 1.0, START
     scale = numbers[2] if gain == LINEAR else 2.0 ** numbers[2]
     while low < last:
         high = end_of(ends, low, codes[1])
         if ranked[low] != ranked[high - 1]:
-            value += going * stops_among_tied(ranked, low, high, last, gain, scale, room[: n + 1], room[n + 1 :])
+            value += going * stops_among_tied(ranked, low, high, last, gain, scale, scratch[: n + 1], scratch[n + 1 :])
             for r in range(low, high):
                 going *= 1.0 - gain_of(ranked[r], gain) / scale
         else:
@@ -337,7 +337,7 @@ def unequal_pairs(values, low, high):
 
 
 @value_function
-def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Share of the pairs of different grade that stand the right way round; averaged, a tied pair counts half."""
     rule, blank, ranked, ends = (
         carray(codes_at, 2)[1],
@@ -345,8 +345,8 @@ def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers
         carray(ranked_at, n),
         carray(ends_at, n),
     )
-    room = carray(room_at, 2 * (n + 1))
-    shown, spare = room[: n + 1], room[n + 1 :]
+    scratch = carray(scratch_at, 2 * (n + 1))
+    shown, spare = scratch[: n + 1], scratch[n + 1 :]
     for r in range(n):
         shown[r] = ranked[r]
     tied, low = 0, START
@@ -360,7 +360,7 @@ def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers
 
 
 @value_function
-def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N); grades below 0 are not judged.
 
     How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
@@ -391,7 +391,7 @@ def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 
 
 @value_function
-def mixed_ties(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, room_at):
+def mixed_ties(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """1 where documents of different grade tie among the first k ranks, else 0. Codes: k, rule."""
     codes, ranked, ends = carray(codes_at, 2), carray(ranked_at, n), carray(ends_at, n)
     for r in range(min(places(codes[0], n, PAD), n) if codes[1] != EACH else 0):

@@ -13,7 +13,7 @@ from .._typing import Floats, Ints
 if TYPE_CHECKING:
     from .base import Measure
 
-NO_ROOM: Floats = np.empty(0)
+NO_SCRATCH: Floats = np.empty(0)
 
 
 @cache
@@ -36,9 +36,9 @@ class MeasureFunction:
     owner: object = None
     """What must live as long as the address is used."""
 
-    def fill(self, scores: Floats, y: Floats, ptr: Ints, values: Floats, room: Floats = NO_ROOM) -> None:
-        """Fill one value per list; `room` to work in need not have a length."""
-        _judge()(self.address, scores, y, ptr, self.codes, self.numbers, values, room)
+    def fill(self, scores: Floats, y: Floats, ptr: Ints, values: Floats, scratch: Floats = NO_SCRATCH) -> None:
+        """Fill one value per list; `scratch` to work in need not have a length."""
+        _judge()(self.address, scores, y, ptr, self.codes, self.numbers, values, scratch)
         self.check()
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
 from .base import Compiled, Measure
-from .function import NO_ROOM, MeasureFunction, called_back
+from .function import NO_SCRATCH, MeasureFunction, called_back
 from .order import Ties, id_places
 from .presets import Discount
 
@@ -194,18 +194,18 @@ def _function(
     entries: list[int] = []
     codes: list[int] = []
     numbers: list[float] = [0.0]
-    for function, own, reals in recipes:
+    for function, own, params in recipes:
         start = judge.HEAD + judge.ENTRY * len(recipes) + len(codes)
         entries += [getattr(_value_kernels, function).address, start, start + len(own), len(numbers)]
         codes += [*own, own[0], 0, *own[2:]]
-        numbers += reals
+        numbers += params
     return MeasureFunction(judge.judge.address, np.array(head + entries + codes), np.array(numbers))
 
 
 def places(s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
     """Return the rank of each document in its query, from 1, under a rule that makes one order."""
     found = np.empty(len(s))
-    _function((), int(ties), EVERY, places=True).fill(s, y, ptr, NO_ROOM, found)
+    _function((), int(ties), EVERY, places=True).fill(s, y, ptr, NO_SCRATCH, found)
     return found
 
 

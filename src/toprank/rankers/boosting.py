@@ -20,7 +20,7 @@ from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
 from ..solvers.base import tell_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
-from ..surrogates.direct import ALIKE, bounded, teaches
+from ..surrogates.direct import ALIKE, parse_bounded, teaches
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
 from .models import LinearModel, StumpModel
@@ -67,7 +67,7 @@ class AdaRank(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds)
         check_choice(("paper", "improve"), rule=self.rule)
-        measure = bounded(self.measure)
+        measure = parse_bounded(self.measure)
         importance = self._importance(data, measure)
         if not teaches(measure, data):
             tell_nothing_learned(type(self).__name__, ALIKE)
@@ -93,7 +93,7 @@ class AdaRank(Ranker):
             raise InputError("$.state is not that of an AdaRank: one feature and one weight per round")
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
-        measure = bounded(self.measure)
+        measure = parse_bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
         found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
         near = np.allclose(self.coef_, self._summed(), rtol=1e-9, atol=1e-12)

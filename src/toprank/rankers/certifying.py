@@ -15,7 +15,7 @@ from ..data.dataset import QueryDataset
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..evaluation import evaluate
-from ..surrogates.direct import bounded
+from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
 _SHARED = 0.05
@@ -87,7 +87,7 @@ def certify_performance(
     rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, ranker.prepared(data))
     name, models = str(ranker.measure), (ranker, *rivals.values())
     try:
-        target = bounded(ranker.measure)
+        target = parse_bounded(ranker.measure)
         name = target.name
     except InputError as error:
         unseen = (*unseen, Assumption(f"{error}", False))

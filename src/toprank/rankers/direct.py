@@ -21,7 +21,7 @@ from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
-from ..surrogates.direct import ALIKE, StructuralHinge, bounded, in_training, teaches
+from ..surrogates.direct import ALIKE, StructuralHinge, in_training, parse_bounded, teaches
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .composing import choose, constants, minimise
@@ -122,7 +122,7 @@ class PermuRank(Ranker):
         check_count(rounds=self.rounds)
         check_choice(("graded", "all"), pairs=self.pairs)
         check_choice(("zero", "adarank"), start=self.start)
-        measure = bounded(self.measure)
+        measure = parse_bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
         w0 = self._start(data)
         if w0 is None and self.start == "adarank":

@@ -9,7 +9,7 @@ from zlib import adler32, crc32
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
-from ..data._piles import physical_memory
+from ..data._growing import physical_memory
 from ..errors import InputError
 from ..solvers.steps import Total
 from .models import KernelModel

@@ -53,9 +53,9 @@ class TopPrecision:
         by_score = np.lexsort((-s, group))
         lowest[counted] = s[by_score[bounds[:-1][counted] + taken[counted] - 1]]
         above, tied = s > lowest[group], s == lowest[group]
-        room = taken - np.bincount(group, above, len(lengths))
+        left = taken - np.bincount(group, above, len(lengths))
         among = np.bincount(group, tied & labels, len(lengths)) / np.maximum(np.bincount(group, tied, len(lengths)), 1)
-        hits = np.bincount(group, above & labels, len(lengths)) + room * among
+        hits = np.bincount(group, above & labels, len(lengths)) + left * among
         return np.where(k > 0, hits / np.maximum(k, 1), math.nan)
 
     def __str__(self) -> str:

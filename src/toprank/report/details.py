@@ -10,7 +10,7 @@ import numpy as np
 from .._html import clip
 from .._typing import Floats, Ints
 from .additive import Explainer, correlation_parts
-from .outline import Outline
+from .view import ContestView
 
 TOP = 10
 """Documents shown of each ranking."""
@@ -25,11 +25,11 @@ HITS = 8
 class Detailer:
     """Describes queries one after the other and remembers which features it spoke of."""
 
-    def __init__(self, outline: Outline) -> None:
-        if outline.contest.data is None:
+    def __init__(self, view: ContestView) -> None:
+        if view.contest.data is None:
             raise ValueError("a contest without documents has no rankings to show")
-        self._outline, self._data = outline, outline.contest.data
-        self._explainers = [Explainer(outline.contest, entrant) for entrant in outline.contest.entrants]
+        self._view, self._data = view, view.contest.data
+        self._explainers = [Explainer(view.contest, entrant) for entrant in view.contest.entrants]
         self.features: set[int] = set()
 
     def detail(self, q: int, place: int) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Detailer:
         rows = slice(int(data.ptr[q]), int(data.ptr[q + 1]))
         grades = data.y[rows]
         systems, shown, causes = [], [], []
-        for entrant, explainer in zip(self._outline.contest.entrants, self._explainers, strict=True):
+        for entrant, explainer in zip(self._view.contest.entrants, self._explainers, strict=True):
             scores = entrant.scores[rows]
             order = np.argsort(-scores, kind="stable")
             order = order[np.isfinite(scores[order])]  # what was not retrieved is nowhere
@@ -61,7 +61,7 @@ class Detailer:
 
     def _system(self, order: Ints, scores: Floats, grades: Floats, parts: Floats | None) -> dict[str, Any]:
         top = order[:TOP]
-        hits = np.flatnonzero(grades[order] > self._outline.relevant_above) + 1
+        hits = np.flatnonzero(grades[order] > self._view.relevant_above) + 1
         found: dict[str, Any] = {
             "scores": [f"{scores[doc]:.4g}" for doc in top],
             "hits": hits[:HITS].tolist(),

@@ -9,32 +9,32 @@ from .._html import element
 from .._tables import signed
 from ..comparison import Difference, span
 from ..contests.tables import gain, promised
-from .outline import Outline
+from .view import ContestView
 
 CLOSE = 4
 """Names listed of those that cannot be told from the best."""
 
 
-def headline(outline: Outline) -> str:
+def headline(view: ContestView) -> str:
     """Return the verdict in the order in which it matters to a decision."""
-    best, base = outline.best, outline.baseline
-    parts = [*_gain(outline, best, base), *_promise(outline, best), _told_apart(outline, best)]
+    best, base = view.best, view.baseline
+    parts = [*_gain(view, best, base), *_promise(view, best), _told_apart(view, best)]
     return element("p", parts[0], class_="lead") + "".join(element("p", part) for part in parts[1:] if part)
 
 
-def _gain(outline: Outline, best: int, base: int) -> list[str]:
-    measure, words = outline.measures[0], outline.contest.comparison.correction
-    mean = outline.means(measure)
-    name, rival = (escape(outline.labels[i]) for i in (best, base))
+def _gain(view: ContestView, best: int, base: int) -> list[str]:
+    measure, words = view.measures[0], view.contest.comparison.correction
+    mean = view.means(measure)
+    name, rival = (escape(view.labels[i]) for i in (best, base))
     if best == base:
         return [f"Nothing beats {name}", f"The baseline has the highest mean {_code(measure)}, {mean[best]:.4f}."]
-    found = outline.difference(measure, best, base)
+    found = view.difference(measure, best, base)
     if found is None:
         return [
             f"{name} has the highest mean",
             f"{_code(measure)} {mean[best]:.4f}; it was not tested against {rival}, the baseline.",
         ]
-    ahead = [i for i in range(len(mean)) if (d := outline.difference(measure, i, base)) and d.shown and d.direction > 0]
+    ahead = [i for i in range(len(mean)) if (d := view.difference(measure, i, base)) and d.shown and d.direction > 0]
     won = found.shown and found.direction > 0
     lead = f"{name} is better than {rival}" if won else f"No gain of {name} over {rival} is shown"
     share = f" ({found.difference / mean[base]:+.1%})".replace("-", "−") if mean[base] > 0 else ""
@@ -45,8 +45,8 @@ def _gain(outline: Outline, best: int, base: int) -> list[str]:
     return [lead, f"{text}.{many}"]
 
 
-def _promise(outline: Outline, best: int) -> list[str]:
-    entrant = outline.contest.entrants[best]
+def _promise(view: ContestView, best: int) -> list[str]:
+    entrant = view.contest.entrants[best]
     found = [c for c in (promised(entrant), gain(entrant)) if c is not None]
     if not found:
         return []
@@ -55,13 +55,13 @@ def _promise(outline: Outline, best: int) -> list[str]:
     return [element("b", "Certified: ") + text + ", if the judged queries are an independent sample of those to come."]
 
 
-def _told_apart(outline: Outline, best: int) -> str:
-    measure, words = outline.measures[0], outline.contest.comparison.correction
-    pairs = [(i, outline.difference(measure, best, i)) for i in outline.standing(measure) if i != best]
+def _told_apart(view: ContestView, best: int) -> str:
+    measure, words = view.measures[0], view.contest.comparison.correction
+    pairs = [(i, view.difference(measure, best, i)) for i in view.standing(measure) if i != best]
     tested = [(i, found) for i, found in pairs if found is not None]
-    close = [escape(outline.labels[i]) for i, found in tested if not found.shown]
-    name = escape(outline.labels[best])
-    if not tested or (len(tested) == 1 and tested[0][0] == outline.baseline):
+    close = [escape(view.labels[i]) for i, found in tested if not found.shown]
+    name = escape(view.labels[best])
+    if not tested or (len(tested) == 1 and tested[0][0] == view.baseline):
         return ""
     if not close:
         return f"{name} is shown to be better than each of the {len(tested)} others."

@@ -24,8 +24,8 @@ from ..contests.made import of_comparison
 from ..evaluation import Report
 from . import sections
 from .headline import headline
-from .outline import Outline
 from .payload import Payload, embed
+from .view import ContestView
 
 LIMIT = 492_000
 """Bytes of a page; what does not fit is left out, and the page says what."""
@@ -59,39 +59,39 @@ def write_report(
         what = of_comparison(what, title, baseline)
     elif not isinstance(what, Contest):
         what = of_comparison(compare(what), title, baseline)
-    text = render(Outline.of(what, baseline))
+    text = render(ContestView.of(what, baseline))
     with replacing(path) as draft:
         # Half a surrogate pair (an id read from a broken file) has no place in UTF-8.
         draft.write_bytes(text.encode("utf-8", "replace"))
 
 
-def render(outline: Outline) -> str:
+def render(view: ContestView) -> str:
     """Return the page; the numbers get the room that the text leaves."""
-    fixed = _page(outline, None)
-    return _page(outline, embed(outline, max(LEAST, LIMIT - len(fixed.encode("utf-8", "replace")) - 2_000)))
+    fixed = _page(view, None)
+    return _page(view, embed(view, max(LEAST, LIMIT - len(fixed.encode("utf-8", "replace")) - 2_000)))
 
 
-def _page(outline: Outline, payload: Payload | None) -> str:
+def _page(view: ContestView, payload: Payload | None) -> str:
     script = "(() => {\n'use strict';\n" + "\n".join(map(asset, SCRIPTS)) + "\n})();\n"
-    comparison = outline.contest.comparison
-    systems = len(outline.names)
+    comparison = view.contest.comparison
+    systems = len(view.names)
     return Template(asset("page.html")).substitute(
-        title=escape(outline.contest.title),
+        title=escape(view.contest.title),
         # Nothing may be fetched, and no script runs but this one, whatever a document's name may hold.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_digest(script)}'",
         style=asset("page.css"),
         script=script,
         subtitle=escape(f"{systems} systems on {comparison.n_queries:,} queries, convention {comparison.convention}"),
-        headline=headline(outline),
-        promises=_section("promises", "What new queries will see", sections.promises(outline)),
-        measures=sections.measures(outline),
-        tested=sections.tested(outline),
-        repeated=_section("learners", "Learners, not only these models", sections.repeated(outline)),
-        learning=_section("learning", "Learning curves", sections.learning(outline)),
-        certificates=_section("certificates", "What is proved", sections.certificates(outline)),
-        settings=sections.settings(outline),
-        facts=sections.facts(outline),
-        embedded="" if payload is None else _embedded(outline, payload),
+        headline=headline(view),
+        promises=_section("promises", "What new queries will see", sections.promises(view)),
+        measures=sections.measures(view),
+        tested=sections.tested(view),
+        repeated=_section("learners", "Learners, not only these models", sections.repeated(view)),
+        learning=_section("learning", "Learning curves", sections.learning(view)),
+        certificates=_section("certificates", "What is proved", sections.certificates(view)),
+        settings=sections.settings(view),
+        facts=sections.facts(view),
+        embedded="" if payload is None else _embedded(view, payload),
         version=escape(__version__),
         data="" if payload is None else payload.data,
         details="" if payload is None else payload.details,
@@ -104,26 +104,26 @@ def _section(name: str, title: str, body: str) -> str:
     return element("section", element("h2", title, id=f"{name}-title"), body, id=name, aria_labelledby=f"{name}-title")
 
 
-def _embedded(outline: Outline, payload: Payload) -> str:
+def _embedded(view: ContestView, payload: Payload) -> str:
     """Say what the file holds and what it leaves out."""
-    n = len(outline.query_ids)
+    n = len(view.query_ids)
     measures = ", ".join(payload.measures)
-    a, b = outline.labels[outline.challenger], outline.labels[outline.baseline]
+    a, b = view.labels[view.challenger], view.labels[view.baseline]
     if len(payload.queries) == n:
         values = f"the values of {measures} on every query"
     else:
         some = f"{len(payload.queries):,} of {n:,} queries, evenly spaced by the difference between {a} and {b}"
         values = f"the values of {measures} on {some}"
-    if outline.contest.data is None:
+    if view.contest.data is None:
         rankings = "no rankings: reports know no documents"
     elif len(payload.detailed) == len(payload.queries):
         rankings = "the top of every ranking for all of these"
     else:
         rankings = (
             f"the top of every ranking for {len(payload.detailed):,} queries, those on which {a} and {b} differ most "
-            f"in {outline.measures[0]}"
+            f"in {view.measures[0]}"
         )
-    left = [m for m in outline.measures if m not in payload.measures]
+    left = [m for m in view.measures if m not in payload.measures]
     missing = f" Left out to keep the file small: the values per query of {', '.join(left)}." if left else ""
     return element("p", escape(f"This file holds {values}, and {rankings}.{missing}"), class_="note", id="embedded")
 

@@ -20,8 +20,8 @@ from .._html import clip
 from .._typing import Ints
 from .additive import spread_within_queries
 from .details import Detailer
-from .outline import Outline
 from .quantise import Codes, quantise
+from .view import ContestView
 
 VALUES_SHARE = 0.6
 """How much of the budget the values of the measures may take; the rest is left for rankings."""
@@ -43,22 +43,22 @@ class Payload:
     """The queries whose rankings are embedded."""
 
 
-def embed(outline: Outline, budget: int) -> Payload:
+def embed(view: ContestView, budget: int) -> Payload:
     """Pack what the page's views need into about `budget` bytes of base64."""
-    room = budget * 3 // 4
-    queries, coded = _values(outline, int(VALUES_SHARE * room))
-    header = _header(outline, queries)
+    limit = budget * 3 // 4
+    queries, coded = _values(view, int(VALUES_SHARE * limit))
+    header = _header(view, queries)
     planes, at = [], 0
     for measure, codes in coded.items():
-        place = {"measure": outline.measures.index(measure), "at": at, "width": codes.width, "table": codes.table}
+        place = {"measure": view.measures.index(measure), "at": at, "width": codes.width, "table": codes.table}
         header["values"].append({**place, "low": codes.low, "step": codes.step})
         planes.append(codes.planes())
         at += len(planes[-1])
     # The names of features in the details join the header afterwards: they are few and short.
     size = len(_deflate(_block(header, planes)))
-    details, detailed, used = _details(outline, queries, room - size - 64)
+    details, detailed, used = _details(view, queries, limit - size - 64)
     used |= {f for one in header["weights"] for f in one["features"]}
-    header["features"] = {str(f): outline.feature(f) for f in sorted(used)}
+    header["features"] = {str(f): view.feature(f) for f in sorted(used)}
     return Payload(
         data=_base64(_deflate(_block(header, planes))),
         details=_base64(details),
@@ -68,22 +68,22 @@ def embed(outline: Outline, budget: int) -> Payload:
     )
 
 
-def _values(outline: Outline, room: int) -> tuple[Ints, dict[str, Codes]]:
+def _values(view: ContestView, limit: int) -> tuple[Ints, dict[str, Codes]]:
     """Code as many measures as fit; where not even the first does, every n-th query in the order of the difference."""
-    measures = outline.measures
-    n, systems = len(outline.query_ids), len(outline.names)
+    measures = view.measures
+    n, systems = len(view.query_ids), len(view.names)
     queries = np.arange(n)
-    if n * systems * 3 > room:
-        first = quantise(outline.values(measures[0])) if n * systems * 3 < 8 * room else None
-        if first is None or len(_deflate(first.planes())) > room:
-            gap = outline.values(measures[0])
-            order = np.argsort(gap[outline.challenger] - gap[outline.baseline], kind="stable")
-            places = np.linspace(0, n - 1, max(2, room // (3 * systems))).round().astype(np.int64)
+    if n * systems * 3 > limit:
+        first = quantise(view.values(measures[0])) if n * systems * 3 < 8 * limit else None
+        if first is None or len(_deflate(first.planes())) > limit:
+            gap = view.values(measures[0])
+            order = np.argsort(gap[view.challenger] - gap[view.baseline], kind="stable")
+            places = np.linspace(0, n - 1, max(2, limit // (3 * systems))).round().astype(np.int64)
             queries = np.sort(order[np.unique(places)])
     coded: dict[str, Codes] = {}
-    left = room
+    left = limit
     for measure in measures:
-        codes = quantise(outline.values(measure)[:, queries])
+        codes = quantise(view.values(measure)[:, queries])
         size = len(_deflate(codes.planes()))
         if size <= left or not coded:
             coded[measure] = codes
@@ -91,46 +91,46 @@ def _values(outline: Outline, room: int) -> tuple[Ints, dict[str, Codes]]:
     return queries, coded
 
 
-def _header(outline: Outline, queries: Ints) -> dict[str, Any]:
-    contest = outline.contest
-    names = {name: i for i, name in enumerate(outline.names)}
+def _header(view: ContestView, queries: Ints) -> dict[str, Any]:
+    contest = view.contest
+    names = {name: i for i, name in enumerate(view.names)}
     many_folds = len(np.unique(contest.fold)) > 1
     return {
-        "systems": outline.labels,
-        "measures": list(outline.measures),
-        "baseline": outline.baseline,
-        "challenger": outline.challenger,
-        "standing": outline.standing(outline.measures[0]),
+        "systems": view.labels,
+        "measures": list(view.measures),
+        "baseline": view.baseline,
+        "challenger": view.challenger,
+        "standing": view.standing(view.measures[0]),
         "shown": contest.comparison.correction,
         "pairs": [
             (
-                *(outline.measures.index(d.measure), names[d.a], names[d.b]),
+                *(view.measures.index(d.measure), names[d.a], names[d.b]),
                 *map(_fixed, (d.difference, *d.interval, d.p_holm)),
                 *(d.wins, d.ties, d.losses, d.direction if d.shown else 0),
             )
             for d in contest.comparison.differences
         ],
-        "queries": len(outline.query_ids),
-        "ids": [clip(str(query), 120) for query in outline.query_ids[queries].tolist()],
+        "queries": len(view.query_ids),
+        "ids": [clip(str(query), 120) for query in view.query_ids[queries].tolist()],
         "docs": None if contest.data is None else contest.data.lengths[queries].tolist(),
-        "relevant": None if outline.n_relevant is None else outline.n_relevant[queries].tolist(),
+        "relevant": None if view.n_relevant is None else view.n_relevant[queries].tolist(),
         "folds": contest.fold[queries].tolist() if many_folds else None,
         "values": [],
-        "weights": _weights(outline),
+        "weights": _weights(view),
         "features": {},
     }
 
 
-def _weights(outline: Outline) -> list[dict[str, Any]]:
+def _weights(view: ContestView) -> list[dict[str, Any]]:
     """Return the weights of every linear entrant: mean over folds, smallest, largest, and mean × spread."""
     from ..rankers.models import LinearModel
 
     found: list[dict[str, Any]] = []
     spreads: dict[str, Any] = {}
-    data = outline.contest.data
+    data = view.contest.data
     if data is None:
         return found
-    for i, entrant in enumerate(outline.contest.entrants):
+    for i, entrant in enumerate(view.contest.entrants):
         models = [ranker.model_ for ranker in entrant.rankers]
         coefs = [model.coef for model in models if isinstance(model, LinearModel)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
@@ -154,13 +154,13 @@ def _weights(outline: Outline) -> list[dict[str, Any]]:
     return found
 
 
-def _details(outline: Outline, queries: Ints, room: int) -> tuple[bytes, Ints, set[int]]:
+def _details(view: ContestView, queries: Ints, limit: int) -> tuple[bytes, Ints, set[int]]:
     """Return the rankings that fit, of which queries they are, and which features they speak of."""
-    if outline.contest.data is None:
+    if view.contest.data is None:
         return _deflate(b"[]"), np.empty(0, dtype=np.int64), set()
-    detailer = Detailer(outline)
-    values = outline.values(outline.measures[0])
-    gap = np.abs(values[outline.challenger] - values[outline.baseline])[queries]
+    detailer = Detailer(view)
+    values = view.values(view.measures[0])
+    gap = np.abs(values[view.challenger] - values[view.baseline])[queries]
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(b"[")
     done: list[int] = []
@@ -168,7 +168,7 @@ def _details(outline: Outline, queries: Ints, room: int) -> tuple[bytes, Ints, s
         chunk = dump(detailer.detail(int(queries[place]), int(place)))
         trial = packer.copy()
         more = trial.compress((b"," if done else b"") + chunk) + trial.flush(zlib.Z_SYNC_FLUSH)
-        if len(packed) + len(more) > room:
+        if len(packed) + len(more) > limit:
             break
         packer, packed = trial, packed + more
         done.append(int(queries[place]))

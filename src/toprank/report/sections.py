@@ -15,21 +15,21 @@ from ..certificates.performance import PerformanceCertificate
 from ..comparison import span
 from ..contests.tables import gain, promised
 from . import svg
-from .outline import Outline
+from .view import ContestView
 
 MEASURED = ("valid", "train")
 """Curves of a measure: they share one frame and, over all entrants, one scale."""
 
 
-def measures(outline: Outline) -> str:
+def measures(view: ContestView) -> str:
     """Return one table per measure: a dot with its interval for every system, best first."""
-    return "".join(_measure(outline, i, measure) for i, measure in enumerate(outline.measures))
+    return "".join(_measure(view, i, measure) for i, measure in enumerate(view.measures))
 
 
-def _measure(outline: Outline, index: int, measure: str) -> str:
-    comparison = outline.contest.comparison
-    ends = [comparison.interval(name, measure) for name in outline.names]
-    means = outline.means(measure)
+def _measure(view: ContestView, index: int, measure: str) -> str:
+    comparison = view.contest.comparison
+    ends = [comparison.interval(name, measure) for name in view.names]
+    means = view.means(measure)
     low, high = svg.extent([*ends, means.tolist()])
     width = high - low or 1.0
 
@@ -37,16 +37,16 @@ def _measure(outline: Outline, index: int, measure: str) -> str:
         return f"{100 * (value - low) / width:.1f}%" if math.isfinite(value) else "0"
 
     rows = []
-    for i in outline.standing(measure):
+    for i in view.standing(measure):
         a, b = ends[i]
         line = element("i", style=f"left:{place(a)};right:calc(100% - {place(b)})")
         dot = element("b", style=f"left:{place(means[i])}")
         rows.append(
-            element("th", _name(outline, i), scope="row")
+            element("th", _name(view, i), scope="row")
             + element("td", element("div", line, dot), class_="range", aria_hidden="true")
             + element("td", f"{means[i]:.4f}", class_="n")
             + element("td", f"[{a:.4f}, {b:.4f}]", class_="n quiet")
-            + element("td", _versus(outline, measure, i), class_="n")
+            + element("td", _versus(view, measure, i), class_="n")
         )
     axis = element("span", f"{low:.3f}") + element("span", f"{high:.3f}")
     level = f"{1 - comparison.alpha:.0%} interval"
@@ -63,10 +63,10 @@ def _measure(outline: Outline, index: int, measure: str) -> str:
     return element("div", element("table", caption, table, class_="measure"), class_="scroll", data_measure=index)
 
 
-def _versus(outline: Outline, measure: str, system: int) -> str:
-    if system == outline.baseline:
+def _versus(view: ContestView, measure: str, system: int) -> str:
+    if system == view.baseline:
         return "baseline"
-    found = outline.difference(measure, system, outline.baseline)
+    found = view.difference(measure, system, view.baseline)
     if found is None:
         return "not tested"
     mark = ("▲" if found.direction > 0 else "▼") if found.shown else "≈"
@@ -75,15 +75,15 @@ def _versus(outline: Outline, measure: str, system: int) -> str:
     return f"{signed(found.difference)} {sign}{element('span', words, class_='aside')}"
 
 
-def tested(outline: Outline) -> str:
+def tested(view: ContestView) -> str:
     """Return how differences were tested, and the differences to the baseline for readers without scripts."""
-    comparison = outline.contest.comparison
+    comparison = view.contest.comparison
     _, table = comparison.tables()
     words = f"{table.title}. {' '.join(table.notes)}"
     chosen = [
         (row, d)
         for row, d in zip(table.rows, comparison.differences, strict=True)
-        if d.measure == outline.measures[0] and outline.names[outline.baseline] in (d.a, d.b)
+        if d.measure == view.measures[0] and view.names[view.baseline] in (d.a, d.b)
     ]
     short = Table(
         table.columns, [row for row, _ in chosen], bold={(r, 8) for r, (_, d) in enumerate(chosen) if d.shown}
@@ -93,24 +93,24 @@ def tested(outline: Outline) -> str:
     )
 
 
-def repeated(outline: Outline) -> str:
+def repeated(view: ContestView) -> str:
     """Return what learning again and again says of the learners, where that was asked for."""
-    repeats = outline.contest.repeats
+    repeats = view.contest.repeats
     return "" if repeats is None else element("div", repeats.table().html(), class_="scroll")
 
 
-def learning(outline: Outline) -> str:
+def learning(view: ContestView) -> str:
     """Return small pictures of how each entrant learned; nothing where no entrant has a curve."""
     measured, others = [], []
-    entrants = [(i, e.curves) for i, e in enumerate(outline.contest.entrants)]
+    entrants = [(i, e.curves) for i, e in enumerate(view.contest.entrants)]
     limits = svg.extent([c[name] for _, c in entrants for name in MEASURED if name in c])
     for i, found in entrants:
         pair = {name: found[name] for name in MEASURED if name in found and len(found[name])}
         if pair:
-            measured.append(_curve(outline, i, pair, limits))
+            measured.append(_curve(view, i, pair, limits))
         for name, values in found.items():
             if name not in MEASURED and len(values):
-                others.append(_curve(outline, i, {name: values}, None))
+                others.append(_curve(view, i, {name: values}, None))
     parts = []
     if measured:
         key = '<span class="key valid"></span> validation queries <span class="key train"></span> training queries'
@@ -123,13 +123,13 @@ def learning(outline: Outline) -> str:
     return "".join(parts)
 
 
-def _curve(outline: Outline, i: int, series: Mapping[str, Sequence[float]], limits: tuple[float, float] | None) -> str:
+def _curve(view: ContestView, i: int, series: Mapping[str, Sequence[float]], limits: tuple[float, float] | None) -> str:
     ends = "; ".join(f"{clip(name, 24)} {v[0]:.4g} → {v[-1]:.4g}" for name, v in series.items())
     steps = max(len(values) for values in series.values())
     text = f"{ends} in {steps} step{'s' if steps > 1 else ''}"
     named = {name if name in MEASURED else "other": values for name, values in series.items()}
     low, high = svg.extent(series.values()) if limits is None else limits
-    picture = svg.curves(named, f"{outline.labels[i]}: {text}", (low, high))
+    picture = svg.curves(named, f"{view.labels[i]}: {text}", (low, high))
     axes = "".join(
         element("span", label, class_=place)
         for place, label in (
@@ -139,25 +139,25 @@ def _curve(outline: Outline, i: int, series: Mapping[str, Sequence[float]], limi
         )
     )
     plot = element("div", picture, element("div", axes, class_="axes", aria_hidden="true"), class_="plot")
-    return element("figure", element("figcaption", _name(outline, i)), plot, element("p", escape(text)))
+    return element("figure", element("figcaption", _name(view, i)), plot, element("p", escape(text)))
 
 
-def promises(outline: Outline) -> str:
+def promises(view: ContestView) -> str:
     """Return a table of what new queries will see of each system, on one scale; nothing where nothing is certified."""
-    found = [(i, promised(outline.contest.entrants[i])) for i in outline.standing(outline.measures[0])]
+    found = [(i, promised(view.contest.entrants[i])) for i in view.standing(view.measures[0])]
     known = [(i, c) for i, c in found if c is not None]
     if not known:
         return ""
-    gains = any(gain(outline.contest.entrants[i]) is not None for i, _ in known)
+    gains = any(gain(view.contest.entrants[i]) is not None for i, _ in known)
     rows = []
     for i, c in known:
         line = element("i", style=f"left:{100 * c.lower:.1f}%;right:{100 * (1 - c.upper):.1f}%")
         dot = element("b", style=f"left:{100 * c.mean:.1f}%")
-        cells = element("th", _name(outline, i), scope="row")
+        cells = element("th", _name(view, i), scope="row")
         cells += element("td", element("div", line, dot), class_="range", aria_hidden="true")
         cells += element("td", f"{c.lower:.4f}", class_="n") + element("td", f"{c.upper:.4f}", class_="n quiet")
         if gains:
-            over = gain(outline.contest.entrants[i])
+            over = gain(view.contest.entrants[i])
             cells += element("td", "–" if over is None else span((over.lower, over.upper), sign=True), class_="n")
         rows.append(element("tr", cells))
     axis = element("div", element("span", "0"), element("span", "1"), class_="axis")
@@ -168,20 +168,20 @@ def promises(outline: Outline) -> str:
     first = known[0][1]
     assumed = "; ".join(escape(str(assumption)) for assumption in first.assumptions)
     words = (
-        f"Bounds on the expected {_code(outline.measures[0])} of a new query, all of this table together with "
+        f"Bounds on the expected {_code(view.measures[0])} of a new query, all of this table together with "
         f"{100 * first.confidence:g}% confidence, whatever the distribution of queries (by betting; differences cost "
         f"more than means). Assumed: {assumed}."
     )
     return element("div", table, class_="scroll") + element("p", words, class_="note")
 
 
-def certificates(outline: Outline) -> str:
+def certificates(view: ContestView) -> str:
     """Return each certificate as a sentence, a bar of bound against observed, and its assumptions.
 
     What says nothing here or does not apply is folded away.
     """
     parts = []
-    for i, entrant in enumerate(outline.contest.entrants):
+    for i, entrant in enumerate(view.contest.entrants):
         found = [c for c in entrant.certificates if not isinstance(c, PerformanceCertificate)]
         silent = [c for c in found if c.verdict in ("vacuous", "does not apply")]
         telling = [c for c in found if c not in silent]
@@ -189,7 +189,7 @@ def certificates(outline: Outline) -> str:
         drawn, between = [*telling[:2], *telling[2:][-1:]], telling[2:-1]
         folded = [(f"{len(between)} more", between), (f"{len(silent)} that say nothing or do not apply here", silent)]
         more = (_folded(title, some) for title, some in folded if some)
-        parts += [element("h3", _name(outline, i)), *map(_certificate, drawn), *more] if found else []
+        parts += [element("h3", _name(view, i)), *map(_certificate, drawn), *more] if found else []
     return "".join(parts)
 
 
@@ -231,15 +231,15 @@ def _scale(observed: float, bound: float) -> str:
     return element("div", ends[0], element("span", "bar: observed, line: bound"), ends[1], class_="scale")
 
 
-def settings(outline: Outline) -> str:
+def settings(view: ContestView) -> str:
     """Return the chosen hyper-parameters, the search for them, training time and tied queries of every entrant."""
     heads = {"system": "", "chosen settings": "", "training": "n", "ties matter in": "n"}
-    searched = any(entrant.planned for entrant in outline.contest.entrants)
+    searched = any(entrant.planned for entrant in view.contest.entrants)
     if searched:
         heads |= {"validation": "n", "settings tried": "n", "search": "n"}
     rows = []
-    for i in outline.standing(outline.measures[0]):
-        entrant = outline.contest.entrants[i]
+    for i in view.standing(view.measures[0]):
+        entrant = view.contest.entrants[i]
         chosen = _params(entrant.params) if entrant.rankers else "learns nothing"
         cells = [f"{entrant.seconds:.2f} s" if entrant.rankers else "–", f"{entrant.report.counts['tied_queries']:,}"]
         if searched:
@@ -248,22 +248,22 @@ def settings(outline: Outline) -> str:
             )
             cells += [f"{sum(entrant.valid) / len(entrant.valid):.4f}" if entrant.valid else "–", *tried]
         numbers = "".join(element("td", cell, class_="n") for cell in cells)
-        rows.append(element("th", _name(outline, i), scope="row") + element("td", chosen, class_="wrap") + numbers)
+        rows.append(element("th", _name(view, i), scope="row") + element("td", chosen, class_="wrap") + numbers)
     head = "".join(element("th", name, scope="col", class_=kind or None) for name, kind in heads.items())
     body = element("tbody", "\n".join(element("tr", row) for row in rows))
     table = element("div", element("table", element("thead", element("tr", head)), body), class_="scroll")
-    return table + element("p", _ties(outline, searched=searched), class_="note")
+    return table + element("p", _ties(view, searched=searched), class_="note")
 
 
-def _ties(outline: Outline, *, searched: bool) -> str:
+def _ties(view: ContestView, *, searched: bool) -> str:
     """Explain tied queries, and say what the order of the file would have given where it differs."""
-    measure = outline.measures[0]
+    measure = view.measures[0]
     told = []
-    for i in outline.standing(measure):
-        report = outline.contest.entrants[i].report
+    for i in view.standing(measure):
+        report = view.contest.entrants[i].report
         given = report.mean_in_file_order[measure]
         if f"{given:.4f}" != f"{report.mean[measure]:.4f}":
-            told.append(f"{_name(outline, i)} {given:.4f} for {report.mean[measure]:.4f}")
+            told.append(f"{_name(view, i)} {given:.4f} for {report.mean[measure]:.4f}")
     text = "Ties matter in a query where documents with equal scores, in another order, would give another value. "
     text += "Under convention standard such documents count by the mean over their orders"
     text += f"; in the order of the file it would have been: {', '.join(told)}." if told else "."
@@ -279,20 +279,20 @@ def _params(params: Sequence[Mapping[str, Any]]) -> str:
     return "<br>".join(escape(clip(f"fold {i + 1}: {text}", 300)) for i, text in enumerate(texts))
 
 
-def facts(outline: Outline) -> str:
+def facts(view: ContestView) -> str:
     """Return the data, the conventions and the notes."""
-    report = outline.contest.entrants[0].report
+    report = view.contest.entrants[0].report
     counts = report.counts
     said = [
         f"Convention <b>{escape(report.convention)}</b>; measures {', '.join(_code(str(m)) for m in report.measures)}.",
-        f"A document is relevant above grade {outline.relevant_above:g}.",
+        f"A document is relevant above grade {view.relevant_above:g}.",
         f"{counts['queries']:,} queries, {counts['blank_queries']:,} without relevant documents, "
         f"{counts['short_queries']:,} shorter than the largest cut-off"
         + ("" if report.query_weight is None else "; means are weighted by query")
         + ".",
-        *map(escape, outline.contest.notes),
+        *map(escape, view.contest.notes),
     ]
-    data = outline.contest.data
+    data = view.contest.data
     if data is None:
         return element("ul", *(element("li", one) for one in said))
     rows = [
@@ -303,9 +303,9 @@ def facts(outline: Outline) -> str:
     return element("div", table, class_="scroll") + element("ul", *(element("li", one) for one in said))
 
 
-def _name(outline: Outline, system: int) -> str:
+def _name(view: ContestView, system: int) -> str:
     """Return the name of a system; where there is little room it breaks between its words."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./])(?=\w)", "<wbr>", escape(outline.labels[system]))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./])(?=\w)", "<wbr>", escape(view.labels[system]))
 
 
 def _code(text: str) -> str:

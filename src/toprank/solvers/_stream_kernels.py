@@ -8,7 +8,7 @@ step. moment is the within-list sum of squares of each feature. `totals` counts 
 depends on which lists came in the same call.
 
 `codes` are (rule, scaling, step in every round, compare with the average, the loss reads grades as relevant or not,
-target, k, linked loss); `reals` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
+target, k, linked loss); `params` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
 is NDCG or AP (the target) and grades are whole, a list is ranked here, in the precision of X, and SLAM with weights by
 score is taken on that order: to have both called takes half as long again. The functions of Minimax and ListNet are
 linked in, which spares them the memory that a call by address must ask for: a tenth of an epoch. All other judges and
@@ -140,7 +140,7 @@ def value_of(
 
 @kernel
 def epoch(
-    values, indices, indptr, rows, y, ptr, lists, best, query_weight, doc_weight, sizes, weights, totals, codes, reals,
+    values, indices, indptr, rows, y, ptr, lists, best, query_weight, doc_weight, sizes, weights, totals, codes, params,
     gain, discount, judge_at, judge_codes, judge_numbers, loss_at, loss_codes, loss_numbers, seen, trace
 ):  # fmt: skip
     """Play the lists in the given order; return (rounds played, list at which it stopped or −1, why).
@@ -176,7 +176,7 @@ def epoch(
     work, bounds, value, reached = np.empty(ROOM * size_of), np.zeros(2, np.int64), np.zeros(1), np.zeros(1)
     wide = 0 if dense else d
     noted, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
-    ball = reals[2] < math.inf
+    ball = params[2] < math.inf
     square = square_norm(raw) if ball else 0.0
     w[:] = raw
     played = 0
@@ -202,14 +202,14 @@ def epoch(
         other = relevant = 0
         for i in range(m):
             other += labels[i] != labels[0]
-            relevant += labels[i] > reals[3]
+            relevant += labels[i] > params[3]
         if relevant == 0 or other == 0 or (codes[4] and relevant == m):
             continue
         for i in range(min(m, len(own))):
             own[i] = doc_weight[ids[i]]
         k, levels, ideal_total = min(codes[6], m), 0, 1.0
         if ranks:
-            levels = make_levels(labels[:m], target, reals[3], level)
+            levels = make_levels(labels[:m], target, params[3], level)
         if levels > 0:
             count_levels(level, m, levels, count)
             ideal_total = best_total(target, k, levels, discount, count, gain)
@@ -273,21 +273,21 @@ def epoch(
         n, value[0] = 0, 0.0
         if mistake or codes[2]:
             for i in range(len(seen[a:b])):
-                seen[a + i] = reals[0] * size * r[i]
+                seen[a + i] = params[0] * size * r[i]
             if linked == SLAM and levels > 0:
                 weighted = order_ideal(
                     target, r, m, k, levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, keys2,
                     spare,
                 )  # fmt: skip
                 value[0], n = slam(
-                    target, k, weighted, discount, ideal_total, reals[4], reals[0] * size, m, r, order, ideal, level,
+                    target, k, weighted, discount, ideal_total, params[4], params[0] * size, m, r, order, ideal, level,
                     gain, coef, active,
                 )  # fmt: skip
                 for p in range(n):
                     single[p] = weight * size * coef[p]
             else:
                 for i in range(m):
-                    s[i] = reals[0] * size * r[i]
+                    s[i] = params[0] * size * r[i]
                 if linked == MINIMAX:
                     refused = largest_hinges(s, labels, bounds, loss_codes, loss_numbers, value, g, free_ints, free)
                 elif linked == LISTNET:
@@ -312,7 +312,7 @@ def epoch(
         if not math.isfinite(znorm2):
             return played, q, OVERFLOW
         if znorm2 > 0.0:
-            step, past = reals[1] * step_size(codes[0], totals, znorm2), totals[ROUNDS]
+            step, past = params[1] * step_size(codes[0], totals, znorm2), totals[ROUNDS]
             if ball:
                 square += growth(step, z, raw, touched[: 0 if full or copied else columns], columns)
             if full or copied:
@@ -330,10 +330,10 @@ def epoch(
                     drift[j] -= past * change
                     w[j] = raw[j]
                     z[j] = 0.0
-            if ball and square > reals[2] * reals[2]:
+            if ball and square > params[2] * params[2]:
                 square = square_norm(raw)
-                if square > reals[2] * reals[2]:
-                    shrink(reals[2] / math.sqrt(square), past, raw, drift, w)
+                if square > params[2] * params[2]:
+                    shrink(params[2] / math.sqrt(square), past, raw, drift, w)
                     square = square_norm(raw)
         record(played, measure, weight * value[0], mistake and judge_at != 0, znorm2, totals, trace)
         played += 1

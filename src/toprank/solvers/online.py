@@ -159,7 +159,7 @@ class OnlineDescent:
 
     @cached_property
     def _settings(self) -> tuple[Ints, Floats, Floats, int]:
-        """Codes, reals, gains of whole grades and the row of discounts, as the compiled rounds take them."""
+        """Codes, params, gains of whole grades and the row of discounts, as the compiled rounds take them."""
         binary, judge = self._binary is not None, self._judge
         found = self._binary if self._binary is not None else judge.above if isinstance(judge, AP) else 0.0
         above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
@@ -194,11 +194,11 @@ class OnlineDescent:
         weight = _EMPTY if query_weight is None else query_weight
         sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
         rows = np.empty((len(order), 4))
-        codes, reals, gain, row = self._settings
+        codes, params, gain, row = self._settings
         best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
         longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
         count, stopped, why = kernels.epoch(
-            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes, reals,
+            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes, params,
             gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address, loss.codes,
             loss.numbers, seen, rows,
         )  # fmt: skip

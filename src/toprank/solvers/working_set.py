@@ -13,7 +13,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
-from ..surrogates.direct import ALIKE, WorkingSetHinge, bounded, told_apart
+from ..surrogates.direct import ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
 from .base import Solution
 from .bundle import Bundle
 from .deadline import OUT_OF_TIME, out_of_time
@@ -43,7 +43,7 @@ class WorkingSets:
     watch: Watch | None = None
 
     def __post_init__(self) -> None:
-        bounded(self.measure)
+        parse_bounded(self.measure)
         check_positive(alpha=self.alpha)
         check_count(rounds=self.rounds)
 
@@ -103,7 +103,7 @@ class _Sets:
 
     def __init__(self, data: QueryDataset, measure: Measure, graded: bool) -> None:
         self.data, self.measure, self.graded = data, measure, graded
-        self.blocks, binary = told_apart(measure, data.n_docs)
+        self.blocks, binary = places_told_apart(measure, data.n_docs)
         self.level = np.where(data.y > getattr(measure, "above", 0.0), 1.0, 0.0) if binary else data.y
         self.phi: list[list[Floats]] = [[] for _ in range(data.n_queries)]
         self.value: list[list[float]] = [[] for _ in range(data.n_queries)]

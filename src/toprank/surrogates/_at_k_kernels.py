@@ -205,16 +205,16 @@ def divide(value, k, wanted, g):
 
 
 @list_function
-def prec_struct(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def prec_struct(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`struct` of lists."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)
@@ -224,16 +224,16 @@ def prec_struct(s, y, weight, weighted, place, placed, ptr, lists, codes, number
 
 
 @list_function
-def prec_ramp(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def prec_ramp(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`ramp` of lists."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)
@@ -243,16 +243,16 @@ def prec_ramp(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers,
 
 
 @list_function
-def prec_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def prec_avg(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`avg` of lists."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)
@@ -262,16 +262,16 @@ def prec_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, 
 
 
 @list_function
-def prec_max(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def prec_max(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`maximum` of lists."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)
@@ -281,16 +281,16 @@ def prec_max(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, 
 
 
 @list_function
-def perceptron_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def perceptron_avg(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`perceptron` of lists, the reward spread over all missed positives."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)
@@ -300,16 +300,16 @@ def perceptron_avg(s, y, weight, weighted, place, placed, ptr, lists, codes, num
 
 
 @list_function
-def perceptron_max(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def perceptron_max(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """`perceptron` of lists, the reward for the best of the missed positives."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], reals[1], labels), choice[1], reals[0])
+        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
         if k == 0:
             value[q] = 0.0
             fill(g, 0, b - a, 0.0)

@@ -138,12 +138,12 @@ def likelihood_far(u, order, tail, grad, curve):
 
 
 @list_function
-def listmle(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """ℓ = Σ_p (log Σ_{j≥p} φ(s_y(j)) − log φ(s_y(p))), the mean over the orders."""
-    scores, labels, _, places, bounds, choice, reals, value, slopes, bends = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, labels, _, places, bounds, choice, params, value, slopes, bends = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
-    code, a, b = choice[2], reals[0], reals[1]
+    code, a, b = choice[2], params[0], params[1]
     longest = max(longest_list(bounds), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((5, longest), np.int64)
     order, level, turned = ints[0], ints[1], ints[4]
@@ -159,11 +159,11 @@ def listmle(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, l
         if math.isnan(shift) or (ties and choice[3] == 1):
             return q
         parts = max(choice[4], 1) if ties else 1
-        if ties and placed > 0 and choice[4] > 0:
+        if ties and n_places > 0 and choice[4] > 0:
             place_ties(n, places[first:last], level, order, turned)
         elif ties and choice[4] > 0:
             shuffle_ties(labels[first:last], choice[5], level, order)
-        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
         here[:] = 0.0
         curved_here[:] = 0.0
         near = shift - smallest(u) < SAFE

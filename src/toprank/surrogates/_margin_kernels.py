@@ -131,15 +131,15 @@ def hinges(s, v, n_weighted, margin, order, level, leader, grad):
 
 
 @list_function
-def slam(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def slam(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """SLAM of lists; a document's weight multiplies its v."""
-    scores, grades, doc_weight, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, doc_weight, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     longest = max(longest_list(bounds), 32) + 1
     ints, work = np.empty((7, longest), np.int64), np.empty((3, longest))
     level, leader, v, keys, keys2 = ints[5], ints[6], work[0], work[1], work[2]
-    binary, margin, above = choice[1] == 1, reals[0], reals[1]
+    binary, margin, above = choice[1] == 1, params[0], params[1]
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         value[q] = 0.0
@@ -150,12 +150,12 @@ def slam(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, loss
         here, labels = scores[a:b], grades[a:b]
         levels = levels_of(labels, binary, above, level, keys, ints[0], keys2, ints[1])
         n_weighted = slam_weights(
-            here, labels, binary, above, choice[2], choice[3], choice[4] == 1, choice[5], reals[2:], level, levels, v,
+            here, labels, binary, above, choice[2], choice[3], choice[4] == 1, choice[5], params[2:], level, levels, v,
             keys, keys2, ints,
         )  # fmt: skip
         if n_weighted < 0:
             return q
-        if weighted > 0:
+        if n_weights > 0:
             for i in range(b - a):
                 v[i] *= doc_weight[a + i]
         leaders(here, level, levels, leader)
@@ -184,7 +184,7 @@ def weights_of_lists(s, y, ptr, codes, numbers, v):
 
 
 @inner_kernel
-def largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, work):
+def largest_hinges(scores, grades, bounds, choice, params, value, slopes, ints, work):
     """max_{R_i>R_j} (Δ + s_j − s_i)₊ of lists (Eq. 27): the best below each grade against the worst of it (Eq. 29)."""
     level, high, low = ints[0], work[0], work[1]
     for q in range(len(value)):
@@ -195,7 +195,7 @@ def largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, w
         if b - a < 2:
             continue
         here = scores[a:b]
-        levels = levels_of(grades[a:b], choice[1] == 1, reals[1], level, high, ints[1], low, ints[2])
+        levels = levels_of(grades[a:b], choice[1] == 1, params[1], level, high, ints[1], low, ints[2])
         for g in range(levels):
             high[g], low[g] = -math.inf, math.inf
         for i in range(b - a):
@@ -206,25 +206,25 @@ def largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, w
         for g in range(levels):  # from the best of each level to the best of all lower ones
             gap = max(gap, best - low[g])
             high[g], best = best, max(best, high[g])
-        if not reals[0] + gap > 0.0:
+        if not params[0] + gap > 0.0:
             continue
         i = j = 0  # the first pair that attains the maximum
         while high[level[i]] - here[i] != gap:
             i += 1
         while level[j] >= level[i] or here[j] != high[level[i]]:
             j += 1
-        value[q] = reals[0] + gap
+        value[q] = params[0] + gap
         slopes[a + i] = -1.0
         slopes[a + j] = 1.0
     return -1
 
 
 @list_function
-def minimax(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def minimax(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """The loss of Minimax; its lists are a function of their own, in which no references are counted."""
-    scores, grades, _, _, bounds, choice, reals, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     longest = max(longest_list(bounds), 32) + 1
     ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
-    return largest_hinges(scores, grades, bounds, choice, reals, value, slopes, ints, work)
+    return largest_hinges(scores, grades, bounds, choice, params, value, slopes, ints, work)

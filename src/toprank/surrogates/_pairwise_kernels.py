@@ -110,13 +110,13 @@ def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, gra
 
 
 @list_function
-def pairwise_hinge(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def pairwise_hinge(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """The (squared) hinge over the pairs of lists, a document's weight for the pairs in which it is preferred.
 
     Codes of its own: (squared, divide by the pairs).
     """
     scores, grades, doc_weight, _, bounds, choice, _, value, slopes, _ = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     longest = max(longest_list(bounds), 32) + 1
     ints, work = np.empty((4, longest), np.int64), np.empty((4, longest + 1))
@@ -128,7 +128,7 @@ def pairwise_hinge(s, y, weight, weighted, place, placed, ptr, lists, codes, num
         if n == 0:
             continue
         levels = number_grades(grades[a:b], level, keys, order, work[1], ints[2])
-        own, here = doc_weight[a:b] if weighted > 0 else doc_weight[:0], slopes[a:b]
+        own, here = doc_weight[a:b] if n_weights > 0 else doc_weight[:0], slopes[a:b]
         sort_list(scores[a:b], keys, order, work[1], ints[2])
         value[q] = hinge_sweeps(keys, order, level, levels, n, choice[1] == 1, own, work[2], work[3], here)
         if choice[2] == 1:

@@ -88,15 +88,15 @@ def full_list(u, target, grad, curve):
 
 
 @list_function
-def listnet_top(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def listnet_top(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), its gradient and curvature.
 
     The code of its own is k. A list that would take too many steps is refused.
     """
-    scores, labels, _, _, bounds, choice, reals, value, slopes, bends = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, labels, _, _, bounds, choice, params, value, slopes, bends = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
-    truth, code, k, a, b = choice[1], choice[2], choice[3], reals[0], reals[1]
+    truth, code, k, a, b = choice[1], choice[2], choice[3], params[0], params[1]
     longest = max(longest_list(bounds), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
     for q in range(lists):
@@ -105,7 +105,7 @@ def listnet_top(s, y, weight, weighted, place, placed, ptr, lists, codes, number
         value[q] = 0.0
         if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > STEPS):
             return q
-        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
         here[:] = 0.0
         curved_here[:] = 0.0
         if n == 0:

@@ -17,12 +17,12 @@ HUGE = 1e100
 
 
 @list_function
-def rank_cosine(s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved):
+def rank_cosine(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """ℓ = ½ (1 − cos(φ(g), φ(s))); curvature ½ c² (1 − c²) with c = φ/‖φ‖."""
-    scores, labels, _, _, bounds, choice, reals, value, slopes, bends = as_arrays(
-        s, y, weight, weighted, place, placed, ptr, lists, codes, numbers, losses, grad, curve, curved
+    scores, labels, _, _, bounds, choice, params, value, slopes, bends = as_arrays(
+        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
-    truth, code, a, b, table = choice[1], choice[2], reals[0], reals[1], reals[2:]
+    truth, code, a, b, table = choice[1], choice[2], params[0], params[1], params[2:]
     longest = max(longest_list(bounds), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
     for q in range(lists):
@@ -42,7 +42,7 @@ def rank_cosine(s, y, weight, weighted, place, placed, ptr, lists, codes, number
         ours, theirs, inner = dot(v, v), dot(target, target), dot(v, target)
         cosine = inner / math.sqrt(ours * theirs)
         own, other = 0.5 * cosine / ours, 0.5 / math.sqrt(ours * theirs)
-        here, curved_here = slopes[first:last], bends[first:last] if curved > 0 else bends[:0]
+        here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
         for i in range(n):
             here[i] = v[i] * (own * v[i] - other * target[i])
         for i in range(len(curved_here)):

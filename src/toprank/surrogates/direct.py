@@ -28,10 +28,10 @@ MAX_SUM = 8
 """The type-two sum enumerates rankings: lists of up to this many documents."""
 
 
-def bounded(measure: str | Measure) -> Measure:
+def parse_bounded(measure: str | Measure) -> Measure:
     """Read a measure whose values lie in [0, 1].
 
-    >>> bounded("dcg@5")
+    >>> parse_bounded("dcg@5")
     Traceback (most recent call last):
     ...
     toprank.errors.InputError: dcg@5 is not a measure in [0, 1]: use ndcg, map or another that is bounded
@@ -87,16 +87,16 @@ class TypeOne(Surrogate):
 
     def __post_init__(self) -> None:
         check_choice(("exponential", "logistic"), loss=self.loss)
-        bounded(self.measure)
+        parse_bounded(self.measure)
 
     @property
     def upper_bounds(self) -> Measure:
         """The measure."""
-        return bounded(self.measure)
+        return parse_bounded(self.measure)
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return φ(−E) per list, and zeros."""
-        E = bounded(self.measure).per_query(scores, y, ptr)
+        E = parse_bounded(self.measure).per_query(scores, y, ptr)
         losses = np.exp(-E) if self.loss == "exponential" else np.log2(1 + np.exp(-E))
         return losses, np.zeros_like(scores)
 
@@ -132,19 +132,19 @@ class TypeTwo(Surrogate):
         check_choice(("exponential", "logistic", "hinge", "margin"), loss=self.loss)
         check_choice(("max", "sum"), reduction=self.reduction)
         check_choice(("all", "graded"), pairs=self.pairs)
-        bounded(self.measure)
+        parse_bounded(self.measure)
 
     @property
     def upper_bounds(self) -> Measure | None:
         """The measure, where a perfect ranking has the value 1."""
-        value = bounded(self.measure)
+        value = parse_bounded(self.measure)
         return value if value.best_is_one else None
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the bound of each list, exactly, and a subgradient."""
         from . import _enumeration_kernels as kernels
 
-        measure, kind = bounded(self.measure), int(kernels.Phi[self.loss.upper()])
+        measure, kind = parse_bounded(self.measure), int(kernels.Phi[self.loss.upper()])
         losses, grad = np.zeros(len(ptr) - 1), np.zeros_like(scores)
         for q, (a, b) in enumerate(pairwise(ptr)):
             one = _sum_bound if self.reduction == "sum" else _max_bound
@@ -162,7 +162,7 @@ def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints, *, 
     """
     from . import _enumeration_kernels as kernels
 
-    value = bounded(measure)
+    value = parse_bounded(measure)
     bounds = (_max_bound(value, int(kernels.Phi.STEP), scores[a:b], y[a:b], graded)[0] for a, b in pairwise(ptr))
     return np.fromiter(bounds, dtype=np.float64, count=len(ptr) - 1)
 
@@ -295,28 +295,28 @@ class StructuralHinge(Surrogate):
     smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        structural(self.measure)
+        parse_ap_or_ndcg(self.measure)
         if self.threshold is not None:
             check_finite(threshold=self.threshold)
 
     @property
     def upper_bounds(self) -> Measure | None:
         """MAP, where the threshold is its own."""
-        value = structural(self.measure)
+        value = parse_ap_or_ndcg(self.measure)
         return value if isinstance(value, AP) and self.threshold is None else None
 
     def relevant(self, y: Floats) -> AnyArray:
         """Say which documents count as relevant."""
         if self.threshold is not None:
             return np.asarray(y >= self.threshold)
-        value = structural(self.measure)
+        value = parse_ap_or_ndcg(self.measure)
         return np.asarray(y > (value.above if isinstance(value, AP) else 0.0))
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
         """Return the loss at the most violated ranking, and −2/(PN) times the inversions of each document."""
         from . import _direct_kernels as kernels
 
-        value = structural(self.measure)
+        value = parse_ap_or_ndcg(self.measure)
         longest = int(np.diff(ptr).max(initial=1))
         gain, k, discounts, shrinking, none_if_short = kernels.Gain.PRECISION, longest, np.zeros(1), True, False
         if isinstance(value, NDCG):
@@ -340,10 +340,10 @@ class StructuralHinge(Surrogate):
         return losses, grad
 
 
-def structural(measure: str | Measure) -> AP | NDCG:
+def parse_ap_or_ndcg(measure: str | Measure) -> AP | NDCG:
     """Read a measure whose most violated rankings we can find: MAP, or NDCG with or without a cut-off.
 
-    >>> structural("p@10")
+    >>> parse_ap_or_ndcg("p@10")
     Traceback (most recent call last):
     ...
     toprank.errors.InputError: no exact search for the most violated ranking of p@10: use map, ndcg or ndcg@k
@@ -354,7 +354,7 @@ def structural(measure: str | Measure) -> AP | NDCG:
     raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
 
 
-def told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
+def places_told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
     """Return which places a measure tells apart, for the search for rankings, and whether it knows relevance alone.
 
     MAP and rank-biased precision are perfect with the relevant documents first (up to a cut-off), P@k and recall with

@@ -17,7 +17,7 @@ from ..measures.presets import relevant_above
 
 
 @dataclass(frozen=True)
-class Outline:
+class ContestView:
     """A contest seen from its first measure; systems are numbered as the entrants are."""
 
     contest: Contest
@@ -25,7 +25,7 @@ class Outline:
     """Whom the others are held against."""
 
     @classmethod
-    def of(cls, contest: Contest, baseline: str | None = None) -> Outline:
+    def of(cls, contest: Contest, baseline: str | None = None) -> ContestView:
         """Choose the baseline: the one named, else the comparison's, else the first that learned nothing."""
         names = [entrant.name for entrant in contest.entrants]
         if sorted(names) != sorted(contest.comparison.systems):

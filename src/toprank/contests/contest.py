@@ -34,7 +34,7 @@ from .made import finished
 from .parts import Notes, Parts, checked, folds_of, pool
 from .repeats import Repeats, measured, part_all, resampled
 from .search import Failure, Search, Winner, curves, refitted
-from .spaces import DEFAULT_RANKERS, Candidate, candidate, told
+from .spaces import DEFAULT_RANKERS, Candidate, candidate, settings_of
 
 Rankers = Sequence[str | Ranker] | Mapping[str, str | Ranker]
 
@@ -292,7 +292,7 @@ def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure]
     scores = np.concatenate(held.scores[name])
     report = evaluate_grouped(scores, data, measures, convention=convention)
     winners = held.winners.get(name, [])
-    params = tuple(told(winner.ranker) for winner in winners)
+    params = tuple(settings_of(winner.ranker) for winner in winners)
     return Entrant(
         name=name,
         scores=scores,

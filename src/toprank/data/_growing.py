@@ -12,7 +12,7 @@ import numpy as np
 from .._typing import AnyArray
 
 
-class MemoryPile:
+class GrowingArray:
     """An array that grows in place: its pages move instead of their contents, where the system can do that.
 
     (An ndarray cannot: `resize` copies an array of huge pages, and writes to all memory that it adds.)
