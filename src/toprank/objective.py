@@ -16,6 +16,7 @@ from ._typing import Floats, Ints
 from .data import blocks, linear
 from .data.blocks import Reducible
 from .data.dataset import QueryDataset
+from .data.validation import check_informative
 from .errors import InputError
 from .surrogates.base import (
     NO_PLACES,
@@ -58,7 +59,7 @@ def watched(tell: Callable[[int, float], None]) -> Iterator[None]:
 class Objective:
     """f(w) = Σ_q c_q ℓ(X_q w, y_q) / Σ_q c_q + (alpha/2) ‖w‖².
 
-    Queries whose grades are all equal teach nothing: they count in neither sum. The sum runs over blocks of queries
+    Queries whose grades are all equal are not informative and count in neither sum. The sum runs over blocks of queries
     in a fixed order, so an executor changes the time it takes and not one bit of the result.
 
     >>> import toprank as tr
@@ -82,13 +83,9 @@ class Objective:
 
     @cached_property
     def total_weight(self) -> float:
-        """Σ_q c_q over the queries that can teach."""
+        """Σ_q c_q over the informative queries."""
         total = float(self.weight.sum())
-        if total == 0:
-            only = " (one sample, and a single document has no order)" if self.data.n_docs == 1 else ""
-            raise InputError(
-                f"no query can teach{only}: in each of them all documents have the same grade, or its weight is 0"
-            )
+        check_informative(self.weight, self.data.n_docs, ", or its weight is 0")
         return total
 
     @cached_property

@@ -386,7 +386,7 @@ class TestTrouble:
             (lambda a, v, t: (a, t.with_X(t.X[:, :2]), v), "the test part has 2 features and the training part 4"),
             (lambda a, v, t: (a, t, v.with_X(v.X[:, :2])), "the validation part has 2 features"),
             (lambda a, v, t: (a, t[:0], v), "the test part holds no queries"),
-            (lambda a, v, t: (replace(a, y=np.ones(a.n_docs)), t, v), "no training query can teach"),
+            (lambda a, v, t: (replace(a, y=np.ones(a.n_docs)), t, v), "no query is informative"),
             (lambda a, v, t: ([Fold(a, v, t)], t, None), "folds bring their own"),
             (lambda a, v, t: ([], None, None), "there are no folds"),
             (

@@ -71,7 +71,7 @@ class TestEveryDirectLearner:
         np.testing.assert_allclose(padded, plain, rtol=1e-9, atol=1e-12)
 
     def test_no_query_that_can_teach_is_refused(self, ranker):
-        with pytest.raises(tr.InputError, match="no query can teach"):
+        with pytest.raises(tr.InputError, match="no query is informative"):
             ranker.fit(np.ones((4, 2)), [1, 1, 0, 0], qid=[0, 0, 1, 1])
 
     def test_features_constant_inside_queries_do_no_harm(self, ranker, data):

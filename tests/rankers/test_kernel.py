@@ -143,7 +143,7 @@ def test_what_a_drop_changed_is_recorded(drop):
 def test_a_round_longer_than_the_budget_is_not_stored():
     store, _ = played("oldest", budget=1)
     assert store.counters.tolist() == [0, 0, 3, 0, 0]
-    with pytest.warns(UserWarning, match=r"of .* rounds changed more documents than budget=2 holds and taught nothing"):
+    with pytest.warns(UserWarning, match=r"of .* rounds changed more documents than budget=2 holds and were skipped"):
         tr.KernelSlamPerceptron(budget=2, epochs=1).fit_queries(graded())
 
 

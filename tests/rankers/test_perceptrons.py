@@ -286,7 +286,7 @@ def test_lists_of_one_grade_are_no_rounds(kind):
     b = kind().partial_fit_queries(spoiled[keep])
     assert np.array_equal(a.coef_, b.coef_)
     assert a.totals_["rounds"] == b.totals_["rounds"]
-    with pytest.raises(tr.InputError, match="no query can teach"):
+    with pytest.raises(tr.InputError, match="no query is informative"):
         kind().fit(data.X, np.ones(data.n_docs), qid=data.qid)
 
 

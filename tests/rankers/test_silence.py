@@ -61,7 +61,7 @@ def test_skipped_batches_are_told():
     X = rng.normal(size=(4000, 3))
     y = np.zeros(4000)
     y[::1000] = 1
-    with pytest.warns(UserWarning, match=r"1,.* of 2,000 batches held one class only and taught nothing"):
+    with pytest.warns(UserWarning, match=r"1,.* of 2,000 batches held one class only and were skipped"):
         tr.PerceptronAtK(batch_size=50).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -27,7 +27,7 @@ def small(seed, n_queries=5, n_docs=6, n_features=4, zeros=0.3):
     X = rng.normal(size=(n_queries * n_docs, n_features))
     X[rng.random(X.shape) < zeros] = 0
     y = rng.integers(0, 3, n_queries * n_docs)
-    y[::n_docs], y[1::n_docs] = 0, 2  # every query can teach
+    y[::n_docs], y[1::n_docs] = 0, 2  # every query is informative
     return tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(n_queries), n_docs))
 
 

@@ -70,7 +70,7 @@ def test_queries_of_one_grade_count_in_neither_sum(data):
 
 def test_nothing_to_learn_from_is_said():
     blank = tr.QueryDataset.from_arrays(np.ones((3, 1)), [0, 0, 0])
-    with pytest.raises(tr.InputError, match="no query can teach"):
+    with pytest.raises(tr.InputError, match="no query is informative"):
         Objective(blank, tr.surrogates.ListNet()).value_and_grad(np.zeros(1))
 
 

@@ -28,10 +28,10 @@ def test_batches_are_an_unbiased_gradient(data):
     weight = np.random.default_rng(0).uniform(0.5, 2, data.n_queries)
     heavy = tr.QueryDataset.from_arrays(data.X, data.y, data.qid, query_weight=weight)
     objective, w = Objective(heavy, tr.surrogates.ListNet()), np.full(8, 0.1)
-    solver, teaching = MiniBatch(batch_size=7), int(heavy.informative.sum())
+    solver, informative = MiniBatch(batch_size=7), int(heavy.informative.sum())
     parts = list(solver._gradients(objective, w, np.random.default_rng(0)))
-    sizes = [7] * (teaching // 7) + ([teaching % 7] if teaching % 7 else [])
-    total = sum(size * part for size, part in zip(sizes, parts, strict=True)) / teaching
+    sizes = [7] * (informative // 7) + ([informative % 7] if informative % 7 else [])
+    total = sum(size * part for size, part in zip(sizes, parts, strict=True)) / informative
     np.testing.assert_allclose(total, objective.value_and_grad(w)[1], atol=1e-12)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tables import Table
 from ..data.dataset import QueryDataset
-from ..data.validation import check_fraction, check_positive
+from ..data.validation import check_fraction, check_informative, check_positive
 from ..errors import InputError
 from ..surrogates.transforms import Exponential, Linear, Sigmoid, Transform, parse_transform
 from .base import scientific
@@ -94,17 +94,16 @@ def advise(
     """
     check_positive(radius=radius)
     check_fraction(delta=delta)
-    teaching = data[data.informative]
-    if teaching.n_queries == 0:
-        raise InputError("no query can teach: in each of them all documents have the same grade")
-    norm = largest_norm(teaching)
+    check_informative(data.informative)
+    informative = data[data.informative]
+    norm = largest_norm(informative)
     if norm == 0:
         raise InputError("every row of X is 0: no score can differ from 0")
     chosen = (Linear.on_ball(radius, norm), Exponential(), Sigmoid()) if transforms is None else transforms
     pairs = [(algorithm, parse_transform(transform)) for algorithm in algorithms for transform in chosen]
     if not pairs:
         raise InputError("there is nothing to rank: name at least one algorithm and one transform")
-    found = [gaps(algorithm, transform, teaching, radius, delta) for algorithm, transform in pairs]
+    found = [gaps(algorithm, transform, informative, radius, delta) for algorithm, transform in pairs]
     best = sorted(
         ((min(each, key=lambda b: b.log_value), each[0]) for each in found), key=lambda pair: pair[0].log_value
     )

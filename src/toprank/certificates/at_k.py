@@ -210,11 +210,11 @@ class TopReplay(Replay):
         """L_T(c·u) = Σ_t ℓ(c·u; batch t) at each length, over the batches of all passes that were not skipped."""
         total = np.zeros(len(lengths))
         for batches in self._distinct:
-            shown, taught = scores[batches.rows] if len(batches.rows) else scores, batches.teaching()
+            shown, informative = scores[batches.rows] if len(batches.rows) else scores, batches.informative()
             weight = self.data.query_weight if batches.by_query else None
             for at, c in enumerate(lengths.tolist()):
                 losses, _ = self.upper.per_query(c * shown, batches.labels(), batches.bounds)
-                total[at] += float((losses if weight is None else losses * weight)[taught].sum())
+                total[at] += float((losses if weight is None else losses * weight)[informative].sum())
         return total * len(self.passes) / len(self._distinct)
 
     def population_loss(self, scores: Floats) -> float:

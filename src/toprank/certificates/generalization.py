@@ -22,6 +22,7 @@ from ..data.validation import (
     check_choice,
     check_count,
     check_fraction,
+    check_informative,
     check_not_negative,
     check_positive,
     is_sparse,
@@ -318,12 +319,11 @@ def algorithm_of(loss: Listwise) -> Algorithm:
 
 
 def normalized_risk(loss: Listwise, w: Floats, data: QueryDataset, bound: float) -> float:
-    """(1/n) Σ_q ℓ(X_q w, y_q)/Z, each list by its own length, over the queries that can teach: a number in [0, 1]."""
+    """(1/n) Σ_q ℓ(X_q w, y_q)/Z, each list by its own length, over the informative queries: a number in [0, 1]."""
     losses, _ = loss.per_query(linear.scores(data.X, w), data.y, data.ptr)
     algorithm = algorithm_of(loss)
     lengths, counted = data.lengths, data.informative
-    if not counted.any():
-        raise InputError("no query can teach: in each of them all documents have the same grade")
+    check_informative(counted)
     sizes = {int(m): normalizer(algorithm, loss.transform, bound, int(m)) for m in np.unique(lengths[counted])}
     return float(np.mean([losses[q] / sizes[int(lengths[q])] for q in np.flatnonzero(counted)]))
 
@@ -340,14 +340,14 @@ def certificates(
     or last: it shows where queries are not draws of one distribution.
     """
     check_fraction(delta=delta)
-    teaching = data[data.informative]
+    informative = data[data.informative]
     norm = float(np.linalg.norm(w))
-    M = largest_norm(teaching) if teaching.n_queries else 0.0
+    M = largest_norm(informative) if informative.n_queries else 0.0
     if norm == 0 or M == 0:
         return []
     power = math.ceil(math.log2(norm) - ROUNDING)
     B, share = (2.0**power, delta * 2.0 ** -abs(power) / 3) if radius is None else (radius, delta)
-    algorithm, transform, n = algorithm_of(loss), loss.transform, teaching.n_queries
+    algorithm, transform, n = algorithm_of(loss), loss.transform, informative.n_queries
     inside = Assumption(f"‖w‖ = {norm:.6g} ≤ B = {B:.6g}", norm <= B * (1 + ROUNDING))
     assumptions = (
         Assumption("the queries are independent draws from one distribution"),
@@ -359,11 +359,11 @@ def certificates(
     if not transform.is_positive(B * M):
         positive = Assumption(f"{transform} is positive for scores up to B·M = {B * M:.6g}", False)
         return [Certificate(what, math.inf, math.nan, "Theorems 1 and 2", (*assumptions, positive))]
-    shortest, longest = int(teaching.lengths.min()), int(teaching.lengths.max())
-    halves = (teaching[: (n + 1) // 2], teaching[n // 2 :])
-    risk, *parts = (normalized_risk(loss, w, part, B * M) for part in (teaching, *halves))
+    shortest, longest = int(informative.lengths.min()), int(informative.lengths.max())
+    halves = (informative[: (n + 1) // 2], informative[n // 2 :])
+    risk, *parts = (normalized_risk(loss, w, part, B * M) for part in (informative, *halves))
     result = []
-    for gap in gaps(algorithm, transform, teaching, B, share):
+    for gap in gaps(algorithm, transform, informative, B, share):
         size = "" if math.isfinite(gap.value) else f", gap ≤ {scientific(gap.log_value)}"
         result.append(
             Certificate(

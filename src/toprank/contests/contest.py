@@ -173,7 +173,7 @@ class _Held:
     curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     certificates: dict[str, tuple[Certificate, ...]] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
-    silent: int = 0
+    uninformative: int = 0
     """Training queries with one grade only, in the fold with the most of them."""
     refit: bool = False
     repeated: dict[str, list[Floats]] = field(default_factory=dict)
@@ -222,7 +222,7 @@ def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: Query
     """Note the outcome of a fold, learned from `train`, and return the seconds it took."""
     first, spent = not held.tests, 0.0
     held.tests.append(test)
-    held.silent = max(held.silent, int((~train.informative).sum()))
+    held.uninformative = max(held.uninformative, int((~train.informative).sum()))
     index, sign = best_feature(train, target)
     name = str(index + 1) if train.feature_names is None else train.feature_names[index]
     held.features.append({"feature": name, "order": "descending" if sign > 0 else "ascending"})
@@ -342,9 +342,9 @@ def _notes(
         for name, winners in held.winners.items()
         if not all(winner.repeats for winner in winners)
     ]
-    if held.silent:
+    if held.uninformative:
         where = "Up to " if len(held.tests) > 1 else ""
-        notes.append(f"{where}{held.silent} training queries{each} have one grade only and teach nothing.")
+        notes.append(f"{where}{held.uninformative} training queries{each} have one grade only and are not informative.")
     return notes
 
 

@@ -88,9 +88,11 @@ def of_runs(
     entrants = [Entrant(name, one, reports[name]) for name, one in zip(given, scores, strict=True)]
     entrants.sort(key=lambda entrant: -entrant.report.mean[comparison.measures[0]])
     missing = {name: report.counts["missing_queries"] for name, report in reports.items()}
-    silent = [f"{name} does not answer {n} of the judged queries, which count 0." for name, n in missing.items() if n]
+    notes = tuple(
+        f"{name} does not answer {n} of the judged queries, which count 0." for name, n in missing.items() if n
+    )
     contest = finished(title, data, entrants, comparison, comparison.measures[0], baseline)
-    return replace(contest, notes=(*silent, *contest.notes), warnings=tuple(silent))
+    return replace(contest, notes=(*notes, *contest.notes), warnings=notes)
 
 
 def finished(

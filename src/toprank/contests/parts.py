@@ -13,6 +13,7 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold, query_train_test_split, widen
+from ..data.validation import check_informative
 from ..errors import InputError
 
 HELD_OUT = 0.25
@@ -83,8 +84,7 @@ def checked(fold: Fold | Parts, random_state: int, notes: Notes) -> tuple[QueryD
             f"No validation queries were given: {valid.n_queries} of the {whole} training queries were held out to "
             f"choose settings by (at random, seed {random_state}); nobody learned from them."
         )
-    if not train.informative.any():
-        raise InputError(f"no training query can teach: in each of them all documents have the same grade{held_out}")
+    check_informative(train.informative, also=held_out)
     notes.look_for_leaks(train, valid, test)
     return train, valid, test
 

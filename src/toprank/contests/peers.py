@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.dataset import QueryDataset
-from ..data.validation import check_count, check_positive
+from ..data.validation import check_count, check_informative, check_positive
 from ..errors import InputError
 from ..interop.lightgbm import LightGBMModel, boost_lightgbm
 from ..interop.trees import Boosted, BoosterModel
@@ -37,8 +37,7 @@ class Trees(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds, patience=self.patience)
         check_positive(eta=self.eta)
-        if not data.informative.any():
-            raise InputError("no query can teach: in each of them all documents have the same grade")
+        check_informative(data.informative)
         if (data.y < 0).any() or (data.y != np.floor(data.y)).any() or data.y.max() >= _MOST_GRADES:
             raise InputError(f"{type(self).__name__} takes whole grades from 0 to {_MOST_GRADES - 1}")
         found = self._boost(data, valid, parse(self.measure))

@@ -174,21 +174,13 @@ class QueryDataset:
 
     @cached_property
     def informative(self) -> AnyArray:
-        """Queries that can teach: their grades are not all equal."""
-        return self.largest_grade > self._grade_extreme(np.minimum)
+        """Which queries have documents of different grade: only these say what a better order is."""
+        return informative_queries(self.y, self.ptr)
 
     @cached_property
     def largest_grade(self) -> Floats:
         """Largest grade of each query; 0 for a query without documents."""
-        return self._grade_extreme(np.maximum)
-
-    def _grade_extreme(self, pick: np.ufunc) -> Floats:
-        """Largest or smallest grade per query; an empty query counts as one grade."""
-        result = np.zeros(self.n_queries)
-        filled = self.lengths > 0
-        if filled.any():
-            result[filled] = pick.reduceat(self.y, self.ptr[:-1][filled])
-        return result
+        return _extreme_grades(np.maximum, self.y, self.ptr)
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
         """Return values of the rows of `X` in the row order the caller used."""
@@ -352,3 +344,17 @@ def _reopen(beside_X: dict[str, Any]) -> QueryDataset:
 
 def _itself(data: QueryDataset) -> QueryDataset:
     return data
+
+
+def informative_queries(y: Floats, ptr: Ints) -> AnyArray:
+    """Say which queries have documents of different grade."""
+    return _extreme_grades(np.maximum, y, ptr) > _extreme_grades(np.minimum, y, ptr)
+
+
+def _extreme_grades(pick: np.ufunc, y: Floats, ptr: Ints) -> Floats:
+    """Largest or smallest grade per query; 0 for one without documents."""
+    result = np.zeros(len(ptr) - 1)
+    filled = np.diff(ptr) > 0
+    if filled.any():
+        result[filled] = pick.reduceat(y, ptr[:-1][filled])
+    return result

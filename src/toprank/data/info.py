@@ -27,7 +27,7 @@ class DatasetInfo:
     features         1   (dense float64)
     grades           0: 2, 1: 1
     without relevant 1   (no document above grade 0)
-    one grade only   1   (teach nothing)
+    one grade only   1   (not informative)
     constant columns 0
     """
 
@@ -93,7 +93,7 @@ class DatasetInfo:
             ("features", str(self.n_features), f"({storage})"),
             ("grades", shown + more, ""),
             ("without relevant", str(self.blank_queries), "(no document above grade 0)"),
-            ("one grade only", str(self.uninformative_queries), "(teach nothing)"),
+            ("one grade only", str(self.uninformative_queries), "(not informative)"),
             ("constant columns", str(self.constant_features), ""),
             *self._remarks(),
         ]

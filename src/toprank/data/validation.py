@@ -148,6 +148,19 @@ def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
     _name_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
 
 
+def check_informative(informative: AnyArray, n_docs: int | None = None, also: str = "") -> None:
+    """Refuse data in which no query has documents of different grade.
+
+    >>> check_informative(np.array([False, False]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: no query is informative: in each of them all documents have the same grade
+    """
+    if not informative.any():
+        only = " (one sample, and a single document has no order)" if n_docs == 1 else ""
+        raise InputError(f"no query is informative{only}: in each of them all documents have the same grade{also}")
+
+
 def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, largest: float = 1e150) -> None:
     """Refuse features whose squares do not fit into a number, by their column; one pass, without a temporary.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..data import validation
+from ..data.dataset import informative_queries
 from ..errors import InputError
 from ..surrogates.base import Surrogate
 from ..surrogates.direct import TypeOne
@@ -33,7 +34,7 @@ class BoostingLoss:
     at most `trust` before the learning rate, also where a loss is straight and Newton's step has no end.
 
     Each call is one round of boosting, with fresh probes.
-    A query whose grades are all equal teaches nothing: its gradient is 0, and its curvature a tiny constant.
+    A query whose grades are all equal is not informative: its gradient is 0, and its curvature a tiny constant.
     """
 
     surrogate: Surrogate
@@ -58,7 +59,7 @@ class BoostingLoss:
         bend = self.diagonal(s, labels, bounds)
         self.calls += 1
         bend = np.maximum(bend, np.abs(grad) / self.trust)
-        each = teaching(labels, bounds).astype(np.float64)
+        each = informative_queries(labels, bounds).astype(np.float64)
         if weight is not None:
             each = each * weight
         by_row = np.repeat(each, np.diff(bounds))
@@ -77,16 +78,6 @@ class BoostingLoss:
             _, down = loss.per_query(scores - self.step * signs, y, ptr)
             total += signs * (up - down)
         return np.maximum(total / (2 * self.step * self.probes), 0.0)
-
-
-def teaching(y: Floats, ptr: Ints) -> AnyArray:
-    """Say which queries have documents of different grade."""
-    result = np.zeros(len(ptr) - 1, dtype=bool)
-    filled = np.diff(ptr) > 0
-    if filled.any():
-        starts = ptr[:-1][filled]
-        result[filled] = np.maximum.reduceat(y, starts) > np.minimum.reduceat(y, starts)
-    return result
 
 
 def boundaries(group: AnyArray) -> Ints:

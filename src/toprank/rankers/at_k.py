@@ -106,7 +106,7 @@ class _MiniBatchRanker(TwoClassRanker):
         played = batches.count * self.n_iter_
         if total.skipped > played / 2:
             warnings.warn(
-                f"{total.skipped:,} of {played:,} batches held one class only and taught nothing: raise batch_size, "
+                f"{total.skipped:,} of {played:,} batches held one class only and were skipped: raise batch_size, "
                 f"there are {self.n_positive_:,} positives in {data.n_docs:,} rows",
                 stacklevel=4,
             )
@@ -226,18 +226,18 @@ def _in_batches(steps: Steps, batches: Batches, n_positive: int) -> Steps:
 
 
 def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
-    """Refuse batches that cannot teach; where rows stand sorted by class, deal them out once."""
+    """Refuse batches of which none is informative; where rows stand sorted by class, deal them out once."""
     if not batches.by_query and np.diff(batches.bounds).max(initial=0) < 2:
-        raise InputError("a batch of one row has one class and teaches nothing: batch_size must be at least 2")
+        raise InputError("a batch of one row has one class and is not informative: batch_size must be at least 2")
     if shuffle == "batches" and not batches.by_query and batches.in_clumps():
-        found = int(batches.teaching().sum())
+        found = int(batches.informative().sum())
         warnings.warn(
             f"the rows are sorted by class: {found} of {batches.count} batches hold both. They are dealt out in random "
             "order instead; shuffle='rows' does so without this warning",
             stacklevel=4,
         )
         return batches.mixed(rng), shuffle
-    if shuffle != "rows" and not batches.teaching().any():
+    if shuffle != "rows" and not batches.informative().any():
         raise InputError("no batch holds both classes: set shuffle='rows', or give whole lists with qid")
     return batches, shuffle
 

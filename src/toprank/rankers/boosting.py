@@ -20,7 +20,7 @@ from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
 from ..solvers.base import tell_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
-from ..surrogates.direct import ALIKE, parse_bounded, teaches
+from ..surrogates.direct import ALIKE, is_informative, parse_bounded
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
 from .models import LinearModel, StumpModel
@@ -69,7 +69,7 @@ class AdaRank(Ranker):
         check_choice(("paper", "improve"), rule=self.rule)
         measure = parse_bounded(self.measure)
         importance = self._importance(data, measure)
-        if not teaches(measure, data):
+        if not is_informative(measure, data):
             tell_nothing_learned(type(self).__name__, ALIKE)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
@@ -108,9 +108,9 @@ class AdaRank(Ranker):
 
     def _importance(self, data: QueryDataset, measure: Measure) -> Floats:
         """Return P_1: every query counts in the figure, else those with two grades."""
-        teaching = query_importance(data)
+        informative = query_importance(data)
         if self.rule != "paper":
-            return teaching
+            return informative
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         known = ~np.isnan(measure.per_query(data.y, data.y, data.ptr))  # those that the measure does not leave out
         return np.asarray(weight * known / (weight @ known))
@@ -127,8 +127,8 @@ def _first(trace: dict[str, Floats], rounds: int) -> dict[str, Floats]:
 
 def query_importance(data: QueryDataset) -> Floats:
     """Return weights of the queries that sum to 1: 0 for those whose grades are all equal."""
-    teaching = Objective(data, PairwiseHinge())
-    return teaching.weight / teaching.total_weight
+    objective = Objective(data, PairwiseHinge())
+    return objective.weight / objective.total_weight
 
 
 class _Rounds:

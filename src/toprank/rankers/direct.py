@@ -21,7 +21,7 @@ from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
-from ..surrogates.direct import ALIKE, StructuralHinge, in_training, parse_bounded, teaches
+from ..surrogates.direct import ALIKE, StructuralHinge, in_training, is_informative, parse_bounded
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .composing import choose, constants, minimise
@@ -68,7 +68,7 @@ class SVMMap(Ranker):
         found = minimise(objective, [1 / C for C in values], lambda look: solver, watch, self._start(data))
         self._take(found.coef, found.solution, watch)
         self.C_ = values[found.place]
-        if not teaches(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
+        if not is_informative(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
             self.solution_ = replace(self.solution_, message=ALIKE)
         self.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
 

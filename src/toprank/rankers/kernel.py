@@ -17,6 +17,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import (
     check_choice,
     check_count,
+    check_informative,
     check_not_negative,
     check_positive,
     is_sparse,
@@ -32,7 +33,7 @@ from ..surrogates import Minimax, Slam
 from .base import Ranker, parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import Average, by_theory, check_same_measure, check_teaching
+from .online import Average, by_theory, check_same_measure
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -140,7 +141,7 @@ class KernelSlamPerceptron(Ranker):
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         loss = self._check()
-        check_teaching(data)
+        check_informative(data.informative, data.n_docs)
         self._note_theory(loss, data)
         seed = self._seed()
         store, rows = Store.empty(self, data.n_features, seed), []
@@ -267,7 +268,7 @@ class KernelSlamPerceptron(Ranker):
         if store.too_long and seen is None:
             warnings.warn(
                 f"{len(store.too_long)} of {len(rows)} rounds changed more documents than budget={self.budget} holds "
-                f"and taught nothing: raise it to {max(store.too_long)}",
+                f"and were skipped: raise it to {max(store.too_long)}",
                 stacklevel=5,
             )
             store.too_long = []

@@ -170,8 +170,8 @@ class ListMLE(ListwiseRanker):
 
     With `ties="sampled"` the likelihood is the mean over `orders` of the documents of one grade, drawn by
     `random_state` and their features (`surrogates.ListMLE`); None takes more of them the fewer queries there are, up to
-    32. With "fixed" they keep the order of the rows, which teaches whatever that order happens to be: on LETOR's files
-    it costs several points of NDCG on the validation parts. The loss of a list grows with its length, so `alpha` is
+    32. With "fixed" they keep the order of the rows, which is then learned too: on LETOR's files it
+    costs several points of NDCG on the validation parts. The loss of a list grows with its length, so `alpha` is
     larger than that of ListNet. The other parameters are described at `ListwiseRanker`.
 
     >>> import toprank as tr

@@ -16,7 +16,7 @@ from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.elsewhere import Elsewhere
-from ..data.validation import check_choice, check_count
+from ..data.validation import check_choice, check_count, check_informative
 from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -36,13 +36,6 @@ Average: TypeAlias = bool | Literal["auto"]
 _SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
 _OWN = ("margin", "truth")
 """Parameters of the loss that only some online rankers have."""
-
-
-def check_teaching(data: QueryDataset) -> None:
-    """Refuse data in which no list has two grades."""
-    if not data.informative.any():
-        only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
-        raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
 
 
 def check_same_measure(before: str | None, now: str) -> None:
@@ -154,7 +147,7 @@ class OnlineRanker(Ranker):
         if by_theory(self.eta) and (fresh or "eta_" not in vars(self)):
             learner = self._with_theory(data)
         watch = BestOnValidation[_Kept](learner.measure, valid, self.patience, self.verbose)
-        check_teaching(data)
+        check_informative(data.informative, data.n_docs)
         state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.sketch import Sketch
-from ..data.validation import check_count
+from ..data.validation import check_count, check_informative
 from ..errors import InputError
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import Rule, Steps
@@ -81,16 +81,14 @@ class PDGD(Ranker):
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(epochs=self.epochs, cut=self.cut)
-        if not data.informative.any():
-            only = " (one sample, and a single document has no order)" if data.n_docs == 1 else ""
-            raise InputError(f"no query can teach{only}: in each of them all documents have the same grade")
+        check_informative(data.informative, data.n_docs)
         self.__dict__.pop("counts_", None)
         self._begin(data.n_features)
         rng = np.random.default_rng(self.random_state)
-        teaching = np.flatnonzero(data.informative)
+        informative = np.flatnonzero(data.informative)
         watch = BestOnValidation[Model](self._judge(), valid, verbose=self.verbose)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
-            for q in rng.permutation(teaching):
+            for q in rng.permutation(informative):
                 query = data[int(q)]
                 shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
                 weight = 1.0 if query.query_weight is None else float(query.query_weight[0])

@@ -135,7 +135,7 @@ def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | 
     sizes = {eta: Steps.parse(eta).eta for eta in averages}
     best = max(averages, key=lambda eta: (averages[eta], sizes[eta]))  # of equals the longest steps
     if averages[best] == -np.inf:
-        raise InputError("choose_eta found no step size: no query of the past can teach, or every eta overflows")
+        raise InputError("choose_eta found no step size: no query of the past is informative, or every eta overflows")
     if len(averages) > 1 and min(averages.values()) == averages[best]:
         warnings.warn(
             f"all {len(averages)} step sizes reach {averages[best]:.4f}: the choice between them means nothing; try "

@@ -305,7 +305,7 @@ def theory_step(
     In the space of a kernel `radius` is R_X, and `square` is None where distances are not known.
     """
     _, colon, number = eta.partition(":")
-    loss, teaching = learner.surrogate, learner.rounds(data.y, data.ptr)
+    loss, informative = learner.surrogate, learner.rounds(data.y, data.ptr)
     if not isinstance(loss, (Slam, Minimax)) or learner.scaling == Scaling.RUNNING:
         raise InputError("eta='theory' is for the perceptrons, and not for features on a running scale")
     data = _centred(data) if learner.scaling == Scaling.QUERY else data
@@ -317,7 +317,7 @@ def theory_step(
         raise InputError(f"eta='theory:R' needs a number above 0 for R, the largest norm of a document, got {eta!r}")
     _, A = lemma_5(loss, data, given or (longest_row(data) if radius is None else radius))
     if given is None and square is not None:
-        A = min(A, tightest(loss, data, np.repeat(teaching * 1.0, data.lengths), square))
+        A = min(A, tightest(loss, data, np.repeat(informative * 1.0, data.lengths), square))
     return float(getattr(loss, "margin", 1.0)) / A if A > 0 else 1.0
 
 
@@ -343,7 +343,7 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
 
 
 def longest_row(data: QueryDataset) -> float:
-    """R_X: the largest row norm among the lists that can teach."""
+    """R_X: the largest row norm of the informative lists."""
     return sqrt(float(row_squares(data)[np.repeat(data.informative, data.lengths)].max(initial=0.0)))
 
 

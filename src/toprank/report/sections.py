@@ -183,11 +183,11 @@ def certificates(view: ContestView) -> str:
     parts = []
     for i, entrant in enumerate(view.contest.entrants):
         found = [c for c in entrant.certificates if not isinstance(c, PerformanceCertificate)]
-        silent = [c for c in found if c.verdict in ("vacuous", "does not apply")]
-        telling = [c for c in found if c not in silent]
+        vacuous = [c for c in found if c.verdict in ("vacuous", "does not apply")]
+        others = [c for c in found if c not in vacuous]
         # A booster has one per round: the first two and the last are drawn, those between can be unfolded.
-        drawn, between = [*telling[:2], *telling[2:][-1:]], telling[2:-1]
-        folded = [(f"{len(between)} more", between), (f"{len(silent)} that say nothing or do not apply here", silent)]
+        drawn, between = [*others[:2], *others[2:][-1:]], others[2:-1]
+        folded = [(f"{len(between)} more", between), (f"{len(vacuous)} that say nothing or do not apply here", vacuous)]
         more = (_folded(title, some) for title, some in folded if some)
         parts += [element("h3", _name(view, i)), *map(_certificate, drawn), *more] if found else []
     return "".join(parts)

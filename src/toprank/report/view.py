@@ -37,8 +37,8 @@ class ContestView:
         if chosen:
             validation.check_choice(tuple(names), baseline=chosen)
             return cls(contest, names.index(chosen))
-        untaught = [i for i, entrant in enumerate(contest.entrants) if not entrant.rankers]
-        return cls(contest, untaught[0] if untaught else 0)
+        baselines = [i for i, entrant in enumerate(contest.entrants) if not entrant.rankers]
+        return cls(contest, baselines[0] if baselines else 0)
 
     @property
     def names(self) -> list[str]:

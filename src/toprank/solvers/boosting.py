@@ -66,12 +66,12 @@ class BinnedColumns:
     start: Ints
 
     @classmethod
-    def of(cls, X: Matrix, thresholds: int | None = None, taught: AnyArray | None = None) -> BinnedColumns:
-        """Choose at most `thresholds` per column (None: one between any two values) by the rows that are `taught`."""
+    def of(cls, X: Matrix, thresholds: int | None = None, informative: AnyArray | None = None) -> BinnedColumns:
+        """Choose at most `thresholds` per column (None: one between any two values) by the informative rows."""
         from . import _boosting_kernels as kernels
 
         n_docs, d = X.shape
-        used = np.arange(n_docs) if taught is None else np.flatnonzero(taught)
+        used = np.arange(n_docs) if informative is None else np.flatnonzero(informative)
         if thresholds is not None:
             used = used[:: -(-len(used) // SAMPLE)]
         sparse = is_sparse(X)

@@ -165,7 +165,7 @@ class Batches:
         """Return the labels in the order of the batches."""
         return self.data.y if len(self.rows) == 0 else self.data.y[self.rows]
 
-    def teaching(self) -> AnyArray:
+    def informative(self) -> AnyArray:
         """Say which batches hold both classes."""
         sizes = np.diff(self.bounds)
         found = np.zeros(self.count)
@@ -177,7 +177,7 @@ class Batches:
         share = float(self.data.y.mean())
         sizes = np.diff(self.bounds)
         expected = float((1 - share**sizes - (1 - share) ** sizes).sum())
-        return int(self.teaching().sum()) < 0.5 * expected
+        return int(self.informative().sum()) < 0.5 * expected
 
     def mixed(self, rng: np.random.Generator) -> Batches:
         """Return batches of a random permutation of the rows."""

@@ -263,7 +263,7 @@ def within_moment(X: Matrix) -> Floats:
 def judge_of_rounds(measure: Measure) -> Measure:
     """Return the measure as rounds are judged by: tied documents by expectation, short lists like any other.
 
-    What a convention says of these is for evaluation; LETOR 4 gives a short list 0 whatever its order, but it teaches.
+    What a convention says of these is for evaluation; LETOR 4 gives a short list 0 whatever its order.
 
     >>> from toprank.measures import measure
     >>> labels = np.array([0.0, 1.0])

@@ -98,9 +98,9 @@ class MiniBatch(Solver):
         surrogate = objective.surrogate
         seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
         places = None if seed is None else linear.random_places(data.X, data.ptr, seed)
-        teaching = np.flatnonzero(weight)
-        scale = len(teaching) / objective.total_weight
-        order = rng.permutation(teaching)
+        informative = np.flatnonzero(weight)
+        scale = len(informative) / objective.total_weight
+        order = rng.permutation(informative)
         for first in range(0, len(order), self.batch_size):
             chosen = order[first : first + self.batch_size]
             lengths = data.lengths[chosen]

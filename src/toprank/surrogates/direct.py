@@ -53,11 +53,11 @@ def in_training(measure: Measure) -> Measure:
     return replace(measure, ties=Ties.AVERAGE) if Ties.AVERAGE in measure.tie_rules else measure  # type: ignore[call-arg]
 
 
-def teaches(measure: Measure, data: QueryDataset) -> bool:
+def is_informative(measure: Measure, data: QueryDataset) -> bool:
     """Say whether the measure tells the best order of some query from the worst.
 
     >>> import toprank as tr
-    >>> teaches(parse_measure("map"), tr.QueryDataset.from_arrays([[1.0], [2.0]], [1, 2]))
+    >>> is_informative(parse_measure("map"), tr.QueryDataset.from_arrays([[1.0], [2.0]], [1, 2]))
     False
     """
     best, worst = (measure.per_query(sign * data.y, data.y, data.ptr) for sign in (1.0, -1.0))
