@@ -10,7 +10,6 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -380,18 +379,3 @@ def test_save_keeps_everything_for_labels_of_text(rare, tmp_path):
     again = tr.load(tmp_path / "model.json")
     assert again.classes_.tolist() == ["no", "yes"]
     np.testing.assert_array_equal(again.predict_labels(X), ranker.predict_labels(X))
-
-
-@pytest.mark.parametrize("kind", [tr.PerceptronAtK, tr.SGDAtK, tr.OnePassMiniBatch, tr.SVMPerf])
-def test_several_labels_are_one_list_each(kind):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 5))
-    Y = (X @ rng.normal(size=(5, 3)) + rng.normal(size=(600, 3)) > 1.5).astype(int)
-    ranker = kind(kappa=0.5)
-    with pytest.raises(tr.InputError, match=r"y has 3 labels for each row: .*MultiOutputRegressor\(ranker\)"):
-        ranker.fit(X, Y)
-    many = MultiOutputRegressor(ranker).fit(X, Y)
-    alone = [kind(kappa=0.5).fit(X, Y[:, j]) for j in range(3)]
-    np.testing.assert_array_equal(many.predict(X), np.column_stack([one.predict(X) for one in alone]))
-    score = tr.precision_at_k(kappa=0.5)(many, X, Y)
-    assert score == pytest.approx(np.mean([one.score(X, Y[:, j]) for j, one in enumerate(alone)]))

@@ -120,14 +120,51 @@ def _column(y: ArrayLike) -> AnyArray:
 
 
 def check_one_label(labels: AnyArray) -> None:
-    """Refuse several labels for a row, and say who takes them."""
+    """Refuse several labels for a row."""
     if labels.ndim == 2 and labels.shape[1] > 1:
-        raise InputError(
-            f"y has {labels.shape[1]} labels for each row: one list per label is learned by "
-            "sklearn.multioutput.MultiOutputRegressor(ranker).fit(X, y), and judged by toprank.precision_at_k"
-        )
+        raise InputError(f"y has {labels.shape[1]} labels for each row, where one is needed")
     if labels.ndim not in (1, 2):
         raise InputError(f"y must have one dimension, got shape {labels.shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class Indicator:
+    """Several labels a row: a column of 0 and 1 for each, 1 where the row has it; dense or sparse.
+
+    >>> Indicator.of([[1, 0], [1, 1]]).column(1).tolist(), Indicator.of([1, 0])
+    ([0.0, 1.0], None)
+    """
+
+    columns: Any
+
+    @classmethod
+    def of(cls, y: Any) -> Indicator | None:
+        """Return the labels of a y with several columns, or a sparse one; None for one label a row."""
+        if validation.is_sparse(y):
+            columns = y.tocsc()
+            values = columns.data
+        else:
+            columns = values = np.asarray(y)
+            if columns.ndim != 2 or columns.shape[1] == 1:
+                return None
+        if columns.shape[1] == 0:
+            raise InputError(f"y has no labels: its shape is {columns.shape}")
+        known = np.isin(values, (0, 1)) if values.dtype.kind in "biuf" else np.zeros(values.shape, dtype=bool)
+        if not known.all():
+            label = _scalar(values[~known][0])
+            raise InputError(f"y has several labels a row, so it must hold 0 and 1 alone, and it holds {label!r}")
+        return cls(columns)
+
+    @property
+    def count(self) -> int:
+        """How many labels there are."""
+        return int(self.columns.shape[1])
+
+    def column(self, label: int) -> Floats:
+        """Return 1 for the rows that have the label, 0 for the others."""
+        found = self.columns[:, [label]]
+        dense: AnyArray = found.toarray() if validation.is_sparse(found) else found
+        return dense.ravel().astype(np.float64)
 
 
 def _distinct(labels: AnyArray) -> AnyArray:

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..interop.tree_files import Trees as TreesElsewhere
 from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..rankers.base import Ranker
-from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel
+from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel, check_one_list
 from ..rankers.persistence import parse
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees, export_step
 
@@ -124,6 +124,7 @@ def _unprepared(ranker: Ranker) -> Linear | Stumps | Trees:
 
     check_is_fitted(ranker, "model_")
     kind, width = type(ranker).__name__, ranker.model_.n_features
+    check_one_list(ranker.model_, kind)
     known = getattr(ranker, "feature_names_in_", None)
     names = _numbered(width) if known is None else tuple(str(name) for name in known)
     fill = np.zeros(width) if ranker.missing == "zero" else None

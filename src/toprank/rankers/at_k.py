@@ -11,12 +11,13 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.labels import TwoClasses
+from ..data.labels import Indicator, TwoClasses
 from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
 from ..solvers.deadline import out_of_time
@@ -133,7 +134,7 @@ class _MiniBatchRanker(TwoClassRanker):
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         qid: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
@@ -141,11 +142,21 @@ class _MiniBatchRanker(TwoClassRanker):
         """Go on with one pass over these rows, in their order: in batches of `batch_size`, or query by query with qid.
 
         `classes` declares the two labels where the first rows may hold one of them (0 and 1 need no declaration). What
-        cannot be used is refused before anything changes.
+        cannot be used is refused before anything changes. With several labels a row, each goes on by itself.
         """
+        labels = self._same_labels(y) if "estimators_" in vars(self) else Indicator.of(y)
         with self._changing() as new:
-            new._go_on(X, y, qid, query_weight, classes)
+            if labels is None:
+                new._go_on(X, y, qid, query_weight, classes)
+            else:
+                new._go_on_each(X, labels, qid, query_weight, classes)
         return self
+
+    def _go_on_each(self, X: Any, labels: Indicator, *others: Any) -> None:
+        first, rows = "model_" not in vars(self), self._matrix(X)
+        before = None if first else self._so_far(labels)
+        validate_data(self, X, reset=first, skip_check_array=True)
+        self._learn_each(labels.count, before, lambda one, j: one.partial_fit(rows, labels.column(j), *others))
 
     def _go_on(
         self,
@@ -287,6 +298,9 @@ class SGDAtK(_MiniBatchRanker):
     >>> ranker = tr.SGDAtK(kappa=0.25, random_state=0).fit(X, y)
     >>> bool(ranker.score(X, y) > 0.8)
     True
+    >>> Y = np.column_stack([y, X[:, 0] > 1])  # several labels a row: one list per label
+    >>> ranker.fit(X, Y).predict(X).shape, ranker.coef_.shape
+    ((5000, 2), (2, 20))
     """
 
     variant: Literal["avg", "max"] = field(default="avg", kw_only=False)

@@ -29,7 +29,7 @@ from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
 from ..solvers.base import Solution, tell
 from ._estimator import BaseEstimator
-from .models import LinearModel, Model, check_features
+from .models import LinearModel, LinearModels, Model, check_features, check_one_list
 from .watching import BestOnValidation, Judge
 
 R = TypeVar("R", bound="Ranker")
@@ -286,10 +286,11 @@ class Ranker(BaseEstimator, ABC):
             return X.in_caller_order(ranks(self.predict_grouped(X), X.ptr))
         scores = self.predict(X, qid)
         ptr, _, order = validation.group_rows(qid, len(scores))
-        if order is None:
-            return ranks(scores, ptr)
-        places = np.empty(len(scores), dtype=np.int64)
-        places[order] = ranks(scores[order], ptr)
+        places = np.empty(scores.shape, dtype=np.int64)
+        columns = places[:, None] if scores.ndim == 1 else places
+        rows = slice(None) if order is None else order
+        for j, column in enumerate(scores.reshape(columns.shape).T):
+            columns[rows, j] = ranks(column[rows], ptr)
         return places
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
@@ -367,8 +368,8 @@ class Ranker(BaseEstimator, ABC):
 
     @property
     def coef_(self) -> Floats:
-        """Weights of a linear model."""
-        if "model_" not in vars(self) or not isinstance(self.model_, LinearModel):
+        """Weights of a linear model; a row for each label where there are several."""
+        if "model_" not in vars(self) or not isinstance(self.model_, (LinearModel, LinearModels)):
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return self.model_.coef
 
@@ -437,7 +438,10 @@ class Ranker(BaseEstimator, ABC):
         return validation.as_matrix(X, feature_names=getattr(self, "feature_names_in_", None), missing=self.missing)
 
     def _check_same_features(self, data: QueryDataset) -> None:
-        check_features(data, self.n_features_in_, getattr(self, "feature_names_in_", None), type(self).__name__)
+        who = type(self).__name__
+        if "model_" in vars(self):
+            check_one_list(self.model_, who)
+        check_features(data, self.n_features_in_, getattr(self, "feature_names_in_", None), who)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from ..data.dataset import QueryDataset
 
-__all__ = ["KernelModel", "LinearModel", "StumpModel", "TreeModel"]
+__all__ = ["KernelModel", "LinearModel", "LinearModels", "StumpModel", "TreeModel"]
 
 
 Nested: TypeAlias = "float | tuple[int, float, bool, Nested, Nested]"
@@ -90,6 +90,41 @@ class LinearModel(Model):
     def _scores(self, X: Matrix) -> Floats:
         """Return X w."""
         return linear.scores(X, self.coef)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModels(Model):
+    """f_j(x) = w_j·x for each label j: as many scores a row as there are labels.
+
+    >>> LinearModels(np.array([[1.0, 2.0], [0.0, 1.0]])).scores(np.array([[1.0, 1.0]])).tolist()
+    [[3.0, 1.0]]
+    """
+
+    coef: Floats
+
+    def __post_init__(self) -> None:
+        if self.coef.ndim != 2 or not len(self.coef) or self.coef.dtype != np.float64:
+            raise InputError("the weights of linear models must be a table of numbers, a row for each label")
+        if not np.isfinite(self.coef).all():
+            raise InputError("the weights of linear models must be finite numbers")
+
+    @property
+    def n_features(self) -> int:
+        """Length of each w."""
+        return int(self.coef.shape[1])
+
+    def _scores(self, X: Matrix) -> Floats:
+        """Return X w_j, a column for each label, with the bits that each has alone."""
+        return np.column_stack([linear.scores(X, w) for w in self.coef])
+
+
+def check_one_list(model: Model, who: str) -> None:
+    """Refuse a model of several labels where documents have one score each."""
+    if isinstance(model, LinearModels):
+        raise InputError(
+            f"this {who} learned {len(model.coef)} labels and gives a row as many scores, where one is needed: take "
+            "that of one label, estimators_[i]"
+        )
 
 
 @dataclass(frozen=True, eq=False)

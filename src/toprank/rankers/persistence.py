@@ -53,6 +53,7 @@ class SavedScorer:
 
     def predict_grouped(self, data: QueryDataset) -> Floats:
         """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
+        models.check_one_list(self.model, self.ranker)
         models.check_features(data, self.model.n_features, self.feature_names_in_, self.ranker)
         if self.prepare:
             from ..data.transforms import prepared
@@ -94,13 +95,18 @@ def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
         feature_names=None if names is None else [str(name) for name in names],
         n_queries=int(ranker.n_queries_in_),
         model=encode(ranker.model_.as_value(), "model"),
-        state={
-            name: encode(getattr(ranker, name), name)
-            for name in (*ranker.state_attributes, *ranker.newer_attributes)
-            if name in ranker.state_attributes or name in vars(ranker)
-        },
+        state=_state(ranker),
         learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
     )
+
+
+def _state(ranker: Ranker) -> dict[str, Any]:
+    """Return what learning goes on from; where there is a ranker for each label, their files."""
+    ones = vars(ranker).get("estimators_")
+    if ones is not None:
+        return {"estimators_": [msgspec.to_builtins(content_of(one)) for one in ones]}
+    names = [*ranker.state_attributes, *(name for name in ranker.newer_attributes if name in vars(ranker))]
+    return {name: encode(getattr(ranker, name), name) for name in names}
 
 
 def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
@@ -172,17 +178,41 @@ def _restore(content: ModelFile) -> Ranker:
     except TypeError as error:
         raise InputError(f"the parameters do not fit {content.ranker}: {error}") from None
     model, names = _model(content), content.feature_names
-    if set(content.state) - set(ranker.newer_attributes) != set(ranker.state_attributes):
-        raise InputError(f"$.state must hold exactly: {', '.join(ranker.state_attributes) or 'nothing'}")
+    several = isinstance(model, models.LinearModels) and "estimators_" in hints
+    wanted = ("estimators_",) if several else ranker.state_attributes
+    if set(content.state) - set(ranker.newer_attributes) != set(wanted):
+        raise InputError(f"$.state must hold exactly: {', '.join(wanted) or 'nothing'}")
     ranker.model_ = model
     ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries
     if names is not None:
         ranker.feature_names_in_ = np.array(names, dtype=object)
     ranker.learned_from_ = None if content.learned_from is None else Sketch.read(content.learned_from)
+    if several:
+        vars(ranker)["estimators_"] = _each(content, model)
+        return ranker
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
     ranker._check_state()
     return ranker
+
+
+def _each(content: ModelFile, model: Any) -> list[Ranker]:
+    """Return the rankers of the labels, of the same kind as the whole; none of them is one of several labels again."""
+    files = content.state["estimators_"]
+    if not isinstance(files, list) or len(files) != len(model.coef):
+        raise InputError(f"$.state.estimators_ must be {len(model.coef)} rankers, one for each label of $.model")
+    ones = []
+    for i, file in enumerate(files):
+        try:
+            part = msgspec.convert(file, ModelFile)
+        except msgspec.ValidationError as error:
+            raise InputError(f"$.state.estimators_[{i}]: {error}") from None
+        if part.ranker != content.ranker or "estimators_" in part.state:
+            raise InputError(f"$.state.estimators_[{i}] is not a {content.ranker} of one label")
+        ones.append(_restore(part))
+        if not np.array_equal(ones[-1].coef_, model.coef[i]):
+            raise InputError(f"$.state.estimators_[{i}] has other weights than $.model")
+    return ones
 
 
 def _scorer(content: ModelFile) -> SavedScorer:

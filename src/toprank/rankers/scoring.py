@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats
 from ..data import validation
-from ..data.labels import TwoClasses
+from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..evaluation import predicted
 from ..measures import measure as parse_measure
@@ -80,15 +80,15 @@ class PrecisionScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1 and qid is None:
-            scores, labels = np.asarray(estimator.predict(X)), np.asarray(y)
-            if scores.shape != labels.shape:
-                raise InputError(f"y has the shape {labels.shape} and what is predicted {scores.shape}")
-            lists = np.repeat(np.arange(labels.shape[1]), labels.shape[0])
-            return mean_of_rows(TopPrecision(self.k, self.kappa), scores.T.ravel(), labels.T.ravel(), lists)
+        labels, judge = Indicator.of(y), TopPrecision(self.k, self.kappa)
+        if labels is not None:
+            found = np.asarray(predicted(estimator, X, qid))
+            if found.shape != labels.columns.shape:
+                raise InputError(f"y has the shape {labels.columns.shape} and what is predicted {found.shape}")
+            each = [mean_of_rows(judge, found[:, j], labels.column(j), qid) for j in range(labels.count)]
+            return mean_value(np.array(each))
         scores, positive = _response(estimator, X, qid, self.pos_label)
         coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
-        judge = TopPrecision(self.k, self.kappa)
         return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid)
 
     def get_metadata_routing(self) -> Any:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
-from ..data.labels import TwoClasses
+from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
-from ..measures.base import Measure
+from ..measures.base import Measure, mean_value
 from ..surrogates.precision_at_k import cutoff
 from .base import Ranker, parameters
+from .models import LinearModels
+from .watching import Judge
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -71,6 +76,10 @@ class TwoClassRanker(Ranker):
     of scikit-learn work; `predict_labels` puts the positive label on the top k; `score` is the precision at k. Of two
     labels the larger is positive, unless `pos_label` names it; with more than two, `pos_label` stands against all the
     rest, and grades from 0 up are positive above 0.
+
+    A y with several columns of 0 and 1 (an array or a sparse matrix) has a label for each: the rows are one list per
+    label. `estimators_` learn them one by one; scores, places and `predict_labels` have a column for each label,
+    `coef_` a row, and `score` is the mean over the labels.
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("labels_", "n_seen_", "n_positive_")
@@ -83,8 +92,79 @@ class TwoClassRanker(Ranker):
     """How labels are read: the fields of `TwoClasses`."""
     n_seen_: int = field(init=False)
     n_positive_: int = field(init=False)
+    estimators_: list[Self] = field(init=False)
+    """One ranker for each label, where y has several; their parameters are this one's."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        valid: QueryDataset | Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from rows X with labels y; a y with several columns of 0 and 1 is one list per column.
+
+        `qid`, `query_weight` and `valid` are as for every ranker; with several labels `valid` has as many.
+        """
+        labels = Indicator.of(y)
+        if labels is None:
+            return super().fit(X, y, qid, query_weight, valid)
+        with self._changing() as new:
+            before = new._so_far(labels) if vars(self).get("warm_start") and "model_" in vars(self) else None
+            data = new._grouped(X, labels.column(0), qid, query_weight, reset=True)
+            held, held_labels = new._held_out(valid, labels.count)
+
+            def learn(one: Self, label: int) -> None:
+                one.fit_queries(
+                    _of_label(data, labels, label), None if held is None else _of_label(held, held_labels, label)
+                )
+
+            new._learn_each(labels.count, before, learn)
+        return self
+
+    def _held_out(self, valid: Any, count: int) -> tuple[QueryDataset | None, Indicator | None]:
+        if valid is None:
+            return None, None
+        labels = Indicator.of(valid[1]) if isinstance(valid, (tuple, list)) and 2 <= len(valid) <= 4 else None
+        if labels is None or labels.count != count:
+            raise InputError(f"valid must be (X, y) or (X, y, qid), and its y have {count} columns as y has")
+        return self._grouped(valid[0], labels.column(0), *(*valid[2:], None)[:2], reset=False), labels
+
+    def _so_far(self, labels: Indicator) -> list[Self]:
+        """Return what has been learned of each label, to go on from."""
+        before = vars(self).get("estimators_", [self])
+        if len(before) != labels.count or before[0] is self:
+            raise InputError(
+                f"y has {labels.count} columns, and this {type(self).__name__} learned {len(before)} so far"
+            )
+        return [copy(one) for one in before]
+
+    def _learn_each(self, count: int, before: list[Self] | None, learn: Callable[[Self, int], object]) -> None:
+        """Learn label by label; what several of them warn of is told once."""
+        params, told = self.get_params(), dict[tuple[type[Warning], str], list[str]]()
+        ones = before or [type(self)(**params) for _ in range(count)]
+        for label, one in enumerate(ones):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    learn(one, label)
+                except InputError as error:
+                    raise InputError(f"label {label}: {error}") from None
+            for warning in caught:
+                text = str(warning.message)
+                told.setdefault((warning.category, text.partition(":")[0]), []).append(f"label {label}: {text}")
+        for name in (*self.state_attributes, *self.newer_attributes, "solution_", "n_iter_", "_lists"):
+            vars(self).pop(name, None)  # of a fit before, to one label
+        self.estimators_, self.model_ = ones, LinearModels(np.stack([one.coef_ for one in ones]))
+        self.n_queries_in_, self.learned_from_ = ones[0].n_queries_in_, ones[0].learned_from_
+        self.certificates_, self.trace_ = [], {}
+        for (kind, _), (first, *more) in told.items():
+            warnings.warn(first + (f" (and the like of {len(more)} more labels)" if more else ""), kind, stacklevel=4)
 
     def _first_labels(self, y: ArrayLike) -> Floats:
+        if vars(self).pop("estimators_", None):
+            del self.model_  # of several labels: there is nothing to go on from
         return self._read(TwoClasses.of(y, self.pos_label), y)
 
     def _later_labels(self, y: ArrayLike) -> Floats:
@@ -103,6 +183,19 @@ class TwoClassRanker(Ranker):
     def _warn_of_one_list(self, what: str, rows: int) -> None:
         """Rows without qid are what these learners are for."""
 
+    def _mean(self, scores: Floats, y: Any, qid: ArrayLike | None, judge: Judge | None = None) -> float:
+        if "estimators_" not in vars(self):
+            return super()._mean(scores, y, qid, judge)
+        labels = self._same_labels(y)
+        each = [one._mean(scores[:, j], labels.column(j), qid, judge) for j, one in enumerate(self.estimators_)]
+        return mean_value(np.array(each))
+
+    def _same_labels(self, y: Any) -> Indicator:
+        labels, known = Indicator.of(y), len(self.estimators_)
+        if labels is None or labels.count != known:
+            raise InputError(f"y must have {known} columns: this {type(self).__name__} learned so many labels")
+        return labels
+
     def _check_state(self) -> None:
         sound = isinstance(self.labels_, tuple) and len(self.labels_) == 3
         sound = sound and str(self.labels_[0]) in ("pair", "rest", "grades")
@@ -117,7 +210,9 @@ class TwoClassRanker(Ranker):
 
     @property
     def classes_(self) -> AnyArray:
-        """The negative and the positive label."""
+        """The negative and the positive label; where there are several labels, their numbers."""
+        if "estimators_" in vars(self):
+            return np.arange(len(self.estimators_))
         if "labels_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no classes_: it is not fitted")
         return self.coding.classes
@@ -134,16 +229,28 @@ class TwoClassRanker(Ranker):
         places = self.rank(X, qid)
         if k is not None:
             validation.check_count(k=k)
+        lengths = _lengths(X, qid, len(places))
+        if "estimators_" in vars(self):
+            top = [one._on_top(places[:, j], lengths, k) for j, one in enumerate(self.estimators_)]
+            return np.column_stack(top).astype(np.int64)
+        return self._on_top(places, lengths, k)
+
+    def _on_top(self, places: Ints, lengths: Ints, k: int | None) -> AnyArray:
         own, kappa = cutoff(self.k, self.kappa)
-        wanted = (
-            k or own or np.ceil(kappa * self.n_positive_ / self.n_seen_ * _lengths(X, qid, len(places)) * (1 - 1e-12))
-        )
+        wanted = k or own or np.ceil(kappa * self.n_positive_ / self.n_seen_ * lengths * (1 - 1e-12))
         return self.classes_[(places <= wanted).astype(np.int64)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = False
+        tags.target_tags.multi_output = True
         return tags
+
+
+def _of_label(data: QueryDataset, labels: Indicator | None, label: int) -> QueryDataset:
+    """Return the list of one label: the same X, without the names, which the ranker of all labels has compared."""
+    assert labels is not None
+    return replace(data, y=data.grouped(labels.column(label)), feature_names=None)
 
 
 def _lengths(X: Any, qid: ArrayLike | None, n: int) -> Ints:
