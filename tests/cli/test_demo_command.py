@@ -55,7 +55,7 @@ def test_a_second_question_need_not_wait_for_the_learning(capsys, tmp_path, monk
     kept = sorted((tmp_path / "toprank" / "demo").iterdir())
     assert [file.suffix for file in kept] == [".json", ".npz"]
     with monkeypatch.context() as patched:
-        patched.setattr("toprank.demo.ask.learn", lambda judged: pytest.fail("it learned again"))
+        patched.setattr("toprank.demo.job.learn", lambda judged: pytest.fail("it learned again"))
         assert run(capsys, *options) == first
     for file in kept:
         file.write_text("{", encoding="utf-8")

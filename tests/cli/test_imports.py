@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import toprank as tr
+from toprank.demo.features import FEATURES
+from toprank.demo.job import Library
+from toprank.demo.memory import remember
 from toprank.rankers.persistence import parse_scorer
 
 HEAVY = {"sklearn", "pandas", "narwhals", "pyarrow", "scipy.stats", "scipy.optimize", "scipy.sparse", "rich", "joblib"}
@@ -55,6 +59,15 @@ def test_a_model_file_scores_as_its_ranker_does(prepare, tmp_path):
     narrow = tr.QueryDataset.from_arrays(data.X[:, 1:], data.y, data.qid)
     with pytest.raises(tr.errors.InputError, match="ListNet is expecting"):
         scorer.predict(narrow)
+
+
+def test_a_question_asked_again_loads_no_learner(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    packages = ("csv", "json")
+    remember(packages, Library.open(packages).whole, tr.ListNet().fit(np.eye(len(FEATURES)), np.arange(len(FEATURES))))
+    found = loaded("demo", "--packages", "csv,json", "--ask", "parse json")
+    assert "scipy.sparse" in found  # so the question was answered here
+    assert not found & (HEAVY - {"scipy.sparse"} | {"numba", "toprank.demo.job"})
 
 
 def test_an_estimator_is_loaded_to_learn(files, tmp_path):

@@ -59,7 +59,8 @@ PACKAGES = (
 def found(packages, questions):
     library = Library.open(packages)
     judged = judge(library.index)
-    oracle = Oracle(library.whole, ListNet("ndcg@10", alpha=1e-4).fit_queries(judged.train, judged.valid))
+    model = ListNet("ndcg@10", alpha=1e-4).fit_queries(judged.train, judged.valid).model_
+    oracle = Oracle(library.whole, model, "ListNet")
     return {q for q in questions if any(re.match(QUESTIONS[q], hit.document) for hit in oracle.ask(q).learned)}
 
 

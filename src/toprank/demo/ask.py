@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._progress import busy
 from .._typing import Floats
 from ..errors import InputError
-from ..rankers.base import Ranker
 from ..report.additive import contributions
-from .compiling import compiling_beside
 from .features import FEATURES, Candidates, Extractor
 from .index import Index
-from .job import Library, best_of, learn
 from .judged import CANDIDATES, judge
 from .memory import recall, remember
 from .words import question, words
+
+if TYPE_CHECKING:
+    from ..rankers.models import Model
 
 TOP = 10
 """Documents shown of each ranking."""
@@ -75,10 +75,11 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """An index with a ranker that has learned to search it."""
+    """An index with the model of a ranker that has learned to search it."""
 
     index: Index
-    ranker: Ranker
+    model: Model
+    ranker: str
 
     def ask(self, query: str, top: int = TOP) -> Answer:
         """Rank the documents for a query by BM25 and by the ranker."""
@@ -86,14 +87,14 @@ class Oracle:
         asked = index.queries([text])
         pairs = Candidates.of(index, asked, CANDIDATES)
         X = Extractor(index).features([text], asked, pairs)
-        scores = self.ranker.model_.scores(X)
-        parts = contributions(self.ranker.model_, X)
+        parts = contributions(self.model, X)
+        scores = self.model.scores(X) if parts is None else parts.sum(axis=1)  # a sum needs nothing compiled
         order = np.argsort(-scores, kind="stable")[:top]
         documents = [index.documents[number] for number in pairs.document]
         return Answer(
             query=query,
             unknown=tuple(dict.fromkeys(word for word in words(query) if word not in index.vocabulary)),
-            ranker=type(self.ranker).__name__,
+            ranker=self.ranker,
             n_candidates=len(documents),
             bm25=tuple(document.id for document in documents[:top]),
             learned=tuple(
@@ -122,19 +123,30 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
     with busy("looking for what was learned before"):
         known = recall(packages)
     if known is None:
-        with busy("reading and indexing the standard library"):
-            library = Library.open(packages)
-            index = library.whole
+        oracle = _learned(queries, packages)
+    else:
+        index, scorer = known
+        oracle = Oracle(index, scorer.model, scorer.ranker)
         for query in queries:
             check(query, index)
-        with compiling_beside():
-            winners = learn(judge(library.index))
-        known = index, winners[best_of(winners)].ranker
-        remember(packages, *known)
-    oracle = Oracle(*known)
-    for query in queries:
-        check(query, oracle.index)
     return [oracle.ask(query) for query in queries]
+
+
+def _learned(queries: Sequence[str], packages: Collection[str] | None) -> Oracle:
+    """Learn, keep what was learned, and load what that takes only here: a question that need not wait does not."""
+    with busy("reading and indexing the standard library"):
+        from .compiling import compiling_beside
+        from .job import Library, best_of, learn
+
+        library = Library.open(packages)
+        index = library.whole
+    for query in queries:
+        check(query, index)
+    with compiling_beside():
+        winners = learn(judge(library.index))
+    ranker = winners[best_of(winners)].ranker
+    remember(packages, index, ranker)
+    return Oracle(index, ranker.model_, type(ranker).__name__)
 
 
 def _strongest(parts: Floats) -> dict[str, float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,29 +57,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Extractor:
-    """Computes `FEATURES`; what depends on the documents alone is computed once."""
+    """Computes `FEATURES`, looking only at documents that are somebody's candidates."""
 
     index: Index
 
-    @cached_property
-    def _leaf(self) -> Any:
-        """idf of the words in the last part of each name: `writerow` of `DictWriter.writerow`."""
-        leaves = [words(document.path.rpartition(".")[2]) for document in self.index.documents]
-        return _with(count(leaves, self.index.vocabulary), self.index.idf)
-
-    @cached_property
-    def _spelling(self) -> tuple[Any, dict[str, int]]:
-        """Runs of three letters in that part, and their numbers."""
-        runs = [_runs(re.findall(r"[^\W_]+", d.path.rpartition(".")[2].lower())) for d in self.index.documents]
-        numbers = {run: number for number, run in enumerate(sorted({run for one in runs for run in one}))}
-        return _with(count(runs, numbers)), numbers
-
-    @cached_property
-    def _family(self) -> Ints:
-        families = [document.family for document in self.index.documents]
-        return np.unique(families, return_inverse=True)[1].astype(np.int64)
-
-    @cached_property
     def _constant(self) -> Floats:
         """Columns that depend on the document alone, each between 0 and 1."""
         documents = self.index.documents
@@ -93,48 +73,54 @@ class Extractor:
     def features(self, texts: Sequence[str], queries: Any, pairs: Candidates) -> Floats:
         """Return one row per pair; BM25 is a share of the most that the words of the query could bring."""
         idf = self.index.idf
+        used, place = np.unique(pairs.document, return_inverse=True)
+        documents = [self.index.documents[number] for number in used]
+        leaves = [document.path.rpartition(".")[2] for document in documents]  # writerow of DictWriter.writerow
+        leaf = _with(count([words(name) for name in leaves], self.index.vocabulary), idf)
+        spelled = [_runs(re.findall(r"[^\W_]+", name.lower())) for name in leaves]
+        numbers = {run: number for number, run in enumerate(sorted({run for one in spelled for run in one}))}
+        spelling = _with(count(spelled, numbers))
+        family = np.unique([document.family for document in documents], return_inverse=True)[1].astype(np.int64)
         asked = np.asarray(_with(queries, idf).sum(axis=1)).ravel()[pairs.query]
         most = (K1 + 1) * asked
         first = self.index.queries([" ".join(words(text)[:1]) for text in texts])
-        spelled, numbers = self._spelling
         runs = _with(count([_runs(words(text)) for text in texts], numbers))
-        leaf_total = np.asarray(self._leaf.sum(axis=1)).ravel()[pairs.document]
-        run_total = np.diff(spelled.indptr)[pairs.document]
+        leaf_total = np.asarray(leaf.sum(axis=1)).ravel()[place]
+        run_total = np.diff(spelling.indptr)[place]
         columns = [
             pairs.bm25 / most,
             *(
-                _products(self.index.bm25[field], queries, pairs) / most
+                _products(self.index.bm25[field], pairs.document, queries, pairs.query) / most
                 for field in ("name", "module", "signature", "docstring")
             ),
-            _products(_with(self.index.counts["all"], idf), queries, pairs) / asked,
-            _products(self._leaf, queries, pairs) / np.maximum(leaf_total, 1e-12),
-            _products(spelled, runs, pairs) / np.maximum(run_total, 1),
-            _products(self._leaf, first, pairs) > 0,
-            self._best_kin(pairs) / most,
+            _products(_with(self.index.counts["all"], idf), pairs.document, queries, pairs.query) / asked,
+            _products(leaf, place, queries, pairs.query) / np.maximum(leaf_total, 1e-12),
+            _products(spelling, place, runs, pairs.query) / np.maximum(run_total, 1),
+            _products(leaf, place, first, pairs.query) > 0,
+            _best_kin(pairs, family[place]) / most,
         ]
-        return np.concatenate([np.stack(columns, axis=1), self._constant[pairs.document]], axis=1)
-
-    def _best_kin(self, pairs: Candidates) -> Floats:
-        """Return the largest BM25 among the query's other candidates of the same class or module; 0 without any."""
-        _, group = np.unique(
-            pairs.query * len(self.index.documents) + self._family[pairs.document], return_inverse=True
-        )
-        order = np.lexsort((-pairs.bm25, group))
-        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-        sizes = np.diff(starts, append=len(order))
-        best = np.repeat(pairs.bm25[order[starts]], sizes)
-        second = order[np.minimum(starts + 1, len(order) - 1)]
-        best[starts] = np.where(sizes > 1, pairs.bm25[second], 0.0)
-        result = np.empty(len(order))
-        result[order] = best
-        return result
+        return np.concatenate([np.stack(columns, axis=1), self._constant()[pairs.document]], axis=1)
 
 
-def _products(documents: Any, queries: Any, pairs: Candidates) -> Floats:
-    """Σ over words of query · document, pair by pair."""
+def _best_kin(pairs: Candidates, family: Ints) -> Floats:
+    """Return the largest BM25 among the query's other candidates of the same class or module; 0 without any."""
+    _, group = np.unique(pairs.query * (family.max(initial=0) + 1) + family, return_inverse=True)
+    order = np.lexsort((-pairs.bm25, group))
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    sizes = np.diff(starts, append=len(order))
+    best = np.repeat(pairs.bm25[order[starts]], sizes)
+    second = order[np.minimum(starts + 1, len(order) - 1)]
+    best[starts] = np.where(sizes > 1, pairs.bm25[second], 0.0)
+    result = np.empty(len(order))
+    result[order] = best
+    return result
+
+
+def _products(documents: Any, document: Ints, queries: Any, query: Ints) -> Floats:
+    """Σ over words of query · document, pair by pair of rows."""
     parts = [
-        np.asarray(documents[pairs.document[i : i + BLOCK]].multiply(queries[pairs.query[i : i + BLOCK]]).sum(axis=1))
-        for i in range(0, len(pairs.query), BLOCK)
+        np.asarray(documents[document[i : i + BLOCK]].multiply(queries[query[i : i + BLOCK]]).sum(axis=1))
+        for i in range(0, len(query), BLOCK)
     ]
     return np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
 

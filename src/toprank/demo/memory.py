@@ -8,25 +8,27 @@ import zipfile
 from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from .._files import replacing
+from .._files import read_whole, replacing
 from .._version import __version__
 from ..errors import InputError
-from ..rankers.base import Ranker
-from ..rankers.persistence import load
+from ..rankers.persistence import SavedScorer, parse_scorer
 from .collect import Document, home, sources
 from .index import FIELDS, Index
 
+if TYPE_CHECKING:
+    from ..rankers.base import Ranker
 
-def recall(packages: Collection[str] | None) -> tuple[Index, Ranker] | None:
+
+def recall(packages: Collection[str] | None) -> tuple[Index, SavedScorer] | None:
     """Return what this version of the demo made of this Python's library; None where nothing was, or is readable."""
     place = _place(packages)
     try:
-        return _read_index(place.with_suffix(".npz")), load(place)
+        return _read_index(place.with_suffix(".npz")), parse_scorer(*read_whole(place))
     except (InputError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, msgspec.MsgspecError):
         return None
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
-from ..contests.base import Contest, Entrant
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..rankers.models import LinearModel, Model, StumpModel
+
+if TYPE_CHECKING:
+    from ..contests.base import Contest, Entrant
 
 Prepare = Callable[[QueryDataset], QueryDataset]
 
