@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from ._progress import aside
 from .errors import InputError
 
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -90,9 +91,10 @@ def read_whole(path: str | os.PathLike[str]) -> tuple[bytes, str]:
 def open_stream(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open what `is_stream` says is one; standard output stays open."""
     if is_standard_output(path):
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with aside():
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
         return
     with _telling(path), open(path, "wb") as file:
         yield file

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from toprank.demo.job import BM25, MEASURE, field
+from toprank.demo.job import BM25, MEASURE, contestants
 
 from .calling import fail, run
 
@@ -18,14 +18,14 @@ FEW = "calendar,csv,difflib,fractions,gzip,heapq,json,shutil,statistics,tempfile
 def test_contest_against_bm25(capsys, tmp_path):
     page = tmp_path / "page.html"
     found = json.loads(run(capsys, "demo", "--packages", FEW, "--html", page, "--json"))
-    assert list(found["means"]) == [BM25, *(candidate.name for candidate in field())]
+    assert list(found["means"]) == [BM25, *(candidate.name for candidate in contestants())]
     assert found["best_on_validation"] in found["means"]
     facts = found["library"]
     assert facts["documents"] == facts["functions"] + facts["classes"] + facts["methods"] > 200
     assert min(facts["queries"].values()) > 20
     assert 0 < facts["recall"] <= 1
     against = {(d["a"], d["b"]) for d in found["comparison"]["differences"] if d["measure"] == MEASURE}
-    assert all((BM25, candidate.name) in against for candidate in field())
+    assert all((BM25, candidate.name) in against for candidate in contestants())
     html = page.read_text(encoding="utf-8")
     assert html.startswith("<!doctype html>")
     assert "BM25" in html
@@ -44,7 +44,7 @@ def test_what_is_printed(capsys, tmp_path):
     assert "p (Holm)" in text
     assert "95% interval" in text
     assert "New queries: bounds on the expected ndcg@10, all together with 95% confidence" in text
-    assert all(candidate.name in text for candidate in field())
+    assert all(candidate.name in text for candidate in contestants())
     assert text.endswith(f"wrote {page}\n")
 
 

@@ -5,9 +5,10 @@ from toprank._progress import steps
 
 def test_on_a_terminal(capfd, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the stream for a terminal
-    with steps(4, most=100.0, show=True) as tell:
-        tell("fold 1/2, ListNet", 0)
-        tell("fold 1/2, ListNet", 2)
+    with steps({"ListNet": 4}, most=100.0, show=True) as tell:
+        tell("fold 1/2, ListNet")
+        for _ in range(2):
+            tell("fold 1/2, ListNet", "ListNet", 0.01)
     told = capfd.readouterr().err
     assert "fold 1/2, ListNet" in told
     assert "2/4" in told
@@ -15,6 +16,6 @@ def test_on_a_terminal(capfd, monkeypatch):
 
 
 def test_elsewhere(capfd):
-    with steps(4) as tell:
-        tell("fold 1/2, ListNet", 4)
+    with steps({"ListNet": 4}) as tell:
+        tell("fold 1/2, ListNet", "ListNet", 1.0)
     assert capfd.readouterr() == ("", "")

@@ -107,7 +107,7 @@ def test_a_search_over_settings(client, tmp_path):
 
     data, valid = judged(), judged(40, seed=5)
     tried = Candidate("ListNet", (tr.ListNet(max_iter=4), tr.ListNet(max_iter=4, alpha=0.1)))
-    search = Search(tr.measure("ndcg@10"), [tried], Checkpoint(tmp_path), lambda what, done: None)
+    search = Search(tr.measure("ndcg@10"), [tried], Checkpoint(tmp_path), lambda *_: None)
     far = [tr.dask.place(part, client, parts=3) for part in (data, valid)]
     one, other = (search.run(*both, allotment=1e9)["ListNet"] for both in ((data, valid), far))
     assert one.valid == other.valid

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any
 
 import click
 
+from .._progress import busy
 from .._tables import wrap
 from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
@@ -81,6 +83,17 @@ def cli() -> None:
     """Learning to rank that optimises the measure you are judged by."""
 
 
+def _moving(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
+    """Show that work is going on from the first moment, before anything is loaded; what is printed ends it."""
+
+    @wraps(command)
+    def called(*args: Any, **options: Any) -> Any:
+        with busy(name):
+            return command(*args, **options)
+
+    return called
+
+
 for command in (
     demo.demo,
     data.info,
@@ -103,4 +116,6 @@ for command in (
     serve.serve,
 ):
     command.format_help_text = partial(_help, command)  # type: ignore[method-assign]
+    if command.callback is not None and not isinstance(command, click.Group):
+        command.callback = _moving(f"toprank {command.name}", command.callback)
     cli.add_command(command)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .._progress import busy
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -53,17 +53,10 @@ def on_cluster(address: str) -> Iterator[Callable[..., QueryDataset]]:
 @contextmanager
 def progress(name: str) -> Iterator[None]:
     """Show how many times the objective was computed, and its value, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
     from .. import objective
 
-    with (
-        Console(stderr=True).status(f"fitting {name} …") as status,
-        objective.watched(
-            lambda count, value: status.update(f"fitting {name} … {count} evaluations, objective {value:.6g}")
-        ),
-    ):
+    def say(count: int, value: float) -> None:
+        words(f"fitting {name}: {count} evaluations, objective {value:.6g}")
+
+    with busy(f"fitting {name}") as words, objective.watched(say):
         yield

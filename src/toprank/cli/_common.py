@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import aside, silence
 from .._progress import busy as busy
 from .._tables import wrap
 from ..errors import InputError
@@ -163,9 +164,15 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Rank
 
 def show(value: Any, *, err: bool = False) -> None:
     """Print a result or a sentence: on a terminal as wide as that is, with no word cut; elsewhere as it is."""
-    stream = sys.stderr if err else sys.stdout
+    if not err:
+        silence()
+    with aside():
+        _show(value, sys.stderr if err else sys.stdout)
+
+
+def _show(value: Any, stream: Any) -> None:
     if not stream.isatty():
-        click.echo(str(value), err=err)
+        click.echo(str(value), file=stream)
         return
     from rich.console import Console
     from rich.text import Text
@@ -182,7 +189,9 @@ def show(value: Any, *, err: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(jsonable(value), indent=1, ensure_ascii=False))
+    text = json.dumps(jsonable(value), indent=1, ensure_ascii=False)
+    silence()
+    click.echo(text)
 
 
 def jsonable(value: Any) -> Any:

@@ -23,7 +23,8 @@ def measures(as_json: bool) -> None:
         print_json([{"columns": list(t.columns), "rows": [list(row) for row in t.rows]} for t in tables])
     else:
         for number, table in enumerate(tables):
-            click.echo("\n" if number else "", nl=False)
+            if number:
+                show("")
             show(table)
 
 

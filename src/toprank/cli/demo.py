@@ -85,8 +85,7 @@ def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) 
         print_json([answer.to_dict() for answer in answers])
         return
     for number, answer in enumerate(answers):
-        click.echo("\n" if number else "", nl=False)
-        show(str(answer))
+        show("\n" * (number > 0) + str(answer))
 
 
 def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> None:
@@ -99,6 +98,6 @@ def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> 
         return
     for note in contest.notes:
         show(note)
-    click.echo("")
+    show("")
     show(contest.tables()[0])
     show(f"\nwrote {html}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 import click
 
+from .._files import open_stream
 from ..errors import InputError
 from ._common import busy, json_option, print_json, read, show, table_options, write_text
 
@@ -115,7 +115,8 @@ def export(
     if output == "-":
         if as_json:
             raise InputError("--json and -o - would mix on standard output: write the model to a file")
-        sys.stdout.buffer.write(artifact.content)
+        with open_stream(output) as out:
+            out.write(artifact.content)
         show(str(done), err=True)
         return
     done = writing.save(done, artifact, output)
@@ -206,7 +207,7 @@ def features(table: str, engine: str, feature_set: str, store: str | None, outpu
     elif as_json:
         print_json(made.to_dict())
     else:
-        click.echo(str(made))
+        show(str(made))
 
 
 @click.command("read-logs")

@@ -195,24 +195,24 @@ def _hold(
     if len(folds) == 0:
         raise InputError("there are no folds")
     held, spent = _Held(refit=refit), 0.0
-    total = len(folds) * sum(len(c.rankers) for c in entries)
-    with steps(total, most=None if budget == inf else budget, show=progress) as tell:
+    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in entries}
+    with steps(plan, most=budget if 0 < budget < inf else None, show=progress) as tell:
         search = Search(target, entries, Checkpoint(None if state is None else Path(state)), tell)
         for number in range(len(folds)):
             where = f"fold {number + 1}/{len(folds)}, " if len(folds) > 1 else ""
-            tell(f"{where}reading", 0)
+            tell(f"{where}reading")
             train, valid, test = checked(folds[number], random_state, held.notes)
             share = max(budget - spent, 0.0) / (len(folds) - number)
             found = search.run(train, valid, share, where)
             if refit:
-                tell(f"{where}fitting the winners again", 0)
+                tell(f"{where}fitting the winners again")
                 both, _ = pool([train, valid])
                 found = {who: won if isinstance(won, Failure) else refitted(won, both) for who, won in found.items()}
                 train = both
             spent += _add(held, found, train, test, target)
             for who, won in found.items() if repeats else ():
                 if not isinstance(won, Failure):
-                    tell(f"{where}{who}, again and again", 0)
+                    tell(f"{where}{who}, again and again")
                     scores = resampled(won.ranker, train, test, repeats, random_state)
                     held.repeated.setdefault(who, []).append(scores)
     return held

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._checkpoint import Checkpoint
+from .._progress import OnProgress
 from .._typing import Floats
 from .._version import __version__
 from ..data.dataset import QueryDataset
@@ -28,9 +29,6 @@ from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
 from .peers import Trees
 from .spaces import Candidate
-
-OnProgress = Callable[[str, int], None]
-"""Called with what comes next and how many settings are done or given up since the last call."""
 
 MOST_POINTS = 300
 """Points of a learning curve; a longer one is thinned out evenly."""
@@ -100,7 +98,7 @@ class Search:
         trials: dict[str, list[Trial]] = {c.name: [] for c in self.candidates}
         given_up: set[str] = set()
         spent = 0.0
-        for level in range(max(len(c.rankers) for c in self.candidates)):
+        for level in range(max(len(c.rankers) for c in self.candidates) if allotment > 0 else 1):
             closed = level > 0 and spent >= allotment
             taking_part = sum(level < len(c.rankers) and c.name not in given_up for c in self.candidates)
             limit = (allotment - spent) / max(taking_part, 1) if allotment > 0 else inf
@@ -108,9 +106,9 @@ class Search:
                 if level >= len(c.rankers):
                     continue
                 if c.name in given_up or closed:
-                    self.on_progress(f"{where}{c.name}", 1)
+                    self.on_progress(f"{where}{c.name}", c.name)
                     continue
-                self.on_progress(f"{where}{c.name}", 0)
+                self.on_progress(f"{where}{c.name}")
                 try:
                     trial = self._try(c, level, train, valid, data, limit)
                 except MissingExtraError as error:
@@ -123,7 +121,7 @@ class Search:
                     trials[c.name][trials[c.name].index(best)] = _without_ranker(best)
                 trials[c.name].append(trial)
                 spent += trial.seconds
-                self.on_progress(f"{where}{c.name}", 1)
+                self.on_progress(f"{where}{c.name}", c.name, trial.seconds)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
 
     def _try(
@@ -166,7 +164,7 @@ class Search:
             return Failure(trials[0].error or "it could not be fitted")
         ranker, repeats = best.ranker, True
         if ranker is None:
-            self.on_progress(f"{c.name}, once more", 0)
+            self.on_progress(f"{c.name}, once more")
             ranker = fit(c.rankers[best.place], train, valid)
             repeats = bool(np.array_equal(self.value(ranker, valid), best.valid, equal_nan=True))
         return Winner(

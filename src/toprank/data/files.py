@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -118,11 +117,7 @@ class _Graded(io.RawIOBase):
 def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
     """Write judged queries: Parquet by its suffix, a mapped folder for a name that ends in `/`, else LETOR text."""
     name = os.fspath(path)
-    if name == "-":
-        from .letor import write_letor
-
-        write_letor(data, sys.stdout.buffer)
-    elif name.endswith(("/", os.sep)):
+    if name.endswith(("/", os.sep)):
         from .mapped import save_queries
 
         save_queries(data, name)

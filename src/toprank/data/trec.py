@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -205,9 +204,6 @@ def _words(what: str, ids: AnyArray) -> list[str]:
 
 
 def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
-    if path == "-":
-        sys.stdout.writelines(lines)
-        return
     with create_bytes(path) as file:
         file.writelines(line.encode() for line in lines)
 

@@ -99,7 +99,7 @@ class Demo:
 def learn(judged: Judged) -> dict[str, Winner]:
     """Fit every ranker on the train part and choose its settings on the validation part."""
     candidates = contestants()
-    with steps(sum(len(candidate.rankers) for candidate in candidates)) as tell:
+    with steps({candidate.name: len(candidate.rankers) for candidate in candidates}) as tell:
         found = Search(parse(MEASURE), candidates, Checkpoint(None), tell).run(judged.train, judged.valid, inf)
     for name, outcome in found.items():
         if isinstance(outcome, Failure):

@@ -102,7 +102,7 @@ def digest(*parts: QueryDataset) -> str:
 
 def learn(method: str, rankers: Sequence[Ranker], measure: Measure, fold: Fold) -> dict[str, Any]:
     """Fit every setting, keep the one with the best measure on the validation part, and score the test part."""
-    search = Search(measure, [Candidate(method, tuple(rankers))], Checkpoint(None), lambda what, done: None)
+    search = Search(measure, [Candidate(method, tuple(rankers))], Checkpoint(None), lambda *_: None)
     began = time.process_time()
     won = search.run(fold.train, fold.valid, np.inf)[method]
     if isinstance(won, Failure):
