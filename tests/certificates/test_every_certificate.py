@@ -184,7 +184,7 @@ def test_it_can_come_out_in_each_way(name):
 
 
 HELPERS = {"_at_w", "_order"}
-ALWAYS = {"replay.Replay._another_run", "learned._nothing"}
+ALWAYS = {"replay.another_run", "learned._nothing"}
 """They say that nothing applies, and nothing else."""
 
 

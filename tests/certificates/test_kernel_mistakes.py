@@ -294,6 +294,24 @@ def test_another_stream_is_noticed(tmp_path):
         assert [c.verdict for c in elsewhere] == ["does not apply"]
 
 
+@pytest.mark.parametrize("part", ["alpha", "totals", "documents"])
+def test_another_processor_s_rounding_is_the_same_run(part):
+    data = graded(1)
+    ranker = make("rbf").fit_queries(data)
+    getattr(ranker._store, part)[:] *= 1 + 1e-12 * (part != "documents")
+    assert ranker.certify(data)[1].assumptions_hold
+    getattr(ranker._store, part)[:] *= 1 + 1e-3
+    assert [c.verdict for c in ranker.certify(data)] == ["does not apply"]
+
+
+def test_lists_that_were_never_seen_are_not_played(monkeypatch):
+    ranker = make("rbf").fit_queries(graded(1))
+    monkeypatch.setattr(ranker, "_play", None)
+    assert [c.verdict for c in ranker.certify(graded(2))] == ["does not apply"]
+    with pytest.raises(TypeError):
+        ranker.certify(graded(1))
+
+
 def test_the_kept_epochs_are_replayed():
     data, valid = graded(1), graded(2)
     ranker = make("rbf", epochs=8, patience=1, random_state=None).fit_queries(data, valid=valid)

@@ -99,7 +99,7 @@ class Replay(ABC):
     def certificates(self, comparator: Any = None) -> list[Certificate]:
         """Return the theorems about the run, for the comparator given or each for the one at which it says most."""
         if self.same.verified is False:
-            return [self._another_run()]
+            return [another_run(self.same, self.theorems)]
         rivals = _Rivals(self)
         if comparator is not None and not self.free:
             given = rivals.given(comparator)
@@ -110,16 +110,17 @@ class Replay(ABC):
             rivals.add(u)
         return self.run.certificates(rivals.choose)
 
-    def _another_run(self) -> Certificate:
-        """What is left where these are not the rounds of the run."""
-        return Certificate(
-            statement="loss while learning ≤ what one fixed ranker would have lost + the price of learning",
-            value=inf,
-            observed=nan,
-            reference=self.theorems,
-            assumptions=(self.same,),
-            meaning="the theorems speak of the run that was learned in, and these data do not lead to its weights",
-        )
+
+def another_run(same: Assumption, theorems: str) -> Certificate:
+    """What is left where these are not the rounds of the run."""
+    return Certificate(
+        statement="loss while learning ≤ what one fixed ranker would have lost + the price of learning",
+        value=inf,
+        observed=nan,
+        reference=theorems,
+        assumptions=(same,),
+        meaning="the theorems speak of the run that was learned in, and these data do not lead to its weights",
+    )
 
 
 class _Rivals:

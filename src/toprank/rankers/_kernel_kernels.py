@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ..core.jit import kernel, sum_kernel
+from ..core.jit import inner_kernel, kernel
 
 
 class Kind(IntEnum):
@@ -22,43 +22,45 @@ class Kind(IntEnum):
 POLYNOMIAL, RBF = int(Kind.POLYNOMIAL), int(Kind.RBF)
 
 
-@sum_kernel
-def inner(x, s):
-    """x·s."""
-    total = 0.0
-    for j in range(len(x)):
-        total += x[j] * s[j]
-    return total
+@inner_kernel
+def turn(S, low, T):
+    """T = documents of S from `low` on as columns; columns that are left over are 0."""
+    for b in range(T.shape[1]):
+        for j in range(T.shape[0]):
+            T[j, b] = S[low + b, j] if low + b < S.shape[0] else 0.0
 
 
-@sum_kernel
-def squared_distance(x, s):
-    """‖x − s‖²."""
-    total = 0.0
-    for j in range(len(x)):
-        difference = x[j] - s[j]
-        total += difference * difference
-    return total
-
-
-@kernel
-def kernel_value(kind, gamma, coef0, degree, x, s):
-    """k(x, s)."""
-    if kind == RBF:
-        return math.exp(-gamma * squared_distance(x, s))
-    value = inner(x, s)
-    return (gamma * value + coef0) ** degree if kind == POLYNOMIAL else value
-
-
-@kernel
-def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, n, out):
-    """out_i = Σ_{b<n} alpha_b k(x_i, s_b), stored documents in blocks that stay in the cache."""
+@inner_kernel
+def kernel_values(kind, gamma, coef0, degree, x, T, out):
+    """out_b = k(x, s_b) for documents s_b that are columns, which SIMD adds up side by side: the same bits anywhere."""
     out[:] = 0.0
-    for low in range(0, n, 64):
+    for j in range(T.shape[0]):
+        if kind == RBF:
+            for b in range(T.shape[1]):
+                difference = x[j] - T[j, b]
+                out[b] += difference * difference
+        else:
+            for b in range(T.shape[1]):
+                out[b] += x[j] * T[j, b]
+    for b in range(T.shape[1]):
+        if kind == RBF:
+            out[b] = math.exp(-gamma * out[b])
+        elif kind == POLYNOMIAL:
+            out[b] = (gamma * out[b] + coef0) ** degree
+
+
+@kernel
+def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, out):
+    """out_i = Σ_b alpha_b k(x_i, s_b), stored documents in blocks that stay in the cache."""
+    T, values = np.empty((stored.shape[1], 64)), np.empty(64)
+    out[:] = 0.0
+    for low in range(0, len(alpha), 64):
+        turn(stored, low, T)
         for i in range(X.shape[0]):
+            kernel_values(kind, gamma, coef0, degree, X[i], T, values)
             total = 0.0
-            for b in range(low, min(low + 64, n)):
-                total += alpha[b] * kernel_value(kind, gamma, coef0, degree, X[i], stored[b])
+            for b in range(min(64, len(alpha) - low)):
+                total += alpha[low + b] * values[b]
             out[i] += total
 
 
@@ -69,9 +71,12 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
     Returns r: it ends at as many marks as there is room for, or when every k(s, ·) lies in the span but for `flat` of
     the longest ‖k(s, ·)‖².
     """
-    left = np.empty(S.shape[0])
-    for i in range(len(left)):
-        left[i] = kernel_value(kind, gamma, coef0, degree, S[i], S[i])
+    n, d = S.shape
+    T, one, values, left = np.empty((d, n)), np.empty((d, 1)), np.empty(n), np.empty(n)
+    for i in range(n):
+        turn(S, i, one)
+        kernel_values(kind, gamma, coef0, degree, S[i], one, left[i : i + 1])
+    turn(S, 0, T)
     longest = left.max()
     for r in range(len(marks)):
         p = np.argmax(left)
@@ -79,8 +84,9 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
             return r
         marks[r] = p
         root = math.sqrt(left[p])
-        for i in range(len(left)):
-            value = kernel_value(kind, gamma, coef0, degree, S[i], S[p])
+        kernel_values(kind, gamma, coef0, degree, S[p], T, values)
+        for i in range(n):
+            value = values[i]
             for c in range(r):
                 value -= coords[i, c] * coords[p, c]
             coords[i, r] = value / root
@@ -92,9 +98,12 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
 @kernel
 def coordinates(kind, gamma, coef0, degree, X, M, basis, out):
     """out_i = coordinates of the projection of k(x_i, ·) on the span of the marks M; basis = those of the marks."""
+    T, values = np.empty((M.shape[1], M.shape[0])), np.empty(M.shape[0])
+    turn(M, 0, T)
     for i in range(X.shape[0]):
+        kernel_values(kind, gamma, coef0, degree, X[i], T, values)
         for r in range(M.shape[0]):
-            value = kernel_value(kind, gamma, coef0, degree, X[i], M[r])
+            value = values[r]
             for c in range(r):
                 value -= out[i, c] * basis[r, c]
             out[i, r] = value / basis[r, r]

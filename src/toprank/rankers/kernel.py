@@ -334,8 +334,9 @@ class KernelSlamPerceptron(Ranker):
 
     def _certify(self, data: QueryDataset, comparator: KernelModel | None, delta: float) -> list[Certificate]:
         from .kernel_replay import KernelReplay
+        from .replay import certify_replay
 
-        return KernelReplay(self, data).certificates(comparator)
+        return certify_replay(self, data, comparator, lambda: KernelReplay(self, data))
 
 
 def _pair(store: Store, averaged: bool) -> tuple[Store, bool]:

@@ -104,12 +104,6 @@ class Store:
             self._add_up()
         return bool(sound)
 
-    def equals(self, other: Store) -> bool:
-        """Say whether both hold the same documents and saw the same rounds, to the last bit."""
-        mine, theirs = self.model(), other.model()
-        pairs = ((mine.stored, theirs.stored), (mine.alpha, theirs.alpha), (self.totals, other.totals))
-        return all(np.array_equal(a, b) for a, b in (*pairs, (self.counters, other.counters)))
-
     def model(self, average: bool = False) -> KernelModel:
         """Return the scoring function, or its average over the rounds; it shares the stored documents."""
         n, rounds = int(self.counters[0]), max(float(self.totals[Total.ROUNDS]), 1.0)

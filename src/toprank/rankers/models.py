@@ -329,5 +329,4 @@ class KernelModel(Model):
         from . import _kernel_kernels as kernels
 
         kind = kernels.Kind[self.kernel.upper()]
-        n = len(self.alpha)
-        kernels.kernel_scores(kind, self.gamma, self.coef0, self.degree, X, self.stored, self.alpha, n, out)
+        kernels.kernel_scores(kind, self.gamma, self.coef0, self.degree, X, self.stored, self.alpha, out)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from math import inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -16,7 +16,7 @@ from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.generalization import row_squares
 from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
-from ..certificates.replay import Direction, Replay
+from ..certificates.replay import Direction, Replay, another_run
 from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
@@ -30,6 +30,7 @@ from ..solvers.steps import Rule, Scaling, Steps, Total
 from ..surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 if TYPE_CHECKING:
+    from .base import Ranker
     from .online import OnlineRanker
 
 _EPOCHS = 20
@@ -51,7 +52,16 @@ def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats 
     learner = ranker._learner()
     if not isinstance(learner.measure, (AP, NDCG)):
         raise InputError(f"the theorems speak of ndcg, ndcg@k and map, not of {learner.measure}")
-    return OnlineReplay(ranker, learner, data).certificates(comparator)
+    return certify_replay(ranker, data, comparator, lambda: OnlineReplay(ranker, learner, data))
+
+
+def certify_replay(
+    ranker: Ranker, data: QueryDataset, comparator: Any, play: Callable[[], Replay]
+) -> list[Certificate]:
+    """Return the certificates of the run played again; lists that were not all learned from need not be played."""
+    if ranker._learned_here(data).verified is False:
+        return [another_run(Assumption(SAME, False), Replay.theorems)]
+    return play().certificates(comparator)
 
 
 SAME = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
@@ -119,8 +129,8 @@ class OnlineReplay(Replay):
         # Scaling rows beforehand, or another type of processor, rounds otherwise than the learner's own loop did.
         own = ranker._state
         learned = own.average if ranker.averaged_ else own.last
-        same = bool(ranker._passes["fresh"]) and _near(self.state.weights[0], own.weights[0])
-        same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and _near(learned, ranker.coef_)
+        same = bool(ranker._passes["fresh"]) and near(self.state.weights[0], own.weights[0])
+        same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and near(learned, ranker.coef_)
         self.same = Assumption(SAME, same)
 
     def passes(self) -> Iterator[tuple[QueryDataset, Ints]]:
@@ -223,7 +233,7 @@ def losing(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats
     return heavy * weight
 
 
-def _near(a: Floats, b: Floats) -> bool:
+def near(a: Floats, b: Floats) -> bool:
     """Whether two vectors are the same up to what another processor rounds otherwise."""
     return a.shape == b.shape and bool(
         np.allclose(a, b, rtol=1e-6, atol=1e-9 * (1 + float(np.abs(b).max(initial=0.0))))
