@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 import toprank as tr
 from tests.data.test_letor import SMALL, texts
+from toprank.data.csr import is_sparse
+from toprank.data.mapped import in_any_order
 from toprank.errors import InputError, ParseError
 
 
@@ -203,31 +208,52 @@ def test_memory_stays_bounded_whatever_the_size(tmp_path):
     assert more < size / 3  # page cache mapped in by chance counts too
 
 
+SHUFFLED = {
+    "online": tr.SlamPerceptron(epochs=1),
+    "kernel": tr.KernelSlamPerceptron(epochs=1),
+    "batches of queries": tr.ListNet(solver="minibatch", epochs=1),
+    "batches of rows": tr.PerceptronAtK(k=2, shuffle="batches", epochs=1),
+    "sampled pages": tr.PDGD(epochs=1),
+}
+
+
 @pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="this system takes no advice about maps")
 @pytest.mark.parametrize("sparse", [False, True])
-def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, monkeypatch):
+@pytest.mark.parametrize("kind", SHUFFLED)
+def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, kind, monkeypatch):
     """Read ahead as if rows came in order, an epoch over a file larger than memory takes seventy times its size."""
-    made = tr.datasets.make_graded(n_queries=20, random_state=0)
+    made = tr.datasets.make_graded(n_queries=80, n_docs=5, random_state=0)
     data = made.with_X(csr_array(made.X)) if sparse else made
+    data = replace(data, y=(data.y > 1) * 1.0)
     mapped = tr.open_queries(tr.save_queries(data, tmp_path / "folder"))
-    told = []
+    maps, told = 2 if sparse else 1, []
+    real = in_any_order.__globals__["_advised"]
 
-    def advice(X):
-        parts = (X.data, X.indices) if sparse else (X,)
-        return [flags(part.ctypes.data) for part in parts]
+    @contextmanager
+    def advised(X, order):
+        parts = (X.data, X.indices) if is_sparse(X) else (X,)
+        with real(X, order):
+            told.append(sum("rr" in flags(part.ctypes.data) for part in parts))
+            yield
+        assert not any("rr" in flags(part.ctypes.data) for part in parts)
 
-    real = tr.SlamPerceptron._order
+    monkeypatch.setitem(in_any_order.__globals__, "_advised", advised)
+    fitted = clone(SHUFFLED[kind]).fit_queries(mapped)
+    assert told == [maps] * len(told) != []
+    if hasattr(fitted, "partial_fit"):  # its certificates play the rounds again
+        told.clear()
+        fitted.certify(mapped)
+        assert maps in told
+    monkeypatch.undo()
+    assert (fitted.predict(data) == clone(SHUFFLED[kind]).fit_queries(data).predict(data)).all()
 
-    def order(self, rng, n):
-        told.append(advice(mapped.X))
-        return real(self, rng, n)
 
-    monkeypatch.setattr(tr.SlamPerceptron, "_order", order)
-    shuffled = tr.SlamPerceptron(epochs=1).fit_queries(mapped)
-    tr.SlamPerceptron(epochs=1, shuffle=False).fit_queries(mapped)
-    assert all("rr" in one for one in told[0])
-    assert not any("rr" in one for one in (*told[1], *advice(mapped.X)))
-    assert shuffled.coef_.tobytes() == tr.SlamPerceptron(epochs=1).fit_queries(data).coef_.tobytes()
+@pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="this system takes no advice about maps")
+def test_rows_in_their_own_order_are_read_ahead(tmp_path):
+    data = tr.open_queries(tr.save_queries(tr.datasets.make_graded(n_queries=20, random_state=0), tmp_path / "folder"))
+    for order, advised in ((np.arange(20), False), (np.array([0, 2, 1]), True), (np.array([7]), False)):
+        with in_any_order(data.X, order):
+            assert ("rr" in flags(data.X.ctypes.data)) == advised
 
 
 def flags(address):

@@ -7,14 +7,14 @@ import mmap
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._files import draft_of, sync
-from .._typing import AnyArray, Matrix
+from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import csr
 from .dataset import QueryDataset
@@ -135,15 +135,20 @@ def map_rows(folder: Path, start: int, stop: int) -> Matrix:
     return csr.rows(X, int(ptr[start]), int(ptr[stop]))
 
 
-@contextmanager
-def in_any_order(data: QueryDataset) -> Iterator[None]:
-    """Tell the system that the rows of a mapped X are read in no order: it would read megabytes around each of them.
+def in_any_order(X: Matrix, order: Ints) -> AbstractContextManager[None]:
+    """Tell the system that rows of a mapped X are read in this order: it would read megabytes around each of them.
 
-    Data in memory are left alone. Nothing but the traffic changes: 40 GiB for .58 GiB of rows became 1.
+    Rows in memory, and rows in their own order, are left alone. Nothing but the traffic changes: 40 GiB for .58 GiB of
+    rows became 1.
     """
-    X: Any = None if data.mapped is None else data.X
+    return nullcontext() if len(order) < 2 else _advised(X, order)
+
+
+@contextmanager
+def _advised(X: Any, order: Ints) -> Iterator[None]:
     parts = (X.data, X.indices) if csr.is_sparse(X) else (X,)
-    maps = {id(found): found for part in parts if (found := _map_of(part)) is not None}.values()
+    back = bool((order[1:] < order[:-1]).any())
+    maps = {id(found): found for part in parts if back and (found := _map_of(part)) is not None}.values()
     for found in maps:
         found.madvise(mmap.MADV_RANDOM)
     try:

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -21,7 +21,6 @@ from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.elsewhere import Elsewhere, ElsewhereError
-from ..data.mapped import in_any_order
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -175,8 +174,7 @@ class Ranker(BaseEstimator, ABC):
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
         try:
-            with in_any_order(data) if vars(self).get("shuffle") else nullcontext():
-                self._fit(data, valid, executor)
+            self._fit(data, valid, executor)
         except ElsewhereError as error:
             raise InputError(f"{type(self).__name__}: {error}") from None
         solution = vars(self).get("solution_")

@@ -14,6 +14,7 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
+from ..data.mapped import in_any_order
 from ..data.validation import (
     check_choice,
     check_count,
@@ -149,7 +150,8 @@ class KernelSlamPerceptron(Ranker):
         rng = np.random.default_rng(seed)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
-            rows.append(self._play(store, loss, data, order))
+            with in_any_order(data.X, order):
+                rows.append(self._play(store, loss, data, order))
             tried = {kind: watch.value(store.model(kind)) for kind in self._kinds} if valid is not None else {}
             averaged = max(tried, key=lambda kind: tried[kind], default=False)
             reached = tried.get(averaged)

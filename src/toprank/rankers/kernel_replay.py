@@ -20,6 +20,7 @@ from ..certificates.base import Assumption
 from ..certificates.mistakes import Run, ranking_margin
 from ..certificates.replay import Direction, Replay
 from ..data.dataset import QueryDataset
+from ..data.mapped import in_any_order
 from ..data.validation import is_sparse
 from ..errors import InputError
 from ..solvers.online import OnlineDescent
@@ -51,10 +52,11 @@ class KernelReplay(Replay):
         for _ in range(ranker._passes["epochs"]):
             order = rng.permutation(data.n_queries) if ranker._passes["shuffle"] else np.arange(data.n_queries)
             scores, first = np.zeros(data.n_docs), len(rows)
-            for q in order:
-                rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
-                born += [played] * (int(self.store.counters[0]) - len(born))
-                played += len(rows[-1])
+            with in_any_order(data.X, order):
+                for q in order:
+                    rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
+                    born += [played] * (int(self.store.counters[0]) - len(born))
+                    played += len(rows[-1])
             heavy = losing(self.learner, data, order, np.concatenate(rows[first:]))
             self._along += self.seen.add(scores, heavy)
         self.rounds = np.concatenate(rows)

@@ -12,6 +12,7 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data import linear
 from ..data.dataset import QueryDataset
+from ..data.mapped import in_any_order
 from ..data.sketch import Sketch
 from ..data.validation import check_count, check_informative
 from ..errors import InputError
@@ -88,11 +89,13 @@ class PDGD(Ranker):
         informative = np.flatnonzero(data.informative)
         watch = BestOnValidation[Model](self._judge(), valid, verbose=self.verbose)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
-            for q in rng.permutation(informative):
-                query = data[int(q)]
-                shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
-                weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
-                self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
+            order = rng.permutation(informative)
+            with in_any_order(data.X, order):
+                for q in order.tolist():
+                    query = data[q]
+                    shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
+                    weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
+                    self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
             self.n_iter_ = epoch + 1
             if watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}") or out_of_time():
                 break

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
+from ..data.mapped import in_any_order
 from ..errors import InputError
 from ..surrogates.precision_at_k import (
     MistakesAvg,
@@ -201,11 +202,12 @@ def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[St
     query_weight = data.query_weight if by_query and data.query_weight is not None else _NONE
     codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True, -1, 0, False])
     rows = np.empty((len(order), 4))
-    count, stopped, _ = kernels.epoch(
-        *linear.parts(data.X), batches.rows, data.y, batches.bounds, order, _NONE, query_weight, _NONE, _NONE, weights,
-        totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0, 0.0]), _NONE, _NONE, 0, _NO_ROWS, _NONE,
-        loss.address, loss.codes, loss.numbers, _NONE, rows,
-    )  # fmt: skip
+    with in_any_order(data.X, order if len(batches.rows) == 0 else batches.rows):
+        count, stopped, _ = kernels.epoch(
+            *linear.parts(data.X), batches.rows, data.y, batches.bounds, order, _NONE, query_weight, _NONE, _NONE,
+            weights, totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0, 0.0]), _NONE, _NONE, 0, _NO_ROWS,
+            _NONE, loss.address, loss.codes, loss.numbers, _NONE, rows,
+        )  # fmt: skip
     if stopped >= 0:
         raise InputError(f"numbers overflow at batch {stopped}: scale the features down or lower eta")
     without = (

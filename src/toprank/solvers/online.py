@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
+from ..data.mapped import in_any_order
 from ..data.validation import is_sparse
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
@@ -197,11 +198,12 @@ class OnlineDescent:
         codes, params, gain, row = self._settings
         best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
         longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-        count, stopped, why = kernels.epoch(
-            *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes, params,
-            gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address, loss.codes,
-            loss.numbers, seen, rows,
-        )  # fmt: skip
+        with in_any_order(X, order):
+            count, stopped, why = kernels.epoch(
+                *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes,
+                params, gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address,
+                loss.codes, loss.numbers, seen, rows,
+            )  # fmt: skip
         if stopped >= 0:
             judge.check()
             loss.check()

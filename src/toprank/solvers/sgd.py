@@ -10,6 +10,7 @@ import numpy as np
 from .._progress import track
 from .._typing import Floats
 from ..data import linear
+from ..data.mapped import in_any_order
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from ..surrogates.base import CompiledSurrogate, weighted
@@ -101,15 +102,16 @@ class MiniBatch(Solver):
         informative = np.flatnonzero(weight)
         scale = len(informative) / objective.total_weight
         order = rng.permutation(informative)
-        for first in range(0, len(order), self.batch_size):
-            chosen = order[first : first + self.batch_size]
-            lengths = data.lengths[chosen]
-            ptr = np.concatenate(([0], np.cumsum(lengths)))
-            rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
-            scores = linear.scores_of(data.X, w, data.ptr, chosen)
-            if places is not None and isinstance(surrogate, CompiledSurrogate):
-                found = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
-            else:
-                found = surrogate.per_query(scores, data.y[rows], ptr)
-            _, slopes = weighted(*found, ptr, weight[chosen])
-            yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))
+        with in_any_order(data.X, order):
+            for first in range(0, len(order), self.batch_size):
+                chosen = order[first : first + self.batch_size]
+                lengths = data.lengths[chosen]
+                ptr = np.concatenate(([0], np.cumsum(lengths)))
+                rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
+                scores = linear.scores_of(data.X, w, data.ptr, chosen)
+                if places is not None and isinstance(surrogate, CompiledSurrogate):
+                    found = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
+                else:
+                    found = surrogate.per_query(scores, data.y[rows], ptr)
+                _, slopes = weighted(*found, ptr, weight[chosen])
+                yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))
