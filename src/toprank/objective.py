@@ -173,7 +173,7 @@ def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
     weight = None if np.all(own == 1) else own  # a weight of 1 everywhere is no weight: the same bits in less time
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
     place = NO_PLACES if seed is None else linear.random_places(block.X, block.ptr, seed)
-    return block._but(query_weight=weight), place
+    return block._with(query_weight=weight), place
 
 
 def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float, Floats]:

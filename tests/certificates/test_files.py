@@ -46,7 +46,7 @@ def test_a_stream_that_went_through_a_file_certifies_the_same(kind, tmp_path):
     except TypeError:
         pytest.skip("one that needs a loss")
     data = tr.datasets.make_graded(n_queries=20, n_docs=(4, 8), n_features=4, random_state=0)
-    data = data._but(y=(data.y > 1).astype(float))
+    data = data._with(y=(data.y > 1).astype(float))
     for query in data:
         ranker.partial_fit(query.X, query.y, qid=np.zeros(len(query.y)))
     ranker.save(tmp_path / "model.json")

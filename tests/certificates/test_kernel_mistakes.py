@@ -252,7 +252,7 @@ def test_a_certificate_on_a_budget_can_inform():
         assert "+ what" in regret.statement
         verdicts[budget] = regret.verdict
     assert verdicts == {30: "holds", 8: "vacuous"}
-    noise = data._but(y=rng.permutation(data.y))
+    noise = data._with(y=rng.permutation(data.y))
     assert [c.verdict for c in ranker.certify(noise)] == ["does not apply"]
 
 

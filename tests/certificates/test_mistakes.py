@@ -307,7 +307,7 @@ def test_each_inequality_gets_the_comparator_at_which_it_says_most():
 def test_bounds_that_restate_the_mistakes_are_vacuous():
     rng = np.random.default_rng(0)
     data = tr.datasets.make_graded(n_queries=60, random_state=0)
-    noise = data._but(y=rng.permutation(data.y))  # nothing to learn: no fixed ranker is better than none
+    noise = data._with(y=rng.permutation(data.y))  # nothing to learn: no fixed ranker is better than none
     ranker = tr.MinimaxPerceptron("ndcg", eta=0.5, random_state=0).fit_queries(noise)
     verdicts = {c.reference: c.verdict for c in ranker.certify(noise)}
     assert verdicts["Eq. 17"] == verdicts["Theorem 10"] == verdicts["Eq. 17 at its best step"] == "vacuous"
@@ -353,7 +353,7 @@ def test_steps_that_change_have_the_telescoped_regret(kind, eta, weighted):
     """The sum as it is printed, from the weights before and after every round of a stream."""
     data, u = stream(False, 3)
     weight = 0.5 + np.arange(data.n_queries) % 3 if weighted else np.ones(data.n_queries)
-    data = data._but(query_weight=weight if weighted else None)
+    data = data._with(query_weight=weight if weighted else None)
     ranker, w = kind("ndcg@3", eta=eta), np.zeros(5)
     name, size = eta.split(":")
     telescoped = half = squares = rounds = 0

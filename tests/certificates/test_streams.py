@@ -17,7 +17,7 @@ KINDS = [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet]
 @pytest.fixture(scope="module")
 def data():
     made = tr.datasets.make_graded(n_queries=60, n_docs=(2, 7), n_features=4, noise=0.5, random_state=0)
-    return made._but(query_weight=1.0 + np.arange(60) % 3)
+    return made._with(query_weight=1.0 + np.arange(60) % 3)
 
 
 def learned(kind, data, **options):
@@ -89,7 +89,7 @@ def test_a_margin_that_is_promised_is_taken_on_trust_and_can_be_refuted():
     assert (corollary.verdict, mistakes.verdict) == ("holds", "holds")
     assert mistakes.observed == ranker.totals_["mistakes"]
     assert [a.verified for a in mistakes.assumptions if "some unit vector" in a.text] == [None]
-    noise = made.data._but(y=np.random.default_rng(0).permutation(made.data.y))
+    noise = made.data._with(y=np.random.default_rng(0).permutation(made.data.y))
     wrong = tr.MinimaxPerceptron("map", eta=0.1).partial_fit_queries(noise)
     assert wrong.certify(comparator=3.0)[-1].verdict == "violated"  # so nothing ranks these lists with that margin
     with pytest.raises(tr.InputError, match="comparator"):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._typing import ArrayLike, Floats, Ints
-from ..data.validation import as_matrix, as_vector, is_sparse
+from ..data.csr import dense
+from ..data.validation import as_matrix, as_vector
 from ..errors import InputError
 from .base import Assumption, Certificate
 
@@ -31,7 +32,7 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     [True, True]
     """
     rows = as_matrix(X)
-    rows = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+    rows = np.asarray(dense(rows), dtype=np.float64)
     coef, classes = getattr(model, "coef_", None), list(getattr(model, "classes_", []))
     if coef is None or len(classes) != 2:
         raise InputError("certify_perceptron needs a fitted Perceptron with two classes")

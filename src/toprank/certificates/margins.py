@@ -41,7 +41,7 @@ def realised_margins(
     s = validation.as_scores(scores)
     labels = validation.as_labels(y, len(s))
     bounds = np.array([0, len(s)]) if ptr is None else validation.as_ptr(ptr, len(s))
-    found = [_edges(s[a:b], labels[a:b], k, kappa) for a, b in _teaching(labels, bounds)]
+    found = [_edges(s[a:b], labels[a:b], k, kappa) for a, b in _two_classes(labels, bounds)]
     if not found:
         raise InputError("no list holds both classes: there is no margin to speak of")
     return Margins(*(min(edge.margin(kind, edge.scores) for edge in found) for kind in ("weak", "k", "strong")))
@@ -84,7 +84,7 @@ def largest_margin(
     validation.check_count(max_iter=max_iter)
     validation.check_positive(tol=tol)
     cutoff(k, kappa)
-    lists = _teaching(data.y, data.ptr)
+    lists = _two_classes(data.y, data.ptr)
     if not lists:
         raise InputError("no list holds both classes: there is no margin to speak of")
     first = _mean_difference(data) if start is None else validation.as_vector(start, data.n_features, "start")
@@ -94,7 +94,7 @@ def largest_margin(
     used = best.n_iter
     while used < max_iter:
         kept = _only_best_positives(data, lists, k, kappa, best.w)
-        found = _climb(kept, _teaching(kept.y, kept.ptr), "strong", None, 1.0, best.w, max_iter - used, tol)
+        found = _climb(kept, _two_classes(kept.y, kept.ptr), "strong", None, 1.0, best.w, max_iter - used, tol)
         used += found.n_iter
         reached = realised_margins(linear.scores(data.X, found.w), data.y, data.ptr, k=k, kappa=kappa).weak
         if reached <= best.margin + tol * abs(best.margin):
@@ -174,7 +174,7 @@ def _edges(s: Floats, y: Floats, k: int | None, kappa: float | None) -> _Edges:
     return _Edges(s, rising, int(negatives[np.argmax(s[negatives])]), own)
 
 
-def _teaching(y: Floats, ptr: Ints) -> list[tuple[int, int]]:
+def _two_classes(y: Floats, ptr: Ints) -> list[tuple[int, int]]:
     """The rows of each list that holds both classes."""
     positives = np.diff(np.append(0, np.cumsum(y > 0))[ptr])
     both = (positives > 0) & (positives < np.diff(ptr))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._typing import Floats
+from ..data.csr import dense, is_sparse
 from ..data.dataset import QueryDataset
 from ..measures.base import Measure
 from ..measures.base import measure as parse
@@ -48,18 +49,16 @@ def feature_scores(data: QueryDataset, index: int, sign: int) -> Floats:
     >>> feature_scores(QueryDataset.from_arrays([[1.0, 9.0], [3.0, 2.0]], [0, 1]), 1, -1).tolist()
     [-9.0, -2.0]
     """
-    column = data.X[:, [index]].toarray() if data.is_sparse else data.X[:, index]
-    return sign * np.asarray(column, dtype=np.float64).ravel()
+    column: Floats = dense(data.X[:, [index]]).astype(np.float64).ravel()
+    return sign * column
 
 
 def _columns(data: QueryDataset) -> Iterator[tuple[int, Floats]]:
     """Yield the columns one by one: a sparse X is never made dense as a whole."""
-    X = data.X
+    by_column = data.X.tocsc() if is_sparse(data.X) else data.X
     chosen = np.arange(data.n_features)
     if data.n_features > MOST_FEATURES:
-        used = np.diff(X.tocsc().indptr) if data.is_sparse else np.count_nonzero(X, axis=0)
+        used = np.diff(by_column.indptr) if is_sparse(by_column) else np.count_nonzero(dense(by_column), axis=0)
         chosen = np.sort(np.argsort(-used, kind="stable")[:MOST_FEATURES])
-    by_column = X.tocsc() if data.is_sparse else X
     for index in chosen.tolist():
-        column = by_column[:, [index]].toarray() if data.is_sparse else by_column[:, index]
-        yield index, np.asarray(column, dtype=np.float64).ravel()
+        yield index, dense(by_column[:, [index]]).astype(np.float64).ravel()

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._typing import AnyArray, Ints
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold, query_train_test_split, widen
 from ..data.validation import check_informative
@@ -207,7 +208,7 @@ def _stacked(parts: Sequence[QueryDataset]) -> Any:
         from scipy.sparse import csr_array, vstack
 
         return csr_array(vstack([part.X for part in parts], format="csr"))
-    return np.concatenate([part.X.toarray() if part.is_sparse else part.X for part in parts])
+    return np.concatenate([dense(part.X) for part in parts])
 
 
 def _joined(arrays: Sequence[Any]) -> AnyArray:

@@ -18,7 +18,7 @@ from .._progress import OnProgress
 from .._typing import Floats
 from .._version import __version__
 from ..data.dataset import QueryDataset
-from ..data.elsewhere import Elsewhere
+from ..data.remote import RemoteMatrix
 from ..data.sketch import query_marks
 from ..errors import InputError, MissingExtraError
 from ..measures.base import Measure
@@ -251,7 +251,7 @@ def fingerprint(data: QueryDataset) -> str:
     """
     X: Any = data.X
     parts: list[Any] = [X.data, X.indices, X.indptr] if data.is_sparse else [X]
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteMatrix):
         parts = [query_marks(X, data.ptr)]
     parts += [data.y, data.ptr, data.query_weight, data.doc_ids]
     digest = hashlib.blake2b(f"{X.shape} {data.is_sparse} {data.feature_names}".encode(), digest_size=16)

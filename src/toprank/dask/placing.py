@@ -21,7 +21,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..data import blocks, csr, validation
 from ..data.blocks import Grid, Kept, Node, Reducible
 from ..data.dataset import QueryDataset
-from ..data.elsewhere import Elsewhere
+from ..data.remote import RemoteMatrix
 from ..errors import InputError
 from .workers import Asked, Workers, distributed
 
@@ -92,17 +92,16 @@ def load(spec: Spec) -> Part:
     validation.check_magnitude(data.X, data.feature_names)
     if not data.is_sparse and data.mapped is None:
         # What travelled may not be written to: to the compiler that is another type, and compiling takes longer.
-        data = data._but(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
+        data = data._with(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
     if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
         return Part(data, spec.grid)
-    X = data.X
-    if not data.is_sparse:
-        X, pages = _mapped(X)
-        return Part(data._but(X=X, mapped=None), spec.grid, [pages])
-    values, first = _mapped(X.data)
-    columns, second = _mapped(X.indices)
-    X = csr.csr_of(values, columns, X.indptr, X.shape[1])
-    return Part(data._but(X=X, mapped=None), spec.grid, [first, second])
+    if not csr.is_sparse(data.X):
+        X, pages = _mapped(csr.dense(data.X))
+        return Part(data._with(X=X, mapped=None), spec.grid, [pages])
+    values, first = _mapped(data.X.data)
+    columns, second = _mapped(data.X.indices)
+    thin = csr.csr_of(values, columns, data.X.indptr, data.n_features)
+    return Part(data._with(X=thin, mapped=None), spec.grid, [first, second])
 
 
 def _mapped(array: AnyArray) -> tuple[AnyArray, mmap.mmap]:
@@ -124,7 +123,7 @@ def _size(X: Matrix) -> int:
 
 def relabel(part: Part, beside: dict[str, Any]) -> Part:
     """Return a part with other grades or weights; runs on a worker."""
-    return Part(part.data._but(**beside), part.grid, part.pages)
+    return Part(part.data._with(**beside), part.grid, part.pages)
 
 
 def reduce_parts(
@@ -154,7 +153,7 @@ def step(part: Part, fn: Callable[[S, QueryDataset], T], state: S) -> T:
     return result
 
 
-class PlacedMatrix(Elsewhere):
+class PlacedMatrix(RemoteMatrix):
     """Features in parts on the workers of a cluster."""
 
     def __init__(

@@ -309,7 +309,7 @@ def _read_table(
             except InputError as error:
                 raise InputError(f"{file}, counting rows from {start}: {error}") from None
         raise
-    return data._but(feature_names=None) if unnamed else data
+    return data._with(feature_names=None) if unnamed else data
 
 
 class _Bytes(io.BytesIO):
@@ -345,7 +345,7 @@ def _scan_letor(fs: Any, options: dict[str, Any], file: str, start: int, stop: i
     if data is None:
         return Seen(file, (start, stop), None)
     bare = data.with_X(np.zeros((data.n_docs, 1), dtype=np.float32))
-    return Seen(file, (start, stop), bare, int(data.X.nnz), data.n_features)
+    return Seen(file, (start, stop), bare, round(data.row_values * data.n_docs), data.n_features)
 
 
 def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any], kind: str) -> QueryDataset:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._typing import AnyArray, Matrix
+from .._typing import CSR, AnyArray, Matrix
 from ..errors import InputError
+from .remote import RemoteMatrix
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
-def is_sparse(X: object) -> bool:
+def is_sparse(X: object) -> TypeIs[CSR]:
     """Say whether X is a scipy sparse container, without importing scipy."""
     return type(X).__module__.startswith("scipy.sparse")
 
 
-def csr_of(values: AnyArray, columns: AnyArray, indptr: AnyArray, width: int) -> Matrix:
+def dense(X: Matrix) -> AnyArray:
+    """Return X as an ndarray: written out where it is sparse."""
+    if isinstance(X, RemoteMatrix):
+        X.refuse()
+    return X.toarray() if is_sparse(X) else X
+
+
+def csr_of(values: AnyArray, columns: AnyArray, indptr: AnyArray, width: int) -> CSR:
     """Return a canonical CSR matrix of these parts as they are (scipy's own constructor may copy mapped indices).
 
     >>> csr_of(np.array([5.0]), np.array([1]), np.array([0, 0, 1]), 3).toarray().tolist()
@@ -23,10 +34,10 @@ def csr_of(values: AnyArray, columns: AnyArray, indptr: AnyArray, width: int) ->
     """
     from scipy.sparse import csr_array
 
-    X = csr_array((max(0, len(indptr) - 1), width), dtype=values.dtype)
+    X: Any = csr_array((max(0, len(indptr) - 1), width), dtype=values.dtype)
     X.data, X.indices, X.indptr = values, columns, indptr
     X.has_canonical_format = True
-    return X
+    return cast("CSR", X)
 
 
 def rows(X: Matrix, start: int, stop: int) -> Matrix:
@@ -37,12 +48,12 @@ def rows(X: Matrix, start: int, stop: int) -> Matrix:
     return _mark(csr_of(X.data[a:b], X.indices[a:b], X.indptr[start : stop + 1] - a, X.shape[1]))
 
 
-def as_csr(X: Any) -> Matrix:
+def as_csr(X: Any) -> CSR:
     """Return any sparse X as canonical CSR of float32 or float64, every index of which points into it."""
     from scipy.sparse import csr_array
 
     if _is_marked(X):
-        return X
+        return cast("CSR", X)
     if X.ndim != 2:
         raise InputError(f"X must have two dimensions (documents × features), got shape {X.shape}")
     if X.dtype.kind not in "fiub":
@@ -93,10 +104,10 @@ def is_canonical(values: AnyArray, columns: AnyArray, indptr: AnyArray, shape: t
     raise InputError(f"X is a damaged sparse matrix: {fault}")
 
 
-def _mark(X: Matrix) -> Matrix:
+def _mark(X: Any) -> CSR:
     """Note that X was looked at, or is a part of what was."""
     X.sound = (X.data, X.indices, X.indptr)
-    return X
+    return cast("CSR", X)
 
 
 def _is_marked(X: Any) -> bool:

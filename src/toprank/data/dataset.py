@@ -15,7 +15,8 @@ from .._tables import Table
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
-from .elsewhere import Elsewhere
+from .csr import dense, is_sparse
+from .remote import RemoteMatrix
 
 if TYPE_CHECKING:
     from .blocks import Reducible
@@ -80,7 +81,7 @@ class QueryDataset:
             order=validation.as_order(self.order, n_docs),
         )
 
-    def _but(self, **changes: Any) -> QueryDataset:
+    def _with(self, **changes: Any) -> QueryDataset:
         """Do what `replace` does for parts of what was checked: nothing is looked at again."""
         made = object.__new__(QueryDataset)
         vars(made).update({name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
@@ -158,9 +159,9 @@ class QueryDataset:
     @property
     def row_values(self) -> float:
         """Stored feature values in a row, in the mean."""
-        if isinstance(self.X, Elsewhere):
+        if isinstance(self.X, RemoteMatrix):
             return self.X.row_values
-        return self.X.nnz / max(1, self.n_docs) if self.is_sparse else self.n_features
+        return self.X.nnz / max(1, self.n_docs) if is_sparse(self.X) else self.n_features
 
     @cached_property
     def lengths(self) -> Ints:
@@ -202,8 +203,7 @@ class QueryDataset:
             which = (self.feature_names or ()).index(which)
         if not -self.n_features <= which < self.n_features:
             raise InputError(f"the data set has {self.n_features} features, and none in column {which}")
-        column = self.X[:, [which]]
-        return self.in_caller_order((column.toarray() if self.is_sparse else column)[:, 0])
+        return self.in_caller_order(dense(self.X[:, [which]])[:, 0])
 
     def __len__(self) -> int:
         return self.n_queries
@@ -254,13 +254,13 @@ class QueryDataset:
         """Return fn of each block of queries, kept where it was made for `map_reduce` over them."""
         from .blocks import BLOCK_VALUES, Kept
 
-        if isinstance(self.X, Elsewhere):
+        if isinstance(self.X, RemoteMatrix):
             return self.X.keep(self, fn, values or BLOCK_VALUES)
         return Kept.of(self, values or BLOCK_VALUES, executor).keep(fn)
 
     def _run(self, start: int, stop: int) -> QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])
-        return self._but(
+        return self._with(
             X=csr.rows(self.X, a, b),
             y=self.y[a:b],
             ptr=self.ptr[start : stop + 1] - a,
@@ -276,7 +276,7 @@ class QueryDataset:
         lengths = self.lengths[chosen]
         ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         rows = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][chosen] - ptr[:-1], lengths)
-        return self._but(
+        return self._with(
             X=self.X[rows],
             y=self.y[rows],
             ptr=ptr,
@@ -291,7 +291,7 @@ class QueryDataset:
     def keep_rows(self, keep: AnyArray) -> QueryDataset:
         """Return the data set without the rows where the mask is False; a query may be left without documents."""
         kept = np.concatenate(([0], np.cumsum(keep)))
-        return self._but(
+        return self._with(
             X=self.X[keep],
             y=self.y[keep],
             ptr=kept[self.ptr].astype(np.int64),
@@ -307,7 +307,7 @@ class QueryDataset:
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])
-        return self._but(X=X, feature_names=names, mapped=None)
+        return self._with(X=X, feature_names=names, mapped=None)
 
     def __reduce__(self) -> Any:
         """Pickle a memory-mapped X by its place on disk: a worker process opens the file, nothing is copied."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tables import Table
-from .._typing import Matrix
+from .._typing import CSR
 from . import validation
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class DatasetInfo:
         return Table(("data set", "", ""), self.rows()).html()
 
 
-def _varying_columns(X: Matrix) -> int:
+def _varying_columns(X: CSR) -> int:
     """Count the columns of a CSR matrix with two different values, in memory that does not grow with its width."""
     by_column = np.argsort(X.indices, kind="stable")
     columns, first, counts = np.unique(X.indices[by_column], return_index=True, return_counts=True)

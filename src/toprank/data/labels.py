@@ -141,7 +141,7 @@ class Indicator:
     def of(cls, y: Any) -> Indicator | None:
         """Return the labels of a y with several columns, or a sparse one; None for one label a row."""
         if validation.is_sparse(y):
-            columns = y.tocsc()
+            columns: Any = y.tocsc()
             values = columns.data
         else:
             columns = values = np.asarray(y)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
-from .elsewhere import Elsewhere
+from .remote import RemoteMatrix
 from .validation import is_sparse
 
 _NO_INDICES: AnyArray = np.empty(0, dtype=np.int32)
@@ -33,7 +33,7 @@ def scores(X: Matrix, w: Floats) -> Floats:
     >>> scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteMatrix):
         return X.collect(partial(_scores_of_part, w))
     out = np.empty(X.shape[0])
     _kernels().scores(*parts(X), 0, X.shape[0], w, out)
@@ -124,7 +124,7 @@ def random_places(X: Matrix, ptr: Ints, seed: int) -> Ints:
     >>> bool((there == back[::-1]).all())
     True
     """
-    direction = np.random.default_rng(seed % 2**63).normal(size=X.shape[1])
+    direction = np.random.default_rng(seed % 2**63).normal(size=(X.shape[1],))
     bits = (scores(X, direction) + 0.0).view(np.uint64)  # −0 and 0 are one number
     bits = (bits + np.uint64(1 << 28)) >> np.uint64(29)  # 24 digits: how sparse and dense sums round is gone
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):

@@ -17,6 +17,7 @@ from .._files import draft_of, sync
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import csr
+from .csr import is_sparse
 from .dataset import QueryDataset
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
@@ -122,7 +123,7 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
         )
         if data.n_features != header["n_features"]:
             raise InputError(f"X has {data.n_features} columns and header.json says {header['n_features']}")
-        if data.is_sparse and data.X.indptr is not X.indptr:
+        if is_sparse(data.X) and is_sparse(X) and data.X.indptr is not X.indptr:
             raise InputError("the columns of a row are not sorted")
     except InputError as error:
         raise InputError(f"{path} is damaged, write it again: {error}") from None

@@ -13,8 +13,8 @@ import numpy as np
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from .dataset import QueryDataset
-from .elsewhere import Elsewhere
 from .linear import parts
+from .remote import RemoteMatrix
 
 SIZE = 256
 """Marks that a sketch keeps."""
@@ -79,7 +79,7 @@ class Sketch:
 
 def query_marks(X: Matrix, ptr: Ints) -> AnyArray:
     """Return a 64-bit mark of each list, 0 where it has no documents."""
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteMatrix):
         return X.collect(query_marks)
     marks: AnyArray = _kernels().query_marks(*parts(X), X.shape[1], ptr)
     return marks

@@ -16,6 +16,7 @@ from ..errors import InputError
 from . import validation
 from ._columns import METADATA, Column, open_columns, require_pyarrow
 from ._text import create_bytes, text_array
+from .csr import as_csr, dense
 from .dataset import QueryDataset
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
@@ -124,8 +125,7 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     step = max(1, (1 << 24) // len(fields))
     with create_bytes(target) as file, pq.ParquetWriter(file, schema) as writer:
         for a in range(0, data.n_docs, step):
-            rows = data.X[a : a + step]
-            block = (rows.toarray() if data.is_sparse else rows).T
+            block = dense(data.X[a : a + step]).T
             parts = [array.slice(a, step) for array in arrays.values()]
             parts += [pa.array(np.ascontiguousarray(column)) for column in block]
             writer.write_table(pa.Table.from_arrays(parts, schema=schema))
@@ -223,7 +223,7 @@ def _assemble_csr(
     ]
     indptr = np.concatenate(([0], np.cumsum([len(rows) for rows, _ in stored])))
     indices, values = np.concatenate([rows for rows, _ in stored]), np.concatenate([values for _, values in stored])
-    return csc_array((values, indices, indptr), shape=(n_rows, len(columns))).tocsr()
+    return as_csr(csc_array((values, indices, indptr), shape=(n_rows, len(columns))))
 
 
 def _finite(column: Column, missing: validation.Missing) -> AnyArray:

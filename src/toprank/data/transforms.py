@@ -14,9 +14,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from .._suggest import did_you_mean
-from .._typing import AnyArray, ArrayLike, Matrix
+from .._typing import CSR, AnyArray, ArrayLike, Matrix
 from ..errors import InputError
 from . import validation
+from .csr import csr_of, dense
 from .dataset import QueryDataset
 
 Method = Literal["minmax", "standard"]
@@ -135,9 +136,8 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def _logs(self, X: Matrix) -> Matrix:
         if validation.is_sparse(X):
-            return _like(X, self._logs(X.data))
-        out = np.abs(X)
-        return np.copysign(np.log1p(out, out=out), X, out=out)
+            return _like(X, _signed_logs(X.data))
+        return _signed_logs(dense(X))
 
     def __sklearn_tags__(self) -> Tags:
         return _tags(self, super().__sklearn_tags__(), sparse=True)
@@ -195,9 +195,14 @@ def _matrix(transformer: Any, X: Any, *, reset: bool) -> Matrix:
     return matrix
 
 
-def _like(X: Matrix, values: AnyArray) -> Matrix:
+def _signed_logs(values: AnyArray) -> AnyArray:
+    out = np.abs(values)
+    return np.copysign(np.log1p(out, out=out), values, out=out)
+
+
+def _like(X: CSR, values: AnyArray) -> CSR:
     """Return CSR with other values at the same places."""
-    return type(X)((values, X.indices, X.indptr), shape=X.shape)
+    return csr_of(values, X.indices, X.indptr, X.shape[1])
 
 
 def _tags(transformer: Any, tags: Tags, *, sparse: bool) -> Tags:

@@ -15,9 +15,9 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
-from .csr import as_csr
+from .csr import as_csr, dense
 from .csr import is_sparse as is_sparse
-from .elsewhere import Elsewhere
+from .remote import RemoteMatrix
 
 Missing = Literal["error", "zero"]
 
@@ -37,7 +37,7 @@ def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Mi
 
 def as_rows(X: Any) -> Matrix:
     """Return X in the shape that `as_matrix` gives it, without a look at its values."""
-    return X if isinstance(X, Elsewhere) else as_csr(X) if is_sparse(X) else _as_dense(X)
+    return X if isinstance(X, RemoteMatrix) else as_csr(X) if is_sparse(X) else _as_dense(X)
 
 
 def _as_dense(X: Any) -> AnyArray:
@@ -65,7 +65,7 @@ def _as_dense(X: Any) -> AnyArray:
 def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> Matrix:
     if missing not in ("error", "zero"):
         raise InputError(f"missing must be 'error' or 'zero', got {missing!r}")
-    values = matrix.data if is_sparse(matrix) else matrix
+    values = matrix.data if is_sparse(matrix) else dense(matrix)
     if _sums_up(values):
         return matrix
     bad = np.isinf(values) if missing == "zero" else ~np.isfinite(values)
@@ -173,8 +173,8 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, large
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.dot(values, values)):
             return
-        columns = abs(X).max(axis=0) if is_sparse(X) else np.maximum(X.max(axis=0), -X.min(axis=0))
-    heights = np.asarray(columns.toarray() if is_sparse(columns) else columns).ravel()
+        heights = abs(X).max(axis=0).toarray() if is_sparse(X) else np.maximum(X.max(axis=0), -X.min(axis=0))
+    heights = heights.ravel()
     if (heights > largest).any():
         column = int(heights.argmax())
         name = f" ({feature_names[column]!r})" if feature_names is not None else ""

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._files import replacing
 from .._typing import ArrayLike, Floats, Ints, Matrix
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.linear import scores
 from ..data.transforms import QueryNormalizer, SignedLog
@@ -311,7 +312,9 @@ class Prepared(Scorer):
         """Return the features after every step."""
         qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         for step in self.steps:
-            X = SignedLog().fit_transform(X) if step == "log" else QueryNormalizer(step).fit_transform(X, qid=qid)
+            X = dense(
+                SignedLog().fit_transform(X) if step == "log" else QueryNormalizer(step).fit_transform(X, qid=qid)
+            )
         return np.ascontiguousarray(X)
 
     def magnitude(self, X: Floats, ptr: Ints) -> Floats:
@@ -334,9 +337,11 @@ class Prepared(Scorer):
 def with_gaps(X: Any) -> Matrix:
     """Return X as float64, dense or CSR, with its NaN kept; anything else that is not a number is refused."""
     checked = as_matrix(X, missing="zero")
-    if is_sparse(X):
+    if is_sparse(checked):
         matrix = checked.astype(np.float64)
-        original = type(checked)(X, copy=True)  # the caller's buffers stay as they are
+        from scipy.sparse import csr_array
+
+        original = csr_array(X, copy=True)  # the caller's buffers stay as they are
         original.sum_duplicates()
         matrix.data[np.isnan(original.data)] = np.nan
         return matrix
@@ -349,7 +354,5 @@ def dense_blocks(X: Matrix, ptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
     while first < len(ptr) - 1:
         last = max(first + 1, int(np.searchsorted(ptr, ptr[first] + BLOCK_ROWS, side="right")) - 1)
         rows = slice(int(ptr[first]), int(ptr[last]))
-        block = X[rows]
-        dense = np.asarray(block.toarray() if is_sparse(X) else block, dtype=np.float64)
-        yield rows, dense, ptr[first : last + 1] - ptr[first]
+        yield rows, np.asarray(dense(X[rows]), dtype=np.float64), ptr[first : last + 1] - ptr[first]
         first = last

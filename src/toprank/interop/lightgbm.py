@@ -149,6 +149,5 @@ def boost_lightgbm(
 def lightgbm_data(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:
     """Return a data set as LightGBM takes it, weights on every row; a validation part follows its `reference`."""
     weight = None if data.query_weight is None else np.repeat(data.query_weight, data.lengths)
-    X = data.X.tocsr() if data.is_sparse else data.X
     options = {"verbosity": -1, "feature_pre_filter": False}
-    return lgb.Dataset(X, label=data.y, group=data.lengths, weight=weight, reference=reference, params=options)
+    return lgb.Dataset(data.X, label=data.y, group=data.lengths, weight=weight, reference=reference, params=options)

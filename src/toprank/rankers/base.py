@@ -20,7 +20,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
-from ..data.elsewhere import Elsewhere, ElsewhereError
+from ..data.remote import NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -52,7 +52,9 @@ def check_learnable(data: QueryDataset) -> None:
     validation.check_largest_grade(
         grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
     )
-    if data.mapped is None and not isinstance(data.X, Elsewhere):  # not read for this; learners refuse what overflows
+    if data.mapped is None and not isinstance(
+        data.X, RemoteMatrix
+    ):  # not read for this; learners refuse what overflows
         validation.check_magnitude(data.X, data.feature_names)
 
 
@@ -175,7 +177,7 @@ class Ranker(BaseEstimator, ABC):
         self.certificates_ = []
         try:
             self._fit(data, valid, executor)
-        except ElsewhereError as error:
+        except NotInMemoryError as error:
             raise InputError(f"{type(self).__name__}: {error}") from None
         solution = vars(self).get("solution_")
         if solution is not None:
@@ -337,7 +339,7 @@ class Ranker(BaseEstimator, ABC):
         """Say that ranges of features differ by orders of magnitude, where the ranker treats all of them alike."""
         if not self._feels_units or vars(self).get("scale") is not None or data.mapped is not None:
             return
-        ratio = 1.0 if isinstance(data.X, Elsewhere) else validation.unevenness(data.X)
+        ratio = 1.0 if isinstance(data.X, RemoteMatrix) else validation.unevenness(data.X)
         if ratio >= validation.UNEVEN:
             own = ', or set scale="running"' if "scale" in vars(self) else ""
             warnings.warn(
@@ -389,7 +391,7 @@ class Ranker(BaseEstimator, ABC):
         against = None if comparator is None else self._as_comparator(comparator)
         try:
             return self._certify(self.prepared(data), against, delta)
-        except ElsewhereError as error:
+        except NotInMemoryError as error:
             warnings.warn(f"the theorems about {type(self).__name__} are left out: {error}", stacklevel=3)
             return []
 

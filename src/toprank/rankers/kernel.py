@@ -13,6 +13,7 @@ import numpy as np
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
 from ..data.validation import (
@@ -21,7 +22,6 @@ from ..data.validation import (
     check_informative,
     check_not_negative,
     check_positive,
-    is_sparse,
 )
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP
@@ -239,8 +239,7 @@ class KernelSlamPerceptron(Ranker):
             best = float(judge.per_query(y, y, ptr)[0])
             if not best > 0:
                 continue
-            X = data.X[a:b]
-            X = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+            X = np.ascontiguousarray(dense(data.X[a:b]), dtype=np.float64)
             scores = np.empty(len(y))
             store.model().score_rows(X, scores)
             if not np.isfinite(scores).all():

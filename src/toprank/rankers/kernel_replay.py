@@ -19,9 +19,9 @@ from .._typing import Floats, Matrix
 from ..certificates.base import Assumption
 from ..certificates.mistakes import Run, ranking_margin
 from ..certificates.replay import Direction, Replay
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
-from ..data.validation import is_sparse
 from ..errors import InputError
 from ..solvers.online import OnlineDescent
 from .base import Ranker
@@ -165,7 +165,7 @@ def _some_rows(X: Matrix) -> Floats:
 
 
 def _dense(X: Matrix) -> Floats:
-    return np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    return np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
 def as_function(own: KernelModel, comparator: Any) -> KernelModel:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Ints, Matrix
+from .._typing import CSR, AnyArray, Floats, Ints, Matrix
 from ..data import linear
-from ..data.elsewhere import Elsewhere
+from ..data.csr import dense
+from ..data.remote import RemoteMatrix
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
@@ -53,7 +54,7 @@ class Model(ABC):
         """Return one score per row; X is taken as already checked, but for its width."""
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but this model is expecting {self.n_features} features")
-        return X.collect(self._scores_of_part) if isinstance(X, Elsewhere) else self._scores(X)
+        return X.collect(self._scores_of_part) if isinstance(X, RemoteMatrix) else self._scores(X)
 
     def _scores_of_part(self, X: Matrix, ptr: Ints) -> Floats:
         return self._scores(X)
@@ -277,7 +278,7 @@ class TreeModel(Model):
             kernels.tree_scores(dense, *columns, out[first : first + step])
         return out
 
-    def _dense(self, X: Matrix) -> Floats:
+    def _dense(self, X: CSR) -> Floats:
         dense = np.full(X.shape, np.nan if self.absent_missing else 0.0)
         dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
         return dense
@@ -320,8 +321,7 @@ class KernelModel(Model):
         out = np.empty(X.shape[0])
         step = 4096 if is_sparse(X) else max(1, X.shape[0])
         for low in range(0, X.shape[0], step):
-            rows = X[low : low + step]
-            self.score_rows(rows.toarray() if is_sparse(rows) else rows, out[low : low + step])
+            self.score_rows(dense(X[low : low + step]), out[low : low + step])
         return out
 
     def score_rows(self, X: Floats, out: Floats) -> None:

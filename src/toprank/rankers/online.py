@@ -15,7 +15,7 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.elsewhere import Elsewhere
+from ..data.remote import RemoteMatrix
 from ..data.validation import check_choice, check_count, check_informative
 from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
@@ -153,7 +153,7 @@ class OnlineRanker(Ranker):
         rng = np.random.default_rng(seed)
         before, rows = state.totals.copy(), []
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
-            if isinstance(data.X, Elsewhere):
+            if isinstance(data.X, RemoteMatrix):
                 state, found = self._travel(learner, state, data, data.X)
                 rows += found
             else:
@@ -188,7 +188,7 @@ class OnlineRanker(Ranker):
         return self._learner()
 
     def _travel(
-        self, learner: OnlineDescent, state: OnlineState, data: QueryDataset, X: Elsewhere
+        self, learner: OnlineDescent, state: OnlineState, data: QueryDataset, X: RemoteMatrix
     ) -> tuple[OnlineState, list[Floats]]:
         """Play lists that lie elsewhere: the state goes from part to part."""
         if self.shuffle:

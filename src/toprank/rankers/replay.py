@@ -18,6 +18,7 @@ from ..certificates.generalization import row_squares
 from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
 from ..certificates.replay import Direction, Replay, another_run
 from ..data import linear
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from ..errors import InputError
@@ -149,7 +150,7 @@ class OnlineReplay(Replay):
     def _running(self, order: Ints, moment: Floats, docs: int) -> tuple[QueryDataset, int]:
         """Divide each list by the spread of the features up to it; `moment` goes on."""
         source = self.data
-        X = np.array(source.X.toarray() if is_sparse(source.X) else source.X, dtype=np.float64)
+        X = np.array(dense(source.X), dtype=np.float64)
         rounds = self.learner.rounds(source.y, source.ptr)
         for q in order.tolist():
             a, b = int(source.ptr[q]), int(source.ptr[q + 1])
@@ -198,8 +199,8 @@ class OnlineReplay(Replay):
         *_, (data, _) = self.distinct()
         yield from longer_run(self.learner, data, self.run.A)
         if data.X.shape[0] * data.n_features <= _MOST and not is_sparse(data.X):
-            part = data if data.query_weight is None else data._but(query_weight=None)
-            coded = part._but(y=self.learner.compared(data.y), mapped=None)
+            part = data if data.query_weight is None else data._with(query_weight=None)
+            coded = part._with(y=self.learner.compared(data.y), mapped=None)
             alpha = 1e-7 * max(longest_row(data), 1e-12) ** 2
             yield (
                 Newton(tol=1e-6, max_iter=50).minimize(Objective(coded, PairwiseHinge("squared_hinge"), alpha=alpha)).w
@@ -253,8 +254,7 @@ def tightest(
     own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     for a, b, c in zip(data.ptr[:-1].tolist(), data.ptr[1:].tolist(), own.tolist(), strict=True):
         if weights[a:b].any():
-            rows = data.X[a:b]
-            rows = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+            rows = np.asarray(dense(data.X[a:b]), dtype=np.float64)
             if b - a <= 300:
                 squares = float(pdist(rows, "sqeuclidean").max(initial=0.0))
             else:
@@ -359,7 +359,7 @@ def longest_row(data: QueryDataset) -> float:
 
 def _centred(data: QueryDataset) -> QueryDataset:
     """Return each list centred and divided by its largest row norm, as `scale="query"` learns from it."""
-    X = np.asarray(data.X.toarray() if is_sparse(data.X) else data.X, dtype=np.float64).copy()
+    X = np.asarray(dense(data.X), dtype=np.float64).copy()
     for a, b in zip(data.ptr[:-1].tolist(), data.ptr[1:].tolist(), strict=True):
         if b > a:
             X[a:b] -= X[a:b].mean(axis=0)

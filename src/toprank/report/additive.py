@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
-from ..data.validation import is_sparse
 from ..rankers.models import LinearModel, Model, StumpModel
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def contributions(model: Model, X: Matrix) -> Floats | None:
     >>> contributions(stumps, np.array([[1.0, 1.0], [0.5, 3.0]])).tolist()
     [[1.0, 0.0], [0.0, -3.0]]
     """
-    rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    rows = np.asarray(dense(X), dtype=np.float64)
     if isinstance(model, LinearModel):
         return rows * model.coef
     if isinstance(model, StumpModel):
@@ -119,7 +119,7 @@ def spread_within_queries(data: QueryDataset, most_queries: int = 200) -> Floats
     total, n_docs = np.zeros(data.n_features), 0
     for q in np.unique(np.linspace(0, data.n_queries - 1, min(data.n_queries, most_queries)).round().astype(int)):
         one = data[int(q)]
-        rows = np.asarray(one.X.toarray() if one.is_sparse else one.X, dtype=np.float64)
+        rows = np.asarray(dense(one.X), dtype=np.float64)
         total += ((rows - rows.mean(axis=0)) ** 2).sum(axis=0) if len(rows) else 0.0
         n_docs += len(rows)
     return np.sqrt(total / max(1, n_docs))

@@ -13,7 +13,7 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..data.elsewhere import Elsewhere
+from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
 from ..measures import AP, NDCG
 from ..measures.base import Measure
@@ -282,7 +282,7 @@ def step_size(phi: float) -> float:
 def candidate_column(X: Matrix, k: int) -> Floats:
     """Column k of X as float64; candidates from the number of features on are the columns reversed."""
     d = X.shape[1]
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteMatrix):
         return X.collect(partial(_column_of_part, k))
     column = X[:, [k % d]].toarray().ravel() if is_sparse(X) else X[:, k % d]
     return np.asarray(column, dtype=np.float64) * (1.0 if k < d else -1.0)

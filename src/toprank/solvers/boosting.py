@@ -13,6 +13,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import blocks
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from .deadline import out_of_time
@@ -74,13 +75,12 @@ class BinnedColumns:
         used = np.arange(n_docs) if informative is None else np.flatnonzero(informative)
         if thresholds is not None:
             used = used[:: -(-len(used) // SAMPLE)]
-        sparse = is_sparse(X)
-        by_column = X[used].tocsc() if sparse else None
+        by_column = X[used].tocsc() if is_sparse(X) else None
         parts = []
         for k in range(d):
             if by_column is None:
                 if k % TOGETHER == 0:
-                    near = np.ascontiguousarray(X[used, k : k + TOGETHER].T, dtype=np.float64)
+                    near = np.ascontiguousarray(dense(X[used, k : k + TOGETHER]).T, dtype=np.float64)
                 values = near[k % TOGETHER]
             else:
                 values = by_column.data[by_column.indptr[k] : by_column.indptr[k + 1]].astype(np.float64)
@@ -89,7 +89,7 @@ class BinnedColumns:
         most = int(np.diff(start).max(initial=0))
         kind = next(t for t in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(t).max)
         at_zero = np.array([np.searchsorted(part, 0.0) for part in parts], dtype=np.int64)
-        if sparse:
+        if is_sparse(X):
             full = X.tocsc()
             codes = np.empty(full.nnz, dtype=kind)
             for k, (a, b) in enumerate(pairwise(full.indptr)):

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
+from ..data.csr import dense
 from ..data.mapped import in_any_order
-from ..data.validation import is_sparse
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
 from ..measures.function import MeasureFunction
@@ -257,7 +257,7 @@ def inverse_scale(moment: Floats, docs: float) -> Floats:
 
 def within_moment(X: Matrix) -> Floats:
     """Σ_i (x_ij − x̄_j)² of one list."""
-    rows: Floats = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    rows: Floats = np.asarray(dense(X), dtype=np.float64)
     moment: Floats = ((rows - rows.mean(axis=0)) ** 2).sum(axis=0)
     return moment
 

@@ -24,6 +24,7 @@ from ...certificates.generalization import (
     normalized_risk,
     normalizer,
 )
+from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...data.synthetic import make_graded
 from ...objective import Objective
@@ -158,7 +159,7 @@ def gap(
 
 def _unit_rows(data: QueryDataset) -> QueryDataset:
     """Scale all rows by one number so that the longest has norm 1."""
-    return data.with_X(data.X / largest_norm(data))
+    return data.with_X(dense(data.X) / largest_norm(data))
 
 
 def _most(algorithm: str) -> float:

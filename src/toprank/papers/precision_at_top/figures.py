@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._progress import track
 from ..._tables import Table
-from ..._typing import Floats, Matrix
+from ..._typing import AnyArray, Floats
 from ..._version import __version__
 from ...contests.search import fingerprint
 from ...data.dataset import QueryDataset
@@ -204,7 +204,7 @@ class _Lab:
             lambda: method.run(self._split(task, trial.seed), trial, settings),
         )
 
-    def rows(self, task: str) -> tuple[Matrix, Floats]:
+    def rows(self, task: str) -> tuple[AnyArray, Floats]:
         """Return all rows of a task."""
         return _rows(KNOWN[task], self.root)
 
@@ -219,7 +219,7 @@ def _parts(task: Task, root: Path, seed: int, max_rows: int | None) -> Split:
 
 
 @lru_cache(maxsize=1)
-def _rows(task: Task, root: Path) -> tuple[Matrix, Floats]:
+def _rows(task: Task, root: Path) -> tuple[AnyArray, Floats]:
     return task.read(root)
 
 

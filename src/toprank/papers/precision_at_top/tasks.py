@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._typing import Floats, Matrix
+from ..._typing import AnyArray, Floats, Matrix
+from ...data.csr import dense
 from ...data.letor import read_letor
 from ...data.splits import SUFFIXES
 from ...data.tables import read_table
-from ...data.validation import is_sparse
 from ...errors import InputError
 
 
@@ -35,7 +35,7 @@ class Task:
         ]
         return None if None in found else [path for path in found if path is not None]
 
-    def read(self, root: Path) -> tuple[Matrix, Floats]:
+    def read(self, root: Path) -> tuple[AnyArray, Floats]:
         """Return float32 features and labels 0/1 of all files together."""
         paths = self.paths(root)
         if paths is None:
@@ -76,9 +76,9 @@ TASKS = {
 class Split:
     """Training and test rows of one seed."""
 
-    X: Matrix
+    X: AnyArray
     y: Floats
-    X_test: Matrix
+    X_test: AnyArray
     y_test: Floats
 
     def scaled(self) -> Split:
@@ -88,12 +88,12 @@ class Split:
         return Split((self.X - low) / width, self.y, (self.X_test - low) / width, self.y_test)
 
 
-def split(X: Matrix, y: Floats, seed: int, share: float = 0.7, max_rows: int | None = None) -> Split:
+def split(X: AnyArray, y: Floats, seed: int, share: float = 0.7, max_rows: int | None = None) -> Split:
     """Deal the rows out at random: `share` of them (of at most `max_rows`) for training."""
     order = np.random.default_rng(seed).permutation(len(y))[:max_rows]
     train, test = order[: int(share * len(order))], order[int(share * len(order)) :]
     return Split(X[train], y[train], X[test], y[test])
 
 
-def _narrow(X: Matrix) -> Matrix:
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float32)
+def _narrow(X: Matrix) -> AnyArray:
+    return np.asarray(dense(X), dtype=np.float32)

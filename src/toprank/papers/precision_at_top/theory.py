@@ -12,6 +12,7 @@ from ..._tables import Table
 from ..._typing import Floats
 from ...certificates.convergence import sample_deviations, top_error
 from ...certificates.margins import realised_margins
+from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...rankers import PerceptronAtK, SGDAtK, SVMPerf
 from ...surrogates import PrecAvg, PrecMax, PrecRamp, PrecStruct
@@ -148,7 +149,7 @@ def theorems(*, seeds: int = 5, random_state: int = 0) -> Exhibit:
 
 def _sample(pool: QueryDataset, T: int, seed: int) -> tuple[Floats, Floats]:
     rows = np.random.default_rng(seed).choice(pool.n_docs, size=T * BATCH, replace=pool.n_docs < T * BATCH)
-    return pool.X[rows], pool.y[rows]
+    return dense(pool.X[rows]), pool.y[rows]
 
 
 def _ensemble(pool: QueryDataset, T: int, seed: int, kappa: float, delta: float = 0.05) -> tuple[float, float]:

@@ -17,11 +17,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class ElsewhereError(InputError, AttributeError):
+class NotInMemoryError(InputError, AttributeError):
     """Something needs all rows of X in one memory."""
 
 
-class Elsewhere(ABC):
+class RemoteMatrix(ABC):
     """A matrix whose rows lie elsewhere, in parts of whole queries. Functions go to the rows, never rows to a function.
 
     Grades, borders and ids of the queries are here, in the data set: only X is not. Whatever else is asked of X is
@@ -45,10 +45,21 @@ class Elsewhere(ABC):
     def along(self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S) -> tuple[S, list[T]]:
         """Send a state from part to part in order: return it as the last part left it, and what each returned."""
 
-    def _refuse(self, *unused: Any, **also_unused: Any) -> NoReturn:
-        raise ElsewhereError(
+    def refuse(self) -> NoReturn:
+        """Say that rows cannot be had here."""
+        raise NotInMemoryError(
             "all rows of X are needed in one memory, and these lie on the workers of a cluster: read the data on one "
             "machine (tr.read_table, tr.stream_letor)"
         )
 
-    __getattr__ = __getitem__ = __array__ = __len__ = _refuse
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
+
+    def __getitem__(self, rows: Any) -> NoReturn:
+        self.refuse()
+
+    def __array__(self, *unused: Any, **also_unused: Any) -> NoReturn:
+        self.refuse()
+
+    def __len__(self) -> NoReturn:
+        self.refuse()
