@@ -13,7 +13,7 @@ import pytest
 import toprank as tr
 from toprank.cli import cli
 
-from .calling import fail, run
+from .calling import call, fail, run
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +202,39 @@ def test_empty_cells_follow_the_policy_of_the_model(capsys, tmp_path):
     assert json.loads(run(capsys, "evaluate", model, table, "--json"))["mean"]["ndcg@10"] == expected
     assert len(run(capsys, "rank", model, table).splitlines()) == 4
     run(capsys, "certify", model, table)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.95], ids=["dense", "sparse"])
+def test_a_text_file_with_fewer_columns_than_the_model_is_filled_with_zeros(capsys, folder, tmp_path, zeros):
+    model, narrow, wide = tmp_path / "model.json", tmp_path / "narrow.txt", tmp_path / "wide.txt"
+    rng = np.random.default_rng(0)
+    judged = tr.read_letor(folder / "test.txt")
+    X = judged.X * (rng.random(judged.X.shape) >= zeros)
+    X[:, 3:] = 0.0
+    tr.write_letor(judged.with_X(X[:, :3]), narrow)
+    lines = [line.replace(" #", " 5:0 #") for line in narrow.read_text().splitlines()]
+    wide.write_text("\n".join(lines) + "\n")
+    told = "narrow.txt mentions 3 of 5 features; the others count as 0"
+
+    def both(*args):
+        outcomes = []
+        for file in (narrow, wide):
+            code, out, err = call(capsys, *(file if arg is None else arg for arg in args))
+            assert code == 0, err
+            assert (told in err) == (file is narrow)
+            outcomes.append(out)
+        return outcomes
+
+    means = both("fit", folder / "train.txt", "--valid", None, "-o", model, "--json")
+    assert means[0] == means[1]
+    for command in (["evaluate", model, None], ["rank", model, None], ["certify", model, None]):
+        first, second = both(*command)
+        assert first.replace("narrow", "wide") == second
+    run(capsys, "export", model, "--to", "json", "-o", tmp_path / "scorer.json")
+    first, second = both("evaluate", tmp_path / "scorer.json", None)
+    assert first == second
+    tr.ListNet().fit_queries(tr.read_letor(narrow)).save(model)
+    assert "5 features" in fail(capsys, "evaluate", model, wide)  # the other way round is refused
 
 
 def test_a_folded_pipeline_scores_like_any_model(capsys, folder, tmp_path):

@@ -91,6 +91,19 @@ def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> Quer
         return read(path, **columns, missing=missing)
 
 
+def as_wide(data: QueryDataset, path: str, n_features: int) -> QueryDataset:
+    """Return the data with as many features as a model has: what a text file does not mention is 0, which is told."""
+    from ..data.elsewhere import Elsewhere
+    from ..data.splits import widen
+
+    numbered = data.feature_names is None and not isinstance(data.X, Elsewhere)
+    if not numbered or data.n_features >= n_features:
+        return data  # who compares the features says what is wrong
+    told = f"{path} mentions {data.n_features} of {n_features} features; the others count as 0"
+    show(f"toprank: note: {told}", err=True)
+    return widen(data, n_features)
+
+
 def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: bool = True) -> dict[str, Any]:
     """Return the columns of a table that a model scores: its own features, and grades only where they are wanted."""
     from ..data._columns import column_names
@@ -115,8 +128,8 @@ def load(path: str) -> Ranker:
     return load(path)
 
 
-def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing]:
-    """Return what a file can score with and its policy for missing values.
+def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing, int]:
+    """Return what a file can score with, its policy for missing values and how many features it has.
 
     A model file of ours takes neither scikit-learn nor the exports to be read.
     """
@@ -126,10 +139,12 @@ def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing]:
     content, name = read_whole(path)
     if persistence.is_model_file(content):
         saved = persistence.parse_scorer(content, name)
-        return saved, saved.missing
+        return saved, saved.missing, saved.model.n_features
     from ..export.folding import load_model
+    from ..export.scorers import Scorer
 
-    return load_model(path, (content, name)), "error"
+    loaded = load_model(path, (content, name))
+    return loaded, "error", len(loaded.names) if isinstance(loaded, Scorer) else loaded.n_features_in_
 
 
 def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Ranker:

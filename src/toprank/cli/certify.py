@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, load, load_scorer, print_json, read, show, table_options
+from ._common import as_wide, busy, json_option, load, load_scorer, print_json, read, show, table_options
 
 if TYPE_CHECKING:
     from ..certificates.base import Certificate
@@ -65,7 +65,7 @@ def certify(
     from ..rankers.certifying import certify as prove
 
     ranker = load(model)
-    queries = None if data is None else read(data, columns, ranker.missing)
+    queries = None if data is None else as_wide(read(data, columns, ranker.missing), data, ranker.n_features_in_)
     if (queries is None and (baseline or comparator)) or (queries is not None and margin):
         raise InputError("--baseline and --comparator need DATA, --margin is for a stream without it")
     rivals = {} if queries is None else {name: _baseline(name, queries) for name in baseline}

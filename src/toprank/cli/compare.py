@@ -13,6 +13,7 @@ import click
 
 from ..errors import InputError
 from ._common import (
+    as_wide,
     check_prepared,
     convention_option,
     for_option,
@@ -306,16 +307,11 @@ def _parts(train: str, test: str, valid: str | None, read: Any) -> Parts:
 
 def _as_wide(data: QueryDataset, path: str, train: QueryDataset, train_path: str) -> QueryDataset:
     """Return the data with as many features as the training part: what a text file does not mention is 0."""
-    from ..data.splits import widen
-
     if data.n_features > train.n_features or (data.n_features < train.n_features and data.feature_names is not None):
         raise InputError(
             f"{path} has {data.n_features} features and {train_path} has {train.n_features}: do they belong together?"
         )
-    if data.n_features < train.n_features:
-        told = f"{path} mentions {data.n_features} of {train.n_features} features; the others count as 0"
-        show(f"toprank: note: {told}", err=True)
-    return widen(data, train.n_features)
+    return as_wide(data, path, train.n_features)
 
 
 def _check_writable(path: str | None) -> None:

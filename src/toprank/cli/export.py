@@ -12,7 +12,7 @@ import click
 
 from .._files import open_stream
 from ..errors import InputError
-from ._common import busy, json_option, print_json, read, show, table_options, write_text
+from ._common import as_wide, busy, json_option, print_json, read, show, table_options, write_text
 
 engine_table_options = partial(table_options, but="features")
 
@@ -167,7 +167,7 @@ def verify_export(
 
     scorer = job.fold(model, None if features is None else _names(features), missing=missing)
     counts_as_zero = scorer.fill is not None and not scorer.fill.any()
-    queries = read(data, columns, "zero" if counts_as_zero else "error")
+    queries = as_wide(read(data, columns, "zero" if counts_as_zero else "error"), data, len(scorer.names))
     with busy("scoring"):
         result = job.verify(scorer, file, queries, to=target, top=top, gaps=gaps)
     if as_json:

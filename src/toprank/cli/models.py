@@ -11,6 +11,7 @@ import click
 from ..errors import InputError
 from ._cluster import on_cluster, progress
 from ._common import (
+    as_wide,
     busy,
     check_prepared,
     convention_option,
@@ -78,7 +79,9 @@ def fit(
     means: dict[str, dict[str, float]] = {}
     with nullcontext(read) if dask is None else on_cluster(dask) as reads:
         data = reads(train, columns, ranker.missing)
-        held_out = None if valid is None else reads(valid, columns, ranker.missing)
+        held_out = None
+        if valid is not None:
+            held_out = as_wide(reads(valid, columns, ranker.missing), valid, data.n_features)
         with busy(f"fitting {name}") if dask is None else progress(name):
             ranker.fit_queries(data, valid=held_out)
             ranker.save(output)
@@ -143,8 +146,8 @@ def evaluate(
             raise InputError("--answered-only is about TREC runs: give --trec too")
         from ..evaluation import evaluate as measure_all
 
-        scorer, missing = load_scorer(model)
-        judged = read(data, known_columns(data, columns, scorer), missing)
+        scorer, missing, width = load_scorer(model)
+        judged = as_wide(read(data, known_columns(data, columns, scorer), missing), data, width)
         report = measure_all(scorer, judged, names, convention=convention or "standard")
     if as_json:
         print_json(report.to_dict(per_query=per_query))
@@ -171,8 +174,8 @@ def rank(model: str, data: str, trec: bool, output: str, columns: dict[str, Any]
     """
     from ..data import trec as trec_files
 
-    scorer, missing = load_scorer(model)
-    queries = read(data, known_columns(data, columns, scorer, graded=False), missing)
+    scorer, missing, width = load_scorer(model)
+    queries = as_wide(read(data, known_columns(data, columns, scorer, graded=False), missing), data, width)
     scores = scorer.predict(queries)
     run = trec_files.run_of(queries, scores)
     if trec:
