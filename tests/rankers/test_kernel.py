@@ -32,6 +32,19 @@ def test_with_a_linear_kernel_it_is_the_primal(measure):
     assert kernel.n_dropped_ == 0
 
 
+@pytest.mark.parametrize("learner", [tr.SlamPerceptron, tr.KernelSlamPerceptron])
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@160", "ndcg@150", "map"])
+@pytest.mark.parametrize("swapped", [0, 149, 150])
+def test_a_mistake_is_an_order_that_is_not_the_best_however_little_it_costs(learner, measure, swapped):
+    options = {"kernel": "linear", "budget": 600} if learner is tr.KernelSlamPerceptron else {}
+    ranker = learner(measure, eta=1.0, average=False, **options).partial_fit([[1.0], [0.0]], [1, 0])
+    assert ranker.predict([[1.0]])[0] > 0
+    y = np.repeat([31, 1, 0], [100, 50, 50])
+    y[[swapped, swapped + 1]] = y[[swapped + 1, swapped]]  # at 149 the loss of NDCG is 4e-15
+    ranker.partial_fit(np.arange(200.0, 0.0, -1.0)[:, None], y)
+    assert ranker.trace_["mistake"][-1] == (swapped == 149)
+
+
 @pytest.mark.parametrize(
     ("name", "gram"),
     [("rbf", lambda X, S: rbf_kernel(X, S, gamma=0.3)), ("linear", linear_kernel),

@@ -24,7 +24,7 @@ from ..data.validation import (
     check_positive,
 )
 from ..errors import InputError, NumbersOverflowError
-from ..measures import AP
+from ..measures import AP, NDCG, Norm
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
@@ -251,7 +251,7 @@ class KernelSlamPerceptron(Ranker):
                 store.totals[Total.AVERAGE] += float(judge.per_query(averaged, y, ptr)[0]) / best
                 store.totals[Total.LAST] += reached / best
             value, znorm2 = 0.0, 0.0
-            mistake = reached < best * (1 - NEARLY)
+            mistake = falls_short(judge, scores, grades, reached / best)
             if mistake:
                 losses, g = loss.per_query(scores, y, ptr)
                 moved = np.flatnonzero(g)
@@ -342,6 +342,20 @@ class KernelSlamPerceptron(Ranker):
 
 def _pair(store: Store, averaged: bool) -> tuple[Store, bool]:
     return store, averaged
+
+
+def falls_short(judge: Measure, scores: Floats, grades: Floats, share: float) -> bool:
+    """Whether documents are not in their best order: as `OnlineDescent` says it, exactly where no scores are tied.
+
+    Tied documents, grades that are not whole numbers up to 31 and other measures: by their `share` of the best value.
+    """
+    k = judge.k if isinstance(judge, NDCG) and judge.k is not None else len(scores)
+    order = np.argsort(-scores)
+    places, whole = scores[order[: k + 1]], bool(((grades == np.floor(grades)) & (grades < 32)).all())
+    plain = isinstance(judge, NDCG) or (isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL)
+    if not plain or not whole or (places[1:] == places[:-1]).any():
+        return share < 1 - NEARLY
+    return bool((grades[order[:k]] != np.sort(grades)[::-1][:k]).any())
 
 
 def compared_grades(target: Measure, y: Floats) -> Floats:

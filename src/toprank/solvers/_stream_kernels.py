@@ -125,7 +125,7 @@ def value_of(
 ):  # fmt: skip
     """The measure of the order by r as a part of the best, −1 where the judge refuses; `order` where there are levels.
 
-    Tied documents count by expectation.
+    Tied documents count by expectation, which is rounded: there, what falls short by no more than NEARLY is the best.
     """
     if levels > 0:
         order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare)
@@ -135,7 +135,7 @@ def value_of(
         s[i] = r[i]
     if judge(judge_at, s, labels, bounds, judge_codes, judge_numbers, reached, work) >= 0:
         return -1.0
-    return min(1.0, reached[0] / wanted)
+    return 1.0 if reached[0] >= wanted * (1.0 - NEARLY) else reached[0] / wanted
 
 
 @kernel
@@ -267,7 +267,7 @@ def epoch(
             )  # fmt: skip
             if measure < 0.0:
                 return played, q, REFUSED
-            mistake = measure < 1.0 - NEARLY
+            mistake = measure < 1.0
             totals[LAST] += measure if trial else 0.0
         at = fetch(values, indices, at, BURST)
         n, value[0] = 0, 0.0

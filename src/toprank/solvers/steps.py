@@ -60,7 +60,7 @@ class Total(IntEnum):
 
 
 NEARLY = 1e-12
-"""An order is perfect when its measure falls short of the best by no more than this part: sums are rounded."""
+"""Tied documents are in the best order when their expected measure falls short of it by no more than this part."""
 
 TRIAL = 8
 """In every TRIAL-th round the averaged weights rank the list too, so that a stream can tell which rank better."""
