@@ -93,10 +93,10 @@ def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> Quer
 
 def as_wide(data: QueryDataset, path: str, n_features: int) -> QueryDataset:
     """Return the data with as many features as a model has: what a text file does not mention is 0, which is told."""
-    from ..data.elsewhere import Elsewhere
+    from ..data.remote import RemoteMatrix
     from ..data.splits import widen
 
-    numbered = data.feature_names is None and not isinstance(data.X, Elsewhere)
+    numbered = data.feature_names is None and not isinstance(data.X, RemoteMatrix)
     if not numbered or data.n_features >= n_features:
         return data  # who compares the features says what is wrong
     told = f"{path} mentions {data.n_features} of {n_features} features; the others count as 0"
