@@ -9,8 +9,8 @@ import pytest
 from toprank.errors import InputError
 from toprank.papers import precision_at_top as paper
 from toprank.papers import reproduce
-from toprank.papers.precision_at_top import figures, methods, theory
-from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX, Method
+from toprank.papers.precision_at_top import figures, lab, methods, theory
+from toprank.papers.precision_at_top.methods import PAPER, SGD_AVG, Method
 from toprank.papers.precision_at_top.tasks import TASKS
 
 YES, NO = "replicates", "does not replicate"
@@ -58,7 +58,8 @@ def few_trees(monkeypatch):
     lightgbm = pytest.importorskip("lightgbm")
     small = Method(lambda *_: lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1))
     kept = methods.baselines()
-    monkeypatch.setattr(figures, "baselines", lambda: {**kept, "LightGBM": small})
+    for module in (figures, lab):
+        monkeypatch.setattr(module, "baselines", lambda: {**kept, "LightGBM": small})
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -67,8 +68,8 @@ def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path
     first = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
     assert first.notes[-1] == "Left out: Letter, A, put letter.scale, letter.scale.t in letter/."
     fresh = []
-    dealt = figures._Lab._split
-    monkeypatch.setattr(figures._Lab, "_split", lambda lab, task, seed: (fresh.append(seed), dealt(lab, task, seed))[1])
+    dealt = lab.Lab._split
+    monkeypatch.setattr(lab.Lab, "_split", lambda own, task, seed: (fresh.append(seed), dealt(own, task, seed))[1])
     again = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
     assert fresh == []
     assert again.data == first.data
@@ -89,29 +90,6 @@ def test_figure_3_sweeps_kappa_and_the_batch_length(folder, tmp_path):
     assert "Lengths 100 to 300" in exhibit.claims[1].why
     assert set(exhibit.data["by_kappa"]["ijcnn"]) == set(PAPER)
     assert (tmp_path / "fig3.png") in exhibit.save(tmp_path)
-
-
-def reached(**values):
-    """Precisions, costs and curves of one task; the given ones differ."""
-    usual = {PERCEPTRON_AVG: 0.8, SGD_AVG: 0.8, PERCEPTRON_MAX: 0.7, SGD_MAX: 0.7, "1PMB": 0.6, "SVMPerf": 0.6}
-    final = {"adult": {name: [values.get(name, value)] for name, value in usual.items()}}
-    cost = {"adult": {name: 9.0 if name == "SVMPerf" else 1.0 for name in usual}}
-    return final, cost, {"adult": {SGD_AVG: [{"precision": [0.7]}]}}
-
-
-def test_claims_follow_the_numbers():
-    assert {found.verdict for found in figures.findings(*reached())} == {YES}
-    final, cost, curves = reached(**{PERCEPTRON_MAX: 0.9, SGD_MAX: 0.9, "1PMB": 0.89, "SVMPerf": 0.9})
-    cost["adult"]["SVMPerf"] = 0.1
-    assert {found.verdict for found in figures.findings(final, cost, curves)} == {NO}
-    cells = {"adult": {name: [(0.5, 0.0)] for name in PAPER}}
-    assert figures.above_svmperf(cells).verdict == NO  # equal is not above
-    cells["adult"]["SVMPerf"] = [(0.4, 0.0)]
-    assert figures.above_svmperf(cells).verdict == YES
-    spans = {"adult": {SGD_AVG: [(0.5, 0.0), (0.49, 0.0)]}}
-    assert figures.stable(spans, (100, 500)).verdict == YES
-    spans["adult"][SGD_MAX] = [(0.5, 0.0), (0.4, 0.0)]
-    assert figures.stable(spans, (100, 500)).verdict == NO
 
 
 def test_the_hierarchy_holds_and_would_be_seen_to_fail(monkeypatch):

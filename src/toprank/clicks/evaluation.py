@@ -13,8 +13,6 @@ from ..errors import InputError
 from ..evaluation import grouped_scores
 from ..measures import measure as parse
 
-_RESAMPLES = 1000
-
 
 @dataclass(frozen=True)
 class ClickValue:
@@ -34,12 +32,14 @@ class ClickValue:
         )
 
 
-def click_value(model: Any, clicks: QueryDataset, k: int | None = 10, random_state: int = 0) -> ClickValue:
+def click_value(
+    model: Any, clicks: QueryDataset, k: int | None = 10, *, resamples: int = 1000, random_state: int = 0
+) -> ClickValue:
     """Return what a model, or scores, are worth on queries made by `ClickLog.to_queries` from held-out sessions.
 
     Each click counts 1/log2(1 + rank of what was clicked), weighted by 1/p: up to the normaliser the DCG that full
     judgements of 0 and 1 would give. Dividing by the weights keeps it between 0 and 1 and far steadier. Ties count as
-    their expected value.
+    their expected value. `resamples=0` leaves the interval out (NaN), where many settings are compared.
 
     >>> import toprank as tr
     >>> clicks = tr.QueryDataset.from_arrays([[2.0], [1.0]], [0, 1], doc_weight=[0, 5])
@@ -54,9 +54,11 @@ def click_value(model: Any, clicks: QueryDataset, k: int | None = 10, random_sta
     total = np.add.reduceat(clicks.doc_weight, clicks.ptr[:-1])
     if not total.sum() > 0:
         raise InputError("no document of these queries was clicked: there is nothing to count")
-    rng = np.random.default_rng(random_state)
-    drawn = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_RESAMPLES)
-    weight = drawn @ total
-    draws = (drawn @ found)[weight > 0] / weight[weight > 0]
-    lower, upper = np.percentile(draws, [2.5, 97.5])
+    lower = upper = np.nan
+    if resamples:
+        validation.check_count(resamples=resamples)
+        rng = np.random.default_rng(random_state)
+        drawn = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), size=resamples)
+        weight = drawn @ total
+        lower, upper = np.percentile((drawn @ found)[weight > 0] / weight[weight > 0], [2.5, 97.5])
     return ClickValue(float(found.sum() / total.sum()), float(lower), float(upper), len(total), k)

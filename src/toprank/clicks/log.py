@@ -264,14 +264,14 @@ class ClickLog:
         propensities: Propensities,
         clip: float | None = 0.1,
         unknown: Literal["error", "drop"] = "error",
-        candidates: Literal["all", "shown"] = "all",
+        candidates: Literal["all", "shown"] = "shown",
     ) -> QueryDataset:
         """Return queries to learn from: grade 1 for what was clicked, each click weighing 1/p (`weighing.to_queries`).
 
         `features` has a row per document of each query (its grades are not read). Weights are clipped at 1/`clip`.
-        A click on a document without features is an error, or dropped with `unknown="drop"`. Lists hold all
-        documents with features: one that was never shown counts as not clicked, since the rankers that served left it
-        out for a reason. `candidates="shown"` leaves those out.
+        A click on a document without features is an error, or dropped with `unknown="drop"`. Lists hold what was
+        shown: of other documents the log says nothing, and no propensity can make up for that. `candidates="all"`
+        counts them as not clicked, which believes the rankers that left them out.
         """
         from .weighing import to_queries
 

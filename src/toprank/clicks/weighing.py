@@ -61,7 +61,7 @@ def to_queries(
     propensities: Propensities,
     clip: float | None = 0.1,
     unknown: Literal["error", "drop"] = "error",
-    candidates: Literal["all", "shown"] = "all",
+    candidates: Literal["all", "shown"] = "shown",
 ) -> QueryDataset:
     """Return the queries of the log that have clicks: grade 1 and its weight for what was clicked, 0 for the rest.
 

@@ -253,7 +253,7 @@ def fingerprint(data: QueryDataset) -> str:
     parts: list[Any] = [X.data, X.indices, X.indptr] if data.is_sparse else [X]
     if isinstance(X, RemoteMatrix):
         parts = [query_marks(X, data.ptr)]
-    parts += [data.y, data.ptr, data.query_weight, data.doc_ids]
+    parts += [data.y, data.ptr, data.query_weight, data.doc_weight, data.doc_ids]
     digest = hashlib.blake2b(f"{X.shape} {data.is_sparse} {data.feature_names}".encode(), digest_size=16)
     for part in parts:
         if part is None or part.dtype == object:

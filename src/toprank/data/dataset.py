@@ -175,8 +175,10 @@ class QueryDataset:
 
     @cached_property
     def informative(self) -> AnyArray:
-        """Which queries have documents of different grade: only these say what a better order is."""
-        return informative_queries(self.y, self.ptr)
+        """Which queries have documents of different grade, or weight: only these say what a better order is."""
+        graded = informative_queries(self.y, self.ptr)
+        # Where every document was clicked, how often (over its propensity) still says which is the better one.
+        return graded if self.doc_weight is None else graded | informative_queries(self.doc_weight, self.ptr)
 
     @cached_property
     def largest_grade(self) -> Floats:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, ParamSpec, TypeAlias, get_args
 
 import numpy as np
 
@@ -32,6 +33,31 @@ class Claim:
 
     def __str__(self) -> str:
         return f"{self.verdict.capitalize()}: {self.text} {self.why}"
+
+
+Said: TypeAlias = Iterator[tuple[str, bool | None, str]]
+"""The paper's sentences, each with a comparison of numbers (None where these cannot decide) and the numbers."""
+P = ParamSpec("P")
+JUDGES: list[Callable[..., Said]] = []
+"""All judges of the papers that were imported: tests hold each of their sentences against numbers that refute it."""
+
+
+def judge(say: Callable[P, Said]) -> Callable[P, tuple[Claim, ...]]:
+    """Make a generator of sentences one of claims with verdicts.
+
+    >>> @judge
+    ... def compared(a, b):
+    ...     yield "A is above B.", a > b, f"{a:.3f} against {b:.3f}."
+    >>> print(*compared(0.3, 0.4))
+    Does not replicate: A is above B. 0.300 against 0.400.
+    """
+    JUDGES.append(say)
+
+    @wraps(say)
+    def judged(*args: P.args, **kwargs: P.kwargs) -> tuple[Claim, ...]:
+        return tuple(claim(*sentence) for sentence in say(*args, **kwargs))
+
+    return judged
 
 
 def claim(text: str, holds: bool | None, why: str) -> Claim:
@@ -105,26 +131,66 @@ class Exhibit:
         return "\n\n".join([self.title, *([self.table.plain()] if self.table else []), *claims, *self.notes])
 
 
-def lines(
-    axis: Any, x: Any, curves: Mapping[str, Any], colours: Mapping[str, str] | None = None, **labels: Any
-) -> None:
-    """Draw curves by name over one x; `labels` are the axis's own settings."""
-    for name, values in curves.items():
-        axis.plot(x, values, color=(colours or {}).get(name), label=name)
-    axis.set(**labels)
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes: curves by name, or bars; a curve is y over the panel's `x`, or (x, y, half an interval)."""
+
+    curves: Mapping[str, Any]
+    x: Any = ()
+    title: str = ""
+    xlabel: str = ""
+    ylabel: str = ""
+    log: str = ""
+    """The axes that are logarithmic: "x", "y" or "xy"."""
+    ylim: tuple[float | None, float | None] = (None, None)
+    styles: Mapping[str, str] = field(default_factory=dict)
+    """Matplotlib's format of a curve, such as "C0--"."""
+    at: Mapping[str, float] = field(default_factory=dict)
+    """Dotted lines at one x, or one y."""
+    bars: bool = False
+
+    def draw(self, axis: Any, legend: bool) -> None:
+        """Fill matplotlib's axes."""
+        for number, (name, curve) in enumerate(self.curves.items()):
+            x, y, half = curve if isinstance(curve, tuple) else (self.x, curve, None)
+            if self.bars:
+                width = 0.8 / len(self.curves)
+                places = np.arange(len(self.x)) + width * (number - (len(self.curves) - 1) / 2)
+                axis.bar(places, [value or 0.0 for value in y], width, label=name)
+                continue
+            (line,) = axis.plot(x, y, self.styles.get(name, "-"), markersize=4, linewidth=1.2, label=name)
+            if half is not None:
+                axis.errorbar(x, y, np.nan_to_num(half), fmt="none", ecolor=line.get_color(), linewidth=1, capsize=2)
+        if self.bars:
+            axis.set_xticks(range(len(self.x)), list(self.x), rotation=45 if len(self.x) > 6 else 0)
+        for which, place in self.at.items():
+            (axis.axvline if which == "x" else axis.axhline)(place, color="grey", linewidth=1, linestyle=":")
+        axis.set(xlabel=self.xlabel, ylabel=self.ylabel, ylim=self.ylim)
+        axis.set_title(self.title, fontsize=10)
+        for which in self.log:
+            axis.set(**{f"{which}scale": "log"})
+        axis.grid(alpha=0.3)
+        if legend:
+            axis.legend(fontsize=8)
 
 
-def bars(axis: Any, names: Sequence[str], groups: Mapping[str, Sequence[float | None]], ylabel: str) -> None:
-    """Draw one group of bars for each name."""
-    width = 0.8 / len(groups)
-    for i, (label, values) in enumerate(groups.items()):
-        at = [place + width * (i - (len(groups) - 1) / 2) for place in range(len(names))]
-        axis.bar(at, [value or 0.0 for value in values], width, label=label)
-    axis.set_xticks(range(len(names)), list(names), rotation=45 if len(names) > 6 else 0)
-    axis.set_ylabel(ylabel)
-    axis.legend(fontsize=8)
+def panels(*shown: Panel, columns: int = 2, legend: Literal["each", "below"] = "each") -> Callable[[Any], None]:
+    """Return how to draw panels side by side, with a legend each or one for all below them."""
+
+    def draw(figure: Any) -> None:
+        wide = min(columns, len(shown))
+        rows = -(-len(shown) // wide)
+        figure.set_size_inches(max(7.0, 4.2 * wide), 3.6 * rows + 0.9)
+        axes = figure.subplots(rows, wide, squeeze=False).ravel()
+        for axis, panel in zip(axes, shown, strict=False):
+            panel.draw(axis, legend == "each")
+        for axis in axes[len(shown) :]:
+            axis.set_visible(False)
+        if legend == "below":
+            named = axes[0].get_legend_handles_labels()
+            figure.legend(*named, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+
+    return draw
 
 
 def interval(values: Sequence[float] | Floats) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -79,6 +80,19 @@ class Letor:
         return _fold(home, number, self.normalize)
 
 
+OHSUMED_3 = Letor("ohsumed-letor3", "OHSUMED (LETOR 3.0)")
+MQ2008 = Letor("mq2008-letor4", "MQ2008", convention="letor4")
+
+
+def homes(letors: Iterable[Letor], data: Place) -> dict[Letor, Path]:
+    """Return the collections that are there, each with its folder; none at all is an error."""
+    wanted = list(letors)
+    found = {letor: home for letor in wanted if (home := letor.home(data)) is not None}
+    if not found:
+        raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
+    return found
+
+
 @lru_cache(maxsize=5)
 def _fold(home: Path, number: int, normalize: bool) -> Fold:
     fold = read_fold(home, number, dtype=np.float64)
@@ -89,15 +103,43 @@ def _normalized(data: QueryDataset) -> QueryDataset:
     return data.with_X(QueryNormalizer().fit_transform(data.X, qid=data.qid))
 
 
+def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
+    """Return a finished piece, or compute it: one of other data, settings, version or code does not count."""
+    if pieces.folder is None:
+        return pieces.get({}, compute)
+    return pieces.get({**key, "version": __version__, "code": _code(Path(_source(compute)))}, compute)
+
+
+def _source(compute: Any) -> str:
+    while isinstance(compute, partial):
+        compute = compute.func
+    return str(compute.__code__.co_filename)
+
+
+_FACES = ("cli", "demo", "papers", "report", "serve")
+"""Folders whose code changes no result of an experiment."""
+
+
+@lru_cache(maxsize=8)
+def _code(file: Path) -> str:
+    """Return a digest of the library's source without its faces, and of the folder that computes."""
+    home = Path(__file__).parents[1]
+    found = [path for path in home.rglob("*.py") if path.relative_to(home).parts[0] not in _FACES]
+    told = hashlib.sha256()
+    for path in sorted({*found, *file.parent.glob("*.py")}):
+        told.update(path.read_bytes())
+    return told.hexdigest()[:16]
+
+
 def settings(ranker: Ranker) -> dict[str, Any]:
     """Return what a fit depends on besides the data, for the key of a finished piece."""
     params = {name: encode(value, name) for name, value in ranker.get_params(deep=False).items()}
     return {"ranker": type(ranker).__name__, **params}
 
 
-def digest(*parts: QueryDataset) -> str:
-    """Return a digest of data sets: other rows, another order, another digest."""
-    return "-".join(map(fingerprint, parts))
+def digest(fold: Fold) -> str:
+    """Return a digest of a fold: other rows, another order, another digest."""
+    return "-".join(map(fingerprint, (fold.train, fold.valid, fold.test)))
 
 
 def learn(method: str, rankers: Sequence[Ranker], measure: Measure, fold: Fold) -> dict[str, Any]:
@@ -162,21 +204,16 @@ def run(letor: Letor, methods: Methods, data: Place = None, checkpoint: Place = 
     pieces = Checkpoint(None if checkpoint is None else Path(checkpoint))
     numbers, measure = letor.folds(home), letor.measure("map")
     folds = {n: letor.fold(home, n) for n in numbers}
-    digests = (
-        {n: digest(folds[n].train, folds[n].valid, folds[n].test) for n in numbers} if checkpoint is not None else {}
-    )
+    digests = {n: None if checkpoint is None else digest(fold) for n, fold in folds.items()}
     runs: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     for n, method in track([(n, method) for n in numbers for method in methods], letor.label):
         rankers = list(methods[method](measure))
-        key = {"version": __version__, "data": digests.get(n), "settings": [settings(r) for r in rankers]}
-        runs[method].append(pieces.get(key, partial(learn, method, rankers, measure, folds[n])))
+        task = partial(learn, method, rankers, measure, folds[n])
+        runs[method].append(piece(pieces, task, data=digests[n], settings=[settings(r) for r in rankers]))
     return Results(letor, [folds[n].test for n in numbers], runs)
 
 
 def run_all(letors: Iterable[Letor], methods: Methods, data: Place, checkpoint: Place) -> list[Results]:
     """Run the methods on every collection that is there; none at all is an error."""
-    wanted = list(letors)
-    found = [results for letor in wanted if (results := run(letor, methods, data, checkpoint)) is not None]
-    if not found:
-        raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
-    return found
+    found = (run(letor, methods, data, checkpoint) for letor in homes(letors, data))
+    return [results for results in found if results is not None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -11,56 +12,51 @@ from ..._tables import Table
 from ..._typing import Floats
 from ...measures import measure
 from ...surrogates.direct import TypeOne, TypeTwo
-from ..exhibits import Claim, Exhibit, claim, lines
+from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
+
+Curves = Mapping[str, Floats]
 
 
 def fig1() -> Exhibit:
     """Fig. 1: type-one bounds exp(−E) and log2(1 + exp(−E)) over the basic loss 1 − E."""
     E = np.linspace(0, 1, 101)
     curves = {"basic loss 1 − E": 1 - E, "exponential": np.exp(-E), "logistic": np.log2(1 + np.exp(-E))}
-    tight = bool((curves["exponential"] <= curves["logistic"] + 1e-12).all())
-    worst = float((curves["logistic"] - curves["exponential"]).min())
-    said = claim(
-        "The exponential bound is tighter than the logistic one for E in [0, 1].",
-        tight,
-        f"The smallest difference on a grid is {worst:.4f}.",
-    )
-    return _curves("fig1", "Fig. 1: type-one bounds", "E", E, curves, (said,))
+    return _curves("fig1", "Fig. 1: type-one bounds", "E", E, curves, _tighter(curves))
+
+
+@judge
+def _tighter(curves: Curves) -> Said:
+    gap = float(np.min(curves["logistic"] - curves["exponential"]))
+    text = "The exponential bound is tighter than the logistic one for E in [0, 1]."
+    yield text, gap >= -1e-12, f"The smallest difference on a grid is {gap:.4f}."
 
 
 def fig2(*, lost: float = 0.5) -> Exhibit:
     """Fig. 2: type-two bounds over the 0-1 loss as functions of F(π*) − F(π), where E(π*) − E(π) is 0.5."""
     x = np.linspace(-2, 2, 161)
-    curves = {
-        "0-1": lost * (x <= 0),
+    bounds = {
         "exponential": lost * np.exp(-x),
         "logistic": lost * np.log2(1 + np.exp(-x)),
         "hinge": lost * np.maximum(1 - x, 0),
         "margin-rescaled hinge": np.maximum(lost - x, 0),
     }
-    bounds = np.array([values for name, values in curves.items() if name != "0-1"])
-    always = [name for name, values in curves.items() if name != "0-1" and (values <= bounds.min(axis=0) + 1e-12).all()]
-    said = claim(
-        "It is not possible to say which type-two bound is the tightest.",
-        not always,
-        f"The tightest everywhere on the grid: {', '.join(always) or 'none'}.",
-    )
-    return _curves("fig2", "Fig. 2: type-two bounds", "F(π*) − F(π)", x, curves, (said,))
+    curves = {"0-1": lost * (x <= 0), **bounds}
+    return _curves("fig2", "Fig. 2: type-two bounds", "F(π*) − F(π)", x, curves, _tightest(bounds))
 
 
-def _curves(
-    name: str, title: str, axis: str, x: Floats, curves: dict[str, Floats], claims: tuple[Claim, ...]
-) -> Exhibit:
+@judge
+def _tightest(bounds: Curves) -> Said:
+    lowest = np.min(list(bounds.values()), axis=0)
+    always = [name for name, values in bounds.items() if (values <= lowest + 1e-12).all()]
+    text = "It is not possible to say which type-two bound is the tightest."
+    yield text, not always, f"The tightest everywhere on the grid: {', '.join(always) or 'none'}."
+
+
+def _curves(name: str, title: str, axis: str, x: Floats, curves: Curves, claims: tuple[Claim, ...]) -> Exhibit:
     at = np.linspace(0, len(x) - 1, 9).astype(int)
-    rows = [(float(x[i]), *(float(values[i]) for values in curves.values())) for i in at]
-    return Exhibit(
-        name,
-        title,
-        {"x": x, "curves": curves},
-        Table((axis, *curves), rows),
-        draw=lambda figure: lines(figure.subplots(), x, curves, xlabel=axis, ylabel="loss"),
-        claims=claims,
-    )
+    table = Table((axis, *curves), [(float(x[i]), *(float(values[i]) for values in curves.values())) for i in at])
+    drawn = panels(Panel(curves, x, xlabel=axis, ylabel="loss"))
+    return Exhibit(name, title, {"x": x, "curves": curves}, table, draw=drawn, claims=claims)
 
 
 def simulate(spread: tuple[float, float], random_state: int = 0) -> tuple[Floats, Floats]:
@@ -75,62 +71,61 @@ def _simulation(name: str, spread: tuple[float, float], angles: int, random_stat
     X, y = simulate(spread, random_state)
     ptr = np.array([0, len(y)])
     theta = np.linspace(0, 2 * np.pi, angles, endpoint=False)
-    one, two, graded, E = (np.empty(angles) for _ in range(4))
-    first, second, third = TypeOne("map"), TypeTwo("map"), TypeTwo("map", pairs="graded")
+    losses = {"type_one": TypeOne("map"), "type_two": TypeTwo("map"), "type_two_graded": TypeTwo("map", pairs="graded")}
+    found = {kind: np.empty(angles) for kind in (*losses, "E")}
     for i, angle in enumerate(track(theta, name)):
         scores = X @ np.array([np.cos(angle), np.sin(angle)])
-        one[i], two[i] = first.per_query(scores, y, ptr)[0][0], second.per_query(scores, y, ptr)[0][0]
-        graded[i] = third.per_query(scores, y, ptr)[0][0]
-        E[i] = measure("map").per_query(scores, y, ptr)[0]
-    quarter = int(np.argmin(np.abs(theta - np.pi / 4)))
-    flat = int((one <= one.min() + 1e-12).sum())
+        found["E"][i] = measure("map").per_query(scores, y, ptr)[0]
+        for kind, loss in losses.items():
+            found[kind][i] = loss.per_query(scores, y, ptr)[0][0]
+    one, two, graded = (found[kind] for kind in losses)
     notes = (
-        f"Type one is smallest wherever the ranking is perfect or nearly so ({flat} of {angles} angles). Type two is "
-        f"below it for {int((two < one).sum())} of {angles} angles with F over all pairs (Eq. 2) and for "
-        f"{int((graded < one).sum())} with F over relevant × irrelevant pairs.",
+        f"Type one is smallest wherever the ranking is perfect or nearly so ({int((one <= one.min() + 1e-12).sum())} "
+        f"of {angles} angles). Type two is below it for {int((two < one).sum())} of {angles} angles with F over all "
+        f"pairs (Eq. 2) and for {int((graded < one).sum())} with F over relevant × irrelevant pairs.",
         "With Eq. 2, which divides by all 420 ordered pairs, and |w| = 1 the differences of F are small and type two "
         "stays above; divided by the 98 relevant × irrelevant pairs they are larger.",
         "Type two is exact: all 116,280 orders of the grades are enumerated at every angle.",
     )
-    step = 2 * np.pi / angles
-
-    def near(values: Floats) -> bool:
-        return bool(abs(float(theta[np.argmin(values)]) - np.pi / 4) <= step or values[quarter] <= values.min() + 1e-12)
-
-    claims = (
-        claim(
-            "Both bounds are smallest at θ = π/4.",
-            near(one) and near(two),
-            f"Type one at θ = {theta[np.argmin(one)]:.3f}, type two at {theta[np.argmin(two)]:.3f} (relevant × "
-            f"irrelevant pairs: {theta[np.argmin(graded)]:.3f}); π/4 = {np.pi / 4:.3f}, steps of {step:.3f}.",
-        ),
-        claim(
-            "The type-two bound is the tighter one where the ranking model is close to the best.",
-            bool(two[quarter] < one[quarter]),
-            f"At π/4 type two is {two[quarter]:.4f} with Eq. 2's pairs and {graded[quarter]:.4f} with relevant × "
-            f"irrelevant ones, type one {one[quarter]:.4f}.",
-        ),
-    )
     labels = ("1 − E", "type one", "type two, all pairs", "type two, relevant × irrelevant")
-    bounds = (1 - E, one, two, graded)
+    bounds = dict(zip(labels, (1 - found["E"], one, two, graded), strict=True))
+    quarter = _quarter(theta)
+    table = Table(
+        ("bound", "at π/4", "smallest", "at θ", "largest"),
+        [
+            (label, float(v[quarter]), float(v.min()), float(theta[np.argmin(v)]), float(v.max()))
+            for label, v in bounds.items()
+        ],
+    )
+    points = {kind: (*X[y == grade].T, None) for grade, kind in ((1.0, "relevant"), (0.0, "irrelevant"))}
+    drawn = panels(
+        Panel(points, styles={"relevant": "o", "irrelevant": "x"}),
+        Panel(bounds, theta, xlabel="θ", at={"x": np.pi / 4}),
+    )
+    title = f"Fig. {name[-1]}: type-one and type-two bounds, Σ = diag({spread[0]:g}, {spread[1]:g})"
+    data = {"theta": theta, **found, "X": X, "y": y}
+    return Exhibit(name, title, data, table, notes, drawn, _smallest(theta, one, two, graded))
 
-    def draw(figure: Any) -> None:
-        left, right = figure.subplots(1, 2)
-        for grade, marker, label in ((1.0, "o", "relevant"), (0.0, "x", "irrelevant")):
-            left.plot(*X[y == grade].T, marker, label=label)
-        left.legend()
-        left.set_aspect("equal")
-        lines(right, theta, dict(zip(labels, bounds, strict=True)), xlabel="θ")
-        right.axvline(np.pi / 4, color="grey", linestyle=":")
 
-    rows = [
-        (label, float(values[quarter]), float(values.min()), float(theta[np.argmin(values)]), float(values.max()))
-        for label, values in zip(labels, bounds, strict=True)
+def _quarter(theta: Floats) -> int:
+    return int(np.argmin(np.abs(theta - np.pi / 4)))
+
+
+@judge
+def _smallest(theta: Floats, one: Floats, two: Floats, graded: Floats) -> Said:
+    at, step = _quarter(theta), 2 * np.pi / len(theta)
+    lowest = [float(theta[np.argmin(values)]) for values in (one, two, graded)]
+    near = [
+        abs(place - np.pi / 4) <= step or values[at] <= values.min() + 1e-12
+        for place, values in zip(lowest, (one, two), strict=False)
     ]
-    table = Table(("bound", "at π/4", "smallest", "at θ", "largest"), rows)
-    number, title = name[-1], f"Σ = diag({spread[0]:g}, {spread[1]:g})"
-    data = {"theta": theta, "type_one": one, "type_two": two, "type_two_graded": graded, "E": E, "X": X, "y": y}
-    return Exhibit(name, f"Fig. {number}: type-one and type-two bounds, {title}", data, table, notes, draw, claims)
+    told = (
+        f"Type one at θ = {lowest[0]:.3f}, type two at {lowest[1]:.3f} (relevant × irrelevant pairs: {lowest[2]:.3f})"
+    )
+    yield "Both bounds are smallest at θ = π/4.", all(near), f"{told}; π/4 = {np.pi / 4:.3f}, steps of {step:.3f}."
+    text = "The type-two bound is the tighter one where the ranking model is close to the best."
+    told = f"At π/4 type two is {two[at]:.4f} with Eq. 2's pairs and {graded[at]:.4f} with relevant × irrelevant ones"
+    yield text, bool(two[at] < one[at]), f"{told}, type one {one[at]:.4f}."
 
 
 def fig3(*, angles: int = 180, random_state: int = 0) -> Exhibit:
@@ -145,35 +140,27 @@ def fig4(*, angles: int = 180, random_state: int = 0) -> Exhibit:
 
 def fig5(*, lists: int = 300, random_state: int = 0) -> Exhibit:
     """Fig. 5: how the bounds hang together, on random lists and scores: every one is above the basic loss."""
-    rng = np.random.default_rng(random_state)
+    rng, ptr = np.random.default_rng(random_state), np.array([0, 8])
+    one, two = partial(TypeOne, "map"), partial(TypeTwo, "map")
     kinds: dict[str, TypeOne | TypeTwo] = {
-        "type one, exponential": TypeOne("map", loss="exponential"),
-        "type one, logistic": TypeOne("map", loss="logistic"),
-        "type two, exponential": TypeTwo("map", loss="exponential"),
-        "type two, logistic": TypeTwo("map", loss="logistic"),
-        "type two, hinge": TypeTwo("map", loss="hinge"),
+        **{f"type one, {loss}": one(loss=loss) for loss in ("exponential", "logistic")},
+        **{f"type two, {loss}": two(loss=loss) for loss in ("exponential", "logistic", "hinge")},
     }
-    values: dict[str, list[float]] = {name: [] for name in kinds}
-    basic = []
+    values: dict[str, list[float]] = {name: [] for name in ("basic", *kinds)}
     for _ in range(lists):
-        y = np.zeros(8)
-        y[: rng.integers(1, 8)] = 1.0
-        scores, ptr = rng.normal(size=8) * rng.choice([0.1, 1.0, 10.0]), np.array([0, 8])
-        basic.append(1 - float(measure("map").per_query(scores, y, ptr)[0]))
+        y = (np.arange(8) < rng.integers(1, 8)).astype(np.float64)
+        scores = rng.normal(size=8) * rng.choice([0.1, 1.0, 10.0])
+        values["basic"].append(1 - float(measure("map").per_query(scores, y, ptr)[0]))
         for name, kind in kinds.items():
             values[name].append(float(kind.per_query(scores, y, ptr)[0][0]))
-    lost = np.array(basic)
-    rows, claims = [], []
-    for name, found in values.items():
-        above = np.array(found) - lost
-        rows.append((name, float(np.mean(found)), float(above.min()), int((above < -1e-9).sum())))
-        claims.append(
-            claim(
-                f"The {name} loss is an upper bound of 1 − E.",
-                bool((above >= -1e-9).all()),
-                f"On {lists} random lists it is above by {above.min():.4f} at least.",
-            )
-        )
+    above = {name: np.array(values[name]) - values["basic"] for name in kinds}
+    rows = [(n, float(np.mean(values[n])), float(gap.min()), int((gap < -1e-9).sum())) for n, gap in above.items()]
     table = Table(("bound", "mean", "smallest distance to 1 − E", "lists below"), rows)
-    title = "Fig. 5: the bounds above the basic loss"
-    return Exhibit("fig5", title, {"basic": lost, "values": values}, table, claims=tuple(claims))
+    return Exhibit("fig5", "Fig. 5: the bounds above the basic loss", values, table, claims=_above(above))
+
+
+@judge
+def _above(above: Curves) -> Said:
+    for name, gap in above.items():
+        told = f"On {len(gap)} random lists it is above by {np.min(gap):.4f} at least."
+        yield f"The {name} loss is an upper bound of 1 − E.", bool(np.min(gap) >= -1e-9), told

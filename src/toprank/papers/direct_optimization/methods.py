@@ -10,7 +10,7 @@ from ...rankers import AdaRank, ListNet, MinimaxPerceptron, PermuRank, RankBoost
 from ...rankers.base import Ranker
 from ...rankers.online import Scale
 from ..exhibits import Exhibit
-from ..experiments import Letor, Methods, Results
+from ..experiments import MQ2008, OHSUMED_3, Letor, Methods, Results
 
 OHSUMED = Letor("ohsumed-letor2", "OHSUMED", normalize=True)
 # The paper's are those of LETOR 2.0 (44 features); LETOR 3.0 has others of the same name.
@@ -20,8 +20,6 @@ WSJ = Letor("wsj", "WSJ", where="never published as feature files; folds of your
 AP = Letor("ap", "AP", where="never published as feature files; folds of your own at ap/Fold1 … Fold4 are used")
 SETS = (OHSUMED, WSJ, AP, TD2003, TD2004)
 """The collections of the paper, in the order of its tables."""
-OHSUMED_3 = Letor("ohsumed-letor3", "OHSUMED (LETOR 3.0)")
-MQ2008 = Letor("mq2008-letor4", "MQ2008", convention="letor4")
 WIDER = (OHSUMED, OHSUMED_3, MQ2008)
 
 C_MAP = tuple(10.0**p for p in range(-2, 5))
@@ -35,10 +33,6 @@ ROUNDS = {"PermuRank": 40, "RankBoost": 400, "AdaRank": 100, "perceptron": 30}
 """Rounds or epochs at most; the validation part decides how many count."""
 
 
-def _svmmap(measure: Measure) -> Sequence[Ranker]:
-    return [SVMMap(measure, C=C_MAP, tol=1e-3)]
-
-
 def _slam(measure: Measure) -> Sequence[Ranker]:
     targets: tuple[str | Measure, ...] = (measure, "ndcg@10")
     scales: tuple[Scale, ...] = (None, "query")
@@ -49,7 +43,7 @@ def _slam(measure: Measure) -> Sequence[Ranker]:
 
 
 LITERAL: Methods = {
-    "SVMmap": _svmmap,
+    "SVMmap": lambda m: [SVMMap(m, C=C_MAP, tol=1e-3)],
     "AdaRank (Fig. 6)": lambda m: [AdaRank(m, rounds=ROUNDS["AdaRank"], rule="paper")],
     "PermuRank (Fig. 7)": lambda m: [PermuRank(m, C=C_PERMU, rounds=ROUNDS["PermuRank"], pairs="all", average=False)],
     "RankSVM (hinge, pairs equal)": lambda m: [RankSVM(m, C=C_PAIRS, loss="hinge", normalize=False, tol=1e-3)],
@@ -70,17 +64,15 @@ OURS: Methods = {
 }
 """The library's own: what differs is in the name."""
 OUR_DIRECT, OUR_BASELINES = ("SVMmap", *tuple(OURS)[:2]), tuple(OURS)[2:]
+ALL: Methods = {**LITERAL, **OURS}
 
 MORE: Methods = {
     "ListNet": lambda m: [ListNet(m, alpha=alpha) for alpha in ALPHAS],
     "SLAM perceptron": _slam,
     "minimax perceptron": lambda m: [MinimaxPerceptron(m, epochs=ROUNDS["perceptron"], random_state=0)],
 }
-SWITCH: Methods = {
-    "PermuRank from AdaRank": lambda m: [
-        PermuRank(m, C=C_PERMU, rounds=ROUNDS["PermuRank"], start="adarank"),
-    ],
-}
+LATE = "PermuRank from AdaRank"
+SWITCH: Methods = {LATE: lambda m: [PermuRank(m, C=C_PERMU, rounds=ROUNDS["PermuRank"], start="adarank")]}
 CHOSEN = (
     "C, alpha, eta, thresholds and rounds are chosen per fold by validation MAP; the library's own designs by "
     "validation parts alone (`python -m benchmarks.designs`). The collections were at hand during development, so the "

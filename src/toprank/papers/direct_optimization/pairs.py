@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,13 @@ import numpy as np
 from ..._tables import Table
 from ..._typing import Floats
 from ...surrogates.pairwise import misordered_pairs, pair_counts
-from ..exhibits import Claim, Exhibit, bars, claim
+from ..exhibits import Exhibit, Panel, Said, judge, panels
 from ..experiments import Place, Results, run
-from .methods import LITERAL, OHSUMED, OURS, without
+from .methods import ALL, OHSUMED, without
 
 ADARANK, RANKBOOST = "AdaRank (Fig. 6)", "RankBoost (pairs equal)"
 SHOWN = (ADARANK, RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")
-_METHODS = {name: make for name, make in {**LITERAL, **OURS}.items() if name in SHOWN}
+_METHODS = {name: ALL[name] for name in SHOWN}
 PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
 """Pairs of grades: definitely, partially, not relevant."""
 SMALL = 6
@@ -29,26 +30,17 @@ def fig14(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     if results is None:
         return without("fig14", title, OHSUMED)
     rates = {m: {label: _rate(results, m, *grades) for label, grades in PAIRS.items()} for m in SHOWN}
-    return Exhibit(
-        "fig14",
-        title,
-        rates,
-        Table(("method", *PAIRS), [[method, *values.values()] for method, values in rates.items()]),
-        ("Tied pairs count one half.",),
-        lambda figure: bars(figure.subplots(), list(PAIRS), {m: list(v.values()) for m, v in rates.items()}, "error"),
-        tuple(fewer(rates, label) for label in ("d-n", "d-p")),
-    )
+    table = Table(("method", *PAIRS), [[method, *values.values()] for method, values in rates.items()])
+    drawn = Panel({m: list(v.values()) for m, v in rates.items()}, list(PAIRS), ylabel="error", bars=True)
+    return Exhibit("fig14", title, rates, table, ("Tied pairs count one half.",), panels(drawn), _fewer(rates))
 
 
-def fewer(rates: dict[str, dict[str, float]], label: str) -> Claim:
-    """AdaRank errs less on the pairs that matter at the top."""
-    ada, boost = rates[ADARANK][label], rates[RANKBOOST][label]
-    ours, theirs = (rates[name][label] for name in SHOWN[2:])
-    return claim(
-        f"AdaRank makes fewer errors than RankBoost on {label} pairs.",
-        ada < boost,
-        f"{ada:.4f} against {boost:.4f}; the library's own designs {ours:.4f} and {theirs:.4f}.",
-    )
+@judge
+def _fewer(rates: Mapping[str, Mapping[str, float]]) -> Said:
+    for label in ("d-n", "d-p"):
+        ada, boost, ours, theirs = (rates[name][label] for name in SHOWN)
+        told = f"{ada:.4f} against {boost:.4f}; the library's own designs {ours:.4f} and {theirs:.4f}."
+        yield f"AdaRank makes fewer errors than RankBoost on {label} pairs.", ada < boost, told
 
 
 def _rate(results: Results, method: str, high: int, low: int) -> float:
@@ -84,43 +76,30 @@ def _by_group(name: str, title: str, data: Place, checkpoint: Place) -> Exhibit:
     means = {
         m: [float(v[group == g].mean()) if counts[g] else None for g in range(len(names))] for m, v in values.items()
     }
-
-    def draw(figure: Any) -> None:
-        if name == "fig15":
-            bars(figure.subplots(), names, {"queries": counts.tolist()}, "queries")
-        else:
-            bars(figure.subplots(), names, means, "MAP")
-
     rows = [(label, int(counts[g]), *(row[g] for row in means.values())) for g, label in enumerate(names)]
     table = Table(("document pairs", "queries", *means), rows)
-    claims = (
-        (
-            claim(
-                "The numbers of document pairs vary much from query to query.",
-                bool(pairs.max() > 10 * pairs.min()),
-                f"From {pairs.min():,.0f} to {pairs.max():,.0f}, median {np.median(pairs):,.0f}; read as: tenfold.",
-            ),
-        )
-        if name == "fig15"
-        else grouped(means, values, group)
+    first = name == "fig15"
+    drawn = Panel(
+        {"queries": counts.tolist()} if first else means, names, ylabel="queries" if first else "MAP", bars=True
     )
-    return Exhibit(name, title, {"groups": names, "queries": counts, "map": means}, table, draw=draw, claims=claims)
+    claims = _vary(pairs) if first else _grouped(means, values, group)
+    return Exhibit(
+        name, title, {"groups": names, "queries": counts, "map": means}, table, draw=panels(drawn), claims=claims
+    )
 
 
-def grouped(means: dict[str, list[float | None]], values: dict[str, Floats], group: Any) -> tuple[Claim, ...]:
-    """Mean over groups, and where the gain lies."""
+@judge
+def _vary(pairs: Floats) -> Said:
+    told = f"From {np.min(pairs):,.0f} to {np.max(pairs):,.0f}, median {np.median(pairs):,.0f}; read as: tenfold."
+    yield "The numbers of document pairs vary much from query to query.", bool(max(pairs) > 10 * min(pairs)), told
+
+
+@judge
+def _grouped(means: Mapping[str, Sequence[float | None]], values: Mapping[str, Floats], group: Any) -> Said:
     ada, boost = (float(np.mean([v for v in means[m] if v is not None])) for m in (ADARANK, RANKBOOST))
-    gain = values[ADARANK] - values[RANKBOOST]
-    few, many = float(gain[group < SMALL].mean()), float(gain[group >= SMALL].mean()) if (group >= SMALL).any() else 0.0
-    return (
-        claim(
-            "The mean MAP of AdaRank over the groups is higher than RankBoost's.",
-            ada > boost,
-            f"{ada:.4f} against {boost:.4f}.",
-        ),
-        claim(
-            "AdaRank gains most over RankBoost on queries with few document pairs (up to 6,000).",
-            few > max(many, 0.0),
-            f"{few:+.4f} there, {many:+.4f} on the others.",
-        ),
-    )
+    text = "The mean MAP of AdaRank over the groups is higher than RankBoost's."
+    yield text, ada > boost, f"{ada:.4f} against {boost:.4f}."
+    gain, small = values[ADARANK] - values[RANKBOOST], group < SMALL
+    few, many = float(gain[small].mean()), 0.0 if small.all() else float(gain[~small].mean())
+    text = "AdaRank gains most over RankBoost on queries with few document pairs (up to 6,000)."
+    yield text, few > max(many, 0.0), f"{few:+.4f} there, {many:+.4f} on the others."

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from ... import rankers
 from ..._progress import track
 from ..._tables import Table
 from ..._typing import Floats
-from ..._version import __version__
 from ...certificates.generalization import (
     Algorithm,
     gaps,
@@ -24,28 +22,18 @@ from ...certificates.generalization import (
     normalized_risk,
     normalizer,
 )
-from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...data.synthetic import make_graded
 from ...objective import Objective
 from ...solvers.ball import project
 from ...surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
-from ...surrogates.transforms import Sigmoid, Transform
-from ..exhibits import Checkpoint, Claim, Exhibit, claim
-from ..experiments import Letor, Place
+from ...surrogates.transforms import Sigmoid
+from ..exhibits import Checkpoint, Exhibit, Panel, Said, judge, panels
+from ..experiments import MQ2008, OHSUMED_3, Place, homes, piece
 from .tables import SHORT, transforms
 
-
-@dataclass(frozen=True)
-class _Gap:
-    """Measured gaps of one setting, and the bound on them."""
-
-    trained: float
-    largest: float
-    bound: float
-    tighter: float
-
-
+FRESH = 500
+"""Fresh queries for each training set."""
 _RANKERS: dict[Algorithm, tuple[Callable[..., Any], Callable[..., Listwise]]] = {
     "ListMLE": (partial(rankers.ListMLE, ties="fixed"), ListMLE),
     "ListNet top-one": (rankers.ListNet, ListNet),
@@ -53,24 +41,29 @@ _RANKERS: dict[Algorithm, tuple[Callable[..., Any], Callable[..., Listwise]]] = 
 }
 
 
-def _measure_gap(
-    algorithm: Algorithm, phi: Transform, n: int, pool: QueryDataset, fresh: QueryDataset, radius: float, repeats: int
-) -> _Gap:
-    """Train on n queries of the pool and compare with fresh ones; then climb to where the two differ most."""
-    kind, loss_of = _RANKERS[algorithm]
+def _measure_gap(algorithm: Algorithm, kind: str, n: int, m: int, needed: int, repeats: int) -> list[float]:
+    """Train on n queries and compare with fresh ones, climb to where the two differ most; and the bounds on that."""
+    data, radius, phi = _lists(m, needed + FRESH * repeats), 1.0, transforms(1.0, 2.0)[kind]
+    pool, fresh = data[:needed], data[needed:]
+    ranker, loss_of = _RANKERS[algorithm]
     norm = max(largest_norm(pool), largest_norm(fresh))
     bound, loss = radius * norm, loss_of(transform=phi)
-    scale = normalizer(algorithm, phi, bound, int(pool.lengths[0]))
-    trained, largest = [], []
+    found = []
     for repeat in range(repeats):
         train = pool[repeat * n : (repeat + 1) * n]
-        w = kind(transform=phi, radius=radius, alpha=0.0, max_iter=100, tol=1e-5).fit_queries(train).coef_
-        trained.append(normalized_risk(loss, w, fresh, bound) - normalized_risk(loss, w, train, bound))
-        largest.append(_climb(Objective(fresh, loss), Objective(train, loss), w, radius) / scale)
-    shared = {"radius": radius, "norm": norm, "m": int(pool.lengths[0]), "n": n}
-    printed = generalization_bound(algorithm, phi, **shared)  # type: ignore[arg-type]
-    exact = generalization_bound(algorithm, phi, exact=True, **shared)  # type: ignore[arg-type]
-    return _Gap(float(np.mean(trained)), float(np.mean(largest)), printed.value, exact.value)
+        w = ranker(transform=phi, radius=radius, alpha=0.0, max_iter=100, tol=1e-5).fit_queries(train).coef_
+        trained = normalized_risk(loss, w, fresh, bound) - normalized_risk(loss, w, train, bound)
+        largest = _climb(Objective(fresh, loss), Objective(train, loss), w, radius)
+        found.append((trained, largest / normalizer(algorithm, phi, bound, m)))
+    bounds = (generalization_bound(algorithm, phi, radius=radius, norm=norm, m=m, n=n, exact=e) for e in (False, True))
+    return [*np.mean(found, axis=0).tolist(), *(each.value for each in bounds)]
+
+
+@lru_cache(maxsize=1)
+def _lists(m: int, n: int) -> QueryDataset:
+    """Return n queries of m documents, scaled so that the longest row has norm 1."""
+    data = make_graded(n, n_docs=(m, m), n_features=10, random_state=m)
+    return data.with_X(data.X / largest_norm(data))
 
 
 def _climb(fresh: Objective, train: Objective, w: Floats, radius: float, steps: int = 25) -> float:
@@ -88,58 +81,26 @@ def gap(
     *, checkpoint: Path | None = None, sizes: Sequence[int] = (10, 30, 100, 300, 1000), repeats: int = 8
 ) -> Exhibit:
     """Measured generalisation gap against n, m and φ on generated data, beside the bound (not in the paper)."""
-    lengths, n_fresh, radius = (5, 10, 20, 40), 500 * repeats, 1.0
-    cells = Checkpoint(checkpoint)
+    lengths, cells = (5, 10, 20, 40), Checkpoint(checkpoint)
     jobs: list[tuple[str, Algorithm, str, int, int]] = [
         *(("n", "ListMLE", kind, n, 10) for kind in SHORT for n in sizes),
         *(("m", name, "exponential", min(100, sizes[-1]), m) for name in _RANKERS for m in lengths),
     ]
-    made: dict[int, QueryDataset] = {}
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for axis, algorithm, kind, n, m in track(jobs, "measuring gaps"):
-        needed = repeats * max(sizes)
+        task = partial(_measure_gap, algorithm, kind, n, m, repeats * max(sizes), repeats)
+        value = piece(cells, task, setting=[algorithm, kind, n, m, repeats * max(sizes), repeats])
+        rows.append((axis, algorithm, kind, n, m, *value))
 
-        def compute(
-            algorithm: Algorithm = algorithm, kind: str = kind, n: int = n, m: int = m, needed: int = needed
-        ) -> Any:
-            if m not in made:
-                made[m] = _unit_rows(make_graded(needed + n_fresh, n_docs=(m, m), n_features=10, random_state=m))
-            data = made[m]
-            phi = transforms(1.0, radius * 1.0 + 1)[kind]
-            return vars(_measure_gap(algorithm, phi, n, data[:needed], data[needed:], radius, repeats))
-
-        key = {
-            "version": __version__,
-            "algorithm": algorithm,
-            "transform": kind,
-            "n": n,
-            "m": m,
-            "repeats": repeats,
-            "fresh": n_fresh,
-        }
-        value = cells.get(key, compute)
-        rows.append((axis, algorithm, kind, n, m, value["trained"], value["largest"], value["bound"], value["tighter"]))
-
-    def draw(figure: Any) -> None:
-        left, right = figure.subplots(1, 2)
-        for colour, kind in zip(("C0", "C1", "C2"), SHORT, strict=True):
-            part = [row for row in rows if row[0] == "n" and row[2] == kind]
-            x = [row[3] for row in part]
-            left.plot(x, [row[7] for row in part], color=colour, label=f"{kind}: bound")
-            left.plot(x, [row[6] for row in part], "o--", color=colour, label="largest gap found")
-        left.axhline(1, color="grey", lw=1, ls=":")
-        left.set(xscale="log", yscale="log", xlabel="queries n", ylabel="normalised gap", title="ListMLE, m = 10")
-        left.legend(fontsize=7)
-        for colour, name in zip(("C0", "C1", "C2"), _RANKERS, strict=True):
-            part = [row for row in rows if row[0] == "m" and row[1] == name]
-            x = [row[4] for row in part]
-            right.plot(x, [row[7] for row in part], color=colour, label=f"{name}: bound")
-            right.plot(x, [row[6] for row in part], "o--", color=colour, label="largest gap found")
-        right.axhline(1, color="grey", lw=1, ls=":")
-        right.set(xscale="log", yscale="log", xlabel="list length m", title=f"exponential, n = {rows[-1][3]}")
-        right.set_xticks(lengths, labels=[str(m) for m in lengths])
-        right.minorticks_off()
-        right.legend(fontsize=7)
+    def panel(axis: str, place: int, names: Iterable[str], which: int, **labels: Any) -> Panel:
+        curves: dict[str, Any] = {}
+        for name in names:
+            x, found, bound = zip(
+                *((r[place], r[6], r[7]) for r in rows if (r[0], r[which]) == (axis, name)), strict=True
+            )
+            curves |= {f"{name}: bound": (x, bound, None), f"{name}: largest gap found": (x, found, None)}
+        styles = {name: f"C{i // 2}{'o--' if i % 2 else '-'}" for i, name in enumerate(curves)}
+        return Panel(curves, log="xy", ylabel="normalised gap", styles=styles, at={"y": 1}, **labels)
 
     columns = ("along", "algorithm", "φ", "n", "m", "trained gap", "largest gap found", "bound", "bound, exact N")
     return Exhibit(
@@ -148,18 +109,16 @@ def gap(
         {"columns": columns, "rows": rows},
         Table(columns, rows, digits=5),
         (
-            f"Means of {repeats} training sets against {n_fresh} fresh queries; a loss is divided by its largest value."
-            " The largest gap is the best of 25 steps uphill inside the ball, so it is a lower bound of the supremum. "
-            "Ties stay in the order of the rows, in training and in measuring.",
+            f"Means of {repeats} training sets against {FRESH * repeats} fresh queries; a loss is divided by its "
+            "largest value. The largest gap is the best of 25 steps uphill inside the ball, so it is a lower bound of "
+            "the supremum. Ties stay in the order of the rows, in training and in measuring.",
         ),
-        draw,
-        verdicts(rows),
+        panels(
+            panel("n", 3, SHORT, 2, xlabel="queries n", title="ListMLE, m = 10"),
+            panel("m", 4, _RANKERS, 1, xlabel="list length m", title=f"exponential, n = {rows[-1][3]}"),
+        ),
+        _findings(rows),
     )
-
-
-def _unit_rows(data: QueryDataset) -> QueryDataset:
-    """Scale all rows by one number so that the longest has norm 1."""
-    return data.with_X(dense(data.X) / largest_norm(data))
 
 
 def _most(algorithm: str) -> float:
@@ -167,95 +126,66 @@ def _most(algorithm: str) -> float:
     return 0.5 if algorithm == "RankCosine" else 1.0
 
 
-def verdicts(rows: Sequence[Sequence[Any]]) -> tuple[Claim, ...]:
-    """The findings, held against measured gaps: the bound holds, the rate, and the trends in m."""
-    by_n: dict[str, list[tuple[int, float]]] = {}
-    by_m: dict[str, list[tuple[int, float]]] = {}
-    for axis, algorithm, kind, n, m, _, largest, *_ in rows:
-        (
-            by_n.setdefault(kind, []).append((n, largest))
-            if axis == "n"
-            else by_m.setdefault(algorithm, []).append((m, largest))
-        )
-    powers = {k: float(np.polyfit(np.log([n for n, _ in v]), np.log([g for _, g in v]), 1)[0]) for k, v in by_n.items()}
-    ends = {name: (found[0][1], found[-1][1]) for name, found in by_m.items()}
-    mle, cosine = dict(by_m["ListMLE"]), dict(by_m["RankCosine"])
-    long = [m for m in mle if m >= 6]
-    worse = [m for m in long if mle[m] >= cosine[m]]
+@judge
+def _findings(rows: Sequence[Sequence[Any]]) -> Said:
     telling = [row for row in rows if row[8] < _most(row[1])]
     kept = sum(row[6] <= row[8] for row in telling)
-    return (
-        claim(
-            "The generalisation bound holds.",
-            kept == len(telling) if telling else None,
-            f"With the exact N it says something in {len(telling)} of {len(rows)} settings; the largest gap found is "
-            f"below it in {kept} of these.",
-        ),
-        claim(
-            "Finding 1: the gap falls at the rate 1/√n.",
-            all(-0.65 <= power <= -0.35 for power in powers.values()),
-            "Measured powers of n: "
-            + ", ".join(f"{k} {p:.2f}" for k, p in powers.items())
-            + "; read as: −0.65 to −0.35.",
-        ),
-        claim(
-            "Finding 2: from m = 6 on ListMLE generalises better than RankCosine.",
-            not worse,
-            ", ".join(f"m = {m}: {mle[m]:.4f} against {cosine[m]:.4f}" for m in long) + ".",
-        ),
-        claim(
-            "ListMLE's gap falls with m.",
-            ends["ListMLE"][1] < ends["ListMLE"][0],
-            f"From {ends['ListMLE'][0]:.4f} to {ends['ListMLE'][1]:.4f}.",
-        ),
-        claim(
-            "RankCosine's gap rises with m.",
-            ends["RankCosine"][1] > ends["RankCosine"][0],
-            f"From {ends['RankCosine'][0]:.4f} to {ends['RankCosine'][1]:.4f}.",
-        ),
+    told = f"With the exact N it says something in {len(telling)} of {len(rows)} settings; the largest gap found is"
+    text = "The generalisation bound holds."
+    yield text, kept == len(telling) if telling else None, f"{told} below it in {kept} of these."
+    by_n, by_m = (
+        {name: {row[place]: row[6] for row in rows if (row[0], row[which]) == (axis, name)} for name in names}
+        for axis, place, which, names in (("n", 3, 2, SHORT), ("m", 4, 1, _RANKERS))
     )
-
-
-LETORS = (Letor("ohsumed-letor3", "OHSUMED (LETOR 3.0)"), Letor("mq2008-letor4", "MQ2008", convention="letor4"))
+    powers = {k: float(np.polyfit(np.log(list(v)), np.log(list(v.values())), 1)[0]) for k, v in by_n.items()}
+    told = ", ".join(f"{k} {p:.2f}" for k, p in powers.items())
+    text, sure = "Finding 1: the gap falls at the rate 1/√n.", all(-0.65 <= p <= -0.35 for p in powers.values())
+    yield text, sure, f"Measured powers of n: {told}; read as: −0.65 to −0.35."
+    mle, cosine = by_m["ListMLE"], by_m["RankCosine"]
+    long = [m for m in mle if m >= 6]
+    told = ", ".join(f"m = {m}: {mle[m]:.4f} against {cosine[m]:.4f}" for m in long)
+    text = "Finding 2: from m = 6 on ListMLE generalises better than RankCosine."
+    yield text, all(mle[m] < cosine[m] for m in long), f"{told}."
+    (first, *_, last), (low, *_, high) = mle.values(), cosine.values()
+    yield "ListMLE's gap falls with m.", last < first, f"From {first:.4f} to {last:.4f}."
+    yield "RankCosine's gap rises with m.", high > low, f"From {low:.4f} to {high:.4f}."
 
 
 def letor(*, data: Place = None, radius: float = 1.0) -> Exhibit:
     """Theorem 1 on LETOR folds: held-out minus training risk of each algorithm beside the bounds, and list lengths."""
     rows: list[tuple[Any, ...]] = []
     values: dict[str, Any] = {}
-    claims, notes = [], []
-    phi = Sigmoid(1.0)
-    for collection in LETORS:
-        home = collection.home(data)
-        if home is None:
-            notes.append(f"Left out: {collection.label}, {collection.where}.")
-            continue
+    there, phi = homes((OHSUMED_3, MQ2008), data), Sigmoid(1.0)
+    notes = [f"Left out: {each.label}, {each.where}." for each in (OHSUMED_3, MQ2008) if each not in there]
+    for collection, home in there.items():
         folds = [collection.fold(home, n) for n in collection.folds(home)]
         lengths = np.concatenate([fold.test.lengths for fold in folds])
         spread = f"{lengths.min()} to {lengths.max()} documents, {lengths.mean():.0f} on average"
         notes.append(f"{collection.label}: lists of {spread}.")
         for algorithm, (kind, loss_of) in _RANKERS.items():
-            loss, found, printed, own = loss_of(transform=phi), [], [], []
+            loss, found = loss_of(transform=phi), []
             for fold in folds:
                 bound = radius * max(largest_norm(part) for part in (fold.train, fold.test))
                 w = kind(transform=phi, radius=radius, alpha=0.0, max_iter=200, tol=1e-5).fit_queries(fold.train).coef_
-                found.append(normalized_risk(loss, w, fold.test, bound) - normalized_risk(loss, w, fold.train, bound))
-                able = fold.train[fold.train.informative]
-                bounds = gaps(algorithm, phi, able, radius)
-                printed.append(bounds[0].value)
-                own.append(bounds[-1].value)
-            rows.append((collection.label, algorithm, float(np.mean(found)), max(found), min(printed), min(own)))
-            values[f"{collection.name}, {algorithm}"] = {"gap": found, "printed": printed, "list by list": own}
-    for label, algorithm, _, largest, printed_, own_ in rows:
-        best = min(printed_, own_)
-        claims.append(
-            claim(
-                f"Theorem 1 on {label}: the held-out risk of {algorithm} is within the bound.",
-                largest <= best if best < _most(algorithm) else None,
-                f"Largest gap of a fold {largest:+.4f}; bound as printed {printed_:.3g}, list by list "
-                f"{own_:.3g}" + ("." if best < _most(algorithm) else ", more than a loss can be."),
-            )
-        )
+                lost = normalized_risk(loss, w, fold.test, bound) - normalized_risk(loss, w, fold.train, bound)
+                bounds = gaps(algorithm, phi, fold.train[fold.train.informative], radius)
+                found.append((lost, bounds[0].value, bounds[-1].value))
+            gap, printed, own = np.array(found).T
+            rows.append((collection.label, algorithm, *map(float, (gap.mean(), gap.max(), printed.min(), own.min()))))
+            values[f"{collection.name}, {algorithm}"] = {"gap": gap, "printed": printed, "list by list": own}
     columns = ("collection", "algorithm", "mean gap", "largest gap", "bound as printed", "bound list by list")
     title = f"Theorem 1 on LETOR folds (sigmoid, B = {radius:g}, δ = 0.05)"
-    return Exhibit("letor", title, values, Table(columns, rows), tuple(notes), claims=tuple(claims))
+    return Exhibit("letor", title, values, Table(columns, rows), tuple(notes), claims=_within(rows))
+
+
+@judge
+def _within(rows: Sequence[Sequence[Any]]) -> Said:
+    for label, algorithm, _, largest, printed, own in rows:
+        best, most = min(printed, own), _most(algorithm)
+        text = f"Theorem 1 on {label}: the held-out risk of {algorithm} is within the bound."
+        told = f"Largest gap of a fold {largest:+.4f}; bound as printed {printed:.3g}, list by list {own:.3g}"
+        yield (
+            text,
+            largest <= best if best < most else None,
+            told + ("." if best < most else ", more than a loss can be."),
+        )

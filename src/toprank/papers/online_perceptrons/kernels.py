@@ -13,7 +13,7 @@ from ...certificates.base import Certificate
 from ...data.dataset import QueryDataset
 from ...measures import measure
 from ...rankers import KernelSlamPerceptron, SlamPerceptron
-from ..exhibits import Exhibit
+from ..exhibits import Exhibit, Panel, panels
 
 CERTIFIED = 100
 """The replay of a kernel's rounds costs as much as their squares: larger budgets are not certified here."""
@@ -57,17 +57,19 @@ def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)
         add("Nyström features", size, linear(), Nystroem(gamma=0.3, n_components=size, random_state=0))
     labels = list(dict.fromkeys(row[0] for row in rows[1:]))
 
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        for label in labels:
-            axis.plot(*zip(*((r[3], r[2]) for r in rows if r[0] == label), strict=True), "o-", label=label)
-        axis.axhline(rows[0][2], color="grey", linestyle="--", label="linear")
-        axis.set_xscale("log")
-        axis.set_xlabel("seconds to learn")
-        axis.set_ylabel("test NDCG@10")
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
-
+    curves: dict[str, Any] = {}
+    for label in labels:
+        quality, seconds = zip(*(row[2:4] for row in rows if row[0] == label), strict=True)
+        curves[label] = (seconds, quality, None)
+    drawn = Panel(
+        curves,
+        title="dotted: linear",
+        xlabel="seconds to learn",
+        ylabel="test NDCG@10",
+        log="x",
+        styles=dict.fromkeys(labels, "o-"),
+        at={"y": rows[0][2]},
+    )
     return Exhibit(
         name="kernel_or_map",
         title="Kernel on a budget, or explicit feature maps",
@@ -81,7 +83,7 @@ def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)
             "cost of every drop added.",
             held(rows),
         ),
-        draw=draw,
+        draw=panels(drawn),
     )
 
 

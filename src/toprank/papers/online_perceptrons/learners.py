@@ -1,4 +1,4 @@
-"""The three learners of the paper, their colours, and the step sizes that each may choose from."""
+"""The three learners of the paper, how they are drawn, and the step sizes that each may choose from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ...rankers.online import Scale
 
 TWO, THREE, LISTNET = "Algorithm 2 (SLAM)", "Algorithm 3 (minimax)", "ListNet"
 NAMES: dict[type[Any], str] = {SlamPerceptron: TWO, MinimaxPerceptron: THREE, OnlineListNet: LISTNET}
-COLOURS = {TWO: "#1b6ca8", THREE: "#d1495b", LISTNET: "#edae49"}
+STYLES = {TWO: "C0", THREE: "C1", LISTNET: "C2"}
+"""The same colours in all figures."""
 MULTIPLES = (1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 
 

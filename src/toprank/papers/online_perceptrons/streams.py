@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,17 @@ from ...data.splits import find_part
 from ...data.synthetic import make_mslr_like
 from ...errors import InputError
 from ...rankers import MinimaxPerceptron, SlamPerceptron
-from ...rankers.online import Scale
 from ...rankers.perceptrons import choose_eta
-from ..exhibits import Claim, Exhibit, claim, lines
-from .learners import COLOURS, LISTNET, NAMES, THREE, TWO, etas
+from ..exhibits import Exhibit, Panel, Said, judge, panels
+from .learners import LISTNET, NAMES, STYLES, THREE, TWO, etas
 
 PUBLISHED = {"mslr-web10k": "MSLR-WEB10K", "yahoo-set1": "Yahoo", "yandex": "Yandex"}
 """The paper's three collections: train part of fold 1, set1.train.txt, and Yandex's imat2009_learning.txt."""
+_SAID = {
+    "mslr-web10k": "Algorithm 2 is better than online ListNet",
+    "yahoo-set1": "Algorithm 2 is within .02 of online ListNet",
+    "yandex": "Algorithm 2 and online ListNet overlap (within .02)",
+}
 HEADS = "mslr-msn1-5k"
 """Heads of MSLR's fold 1, where the whole is not to be had."""
 
@@ -68,9 +72,11 @@ def _at_hand(data: Source) -> dict[str, QueryDataset]:
     return found or dict([stream_of(None)[::-1]])
 
 
-def _figure(number: int, measure: str, data: Source, scale: Scale) -> Exhibit:
+def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
+    scale = None if scale == "none" else scale
     text = "AP" if measure == "map" else "NDCG@10"
     curves: dict[str, dict[str, Floats]] = {}
+    ends: dict[str, dict[str, float]] = {}
     rows: list[tuple[Any, ...]] = []
     notes = []
     for source, given in _at_hand(data).items():
@@ -82,7 +88,7 @@ def _figure(number: int, measure: str, data: Source, scale: Scale) -> Exhibit:
             raise InputError(
                 f"{source} is too short for a stream: its first fifth and the rest both need judged queries"
             )
-        curves[source] = {}
+        curves[source], ends[source] = {}, {}
         for kind, label in NAMES.items():
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
@@ -90,32 +96,27 @@ def _figure(number: int, measure: str, data: Source, scale: Scale) -> Exhibit:
             notes += [f"{source}, {label}: {warning.message}." for warning in told]
             ranker = kind(measure=measure, eta=eta, scale=scale).partial_fit_queries(rest)
             curve = curves[source][label] = ranker.trace_.average("measure")
-            rows.append((source, label, _short(eta), float(curve[-10:].mean()), float(curve[-1])))
+            ends[source][label] = float(curve[-10:].mean())
+            rows.append((source, label, _short(eta), ends[source][label], float(curve[-1])))
         alike = int((~rest.informative).sum())
         notes.append(
             f"{source}: η in units of 1/R_X², chosen on the first {early} lists; the curves are of the other "
             f"{rest.n_queries}, {'plain features' if scale is None else f'scaled by {scale}'}. {alike} of them "
             "have one grade only: nothing can be ranked wrong, and they are no rounds."
         )
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(5.0 * len(curves) + 2, 4.5)
-        for axis, (source, found) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves.items(), strict=True):
-            rounds = np.arange(1, 1 + len(found[TWO]))
-            lines(axis, rounds, found, COLOURS, xlabel="round", ylabel=f"time-averaged {text}", title=source)
-
+    drawn = [
+        Panel(found, np.arange(1, 1 + len(found[TWO])), source, "round", f"time-averaged {text}", styles=STYLES)
+        for source, found in curves.items()
+    ]
     columns = ("stream", "learner", "η", "mean of the last ten averages", f"time-averaged {text}")
-    ends = {
-        source: {label: float(curve[-10:].mean()) for label, curve in found.items()} for source, found in curves.items()
-    }
     return Exhibit(
         name=f"fig{number}",
         title=f"Fig. {number}: time-averaged {text} over one pass",
         data={"curves": curves, "scale": scale},
         table=Table(columns, rows),
         notes=tuple(notes),
-        draw=draw,
-        claims=tuple(verdicts(ends, text)),
+        draw=panels(*drawn, columns=3),
+        claims=_beside(ends, text),
     )
 
 
@@ -123,37 +124,32 @@ def _short(eta: float | str) -> str:
     return f"{eta:.3g}" if isinstance(eta, float) else f"{eta.split(':')[0]}:{float(eta.split(':')[1]):.3g}"
 
 
-def verdicts(ends: Mapping[str, Mapping[str, float]], text: str) -> list[Claim]:
-    """The paper's sentences on its three collections, for those at hand."""
-    said: dict[str, tuple[str, Callable[[Mapping[str, float]], bool]]] = {
-        "mslr-web10k": ("Algorithm 2 is better than online ListNet", lambda e: e[TWO] > e[LISTNET]),
-        "yahoo-set1": ("Algorithm 2 is within .02 of online ListNet", lambda e: abs(e[TWO] - e[LISTNET]) <= 0.02),
-        "yandex": ("Algorithm 2 and online ListNet overlap (within .02)", lambda e: abs(e[TWO] - e[LISTNET]) <= 0.02),
-    }
-    claims = []
-    for name, (sentence, holds) in said.items():
-        there = name if name in ends else HEADS if name == "mslr-web10k" and HEADS in ends else None
-        label = PUBLISHED[name] + (" (here: heads of its fold 1)" if there == HEADS else "")
-        if there is None:
-            claims.append(claim(f"{label}: {sentence} by {text}.", None, f"{label} is not to be had here."))
+@judge
+def _beside(ends: Mapping[str, Mapping[str, float]], text: str) -> Said:
+    for name, label in PUBLISHED.items():
+        first = name == "mslr-web10k"
+        there = name if name in ends else HEADS if first and HEADS in ends else ""
+        label += " (here: heads of its fold 1)" if there == HEADS else ""
+        sentence = f"{label}: {_SAID[name]} by {text}."
+        if not there:
+            yield sentence, None, f"{label} is not to be had here."
             continue
-        numbers = ", ".join(f"{label} {value:.4f}" for label, value in ends[there].items()) + "."
-        claims.append(claim(f"{label}: {sentence} by {text}.", bool(holds(ends[there])), numbers))
-        if name != "mslr-web10k":
-            best = max(ends[there][TWO], ends[there][LISTNET])
-            poor = ends[there][THREE] < best - 0.05
-            claims.append(claim(f"{label}: Algorithm 3 is quite poor by {text} (more than .05 behind).", poor, numbers))
-    return claims
+        two, three, listnet = (ends[there][learner] for learner in (TWO, THREE, LISTNET))
+        told = ", ".join(f"{learner} {value:.4f}" for learner, value in ends[there].items()) + "."
+        yield sentence, two > listnet if first else abs(two - listnet) <= 0.02, told
+        if not first:
+            sentence = f"{label}: Algorithm 3 is quite poor by {text} (more than .05 behind)."
+            yield sentence, three < max(two, listnet) - 0.05, told
 
 
 def fig2(data: Source = None, *, scale: Any = None) -> Exhibit:
     """Fig. 2: time-averaged AP over one pass of MSLR, Yahoo and Yandex, or of any stream given."""
-    return _figure(2, "map", data, None if scale == "none" else scale)
+    return _figure(2, "map", data, scale)
 
 
 def fig3(data: Source = None, *, scale: Any = None) -> Exhibit:
     """Fig. 3: time-averaged NDCG@10 over one pass of MSLR, Yahoo and Yandex, or of any stream given."""
-    return _figure(3, "ndcg@10", data, None if scale == "none" else scale)
+    return _figure(3, "ndcg@10", data, scale)
 
 
 def eta_dependence(data: Source = None, *, points: int = 22) -> Exhibit:
@@ -164,26 +160,17 @@ def eta_dependence(data: Source = None, *, points: int = 22) -> Exhibit:
     for kind in (SlamPerceptron, MinimaxPerceptron):
         found = [kind("ndcg@10", eta=eta).partial_fit_queries(stream).totals_ for eta in grid.tolist()]
         values[NAMES[kind]] = [totals["measure"] / totals["rounds"] for totals in found]
-
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        lines(axis, grid, values, COLOURS, xlabel="η", ylabel="time-averaged NDCG@10", title=f"One pass over {source}")
-        axis.set_xscale("log")
-
-    span = {label: max(curve) - min(curve) for label, curve in values.items()}
-    claims = (
-        claim(
-            "The predictions of Algorithm 3 do not depend on η.",
-            span[THREE] < 1e-9,
-            f"Its NDCG@10 varies by {span[THREE]:.2g}.",
-        ),
-        claim(
-            "Those of Algorithm 2 do.",
-            span[TWO] > 1e-3,
-            f"Its NDCG@10 varies by {span[TWO]:.4f}; read as: more than .001.",
-        ),
-    )
-    rows: list[list[Any]] = [[f"{eta:.3g}", *(v[i] for v in values.values())] for i, eta in enumerate(grid)]
     title = f"Step size and ranking, one pass over {source}"
-    data_ = {"eta": grid, "values": values, "source": source}
-    return Exhibit("eta_dependence", title, data_, Table(("η", *values), rows), draw=draw, claims=claims)
+    drawn = Panel(values, grid, xlabel="η", ylabel="time-averaged NDCG@10", log="x", styles=STYLES)
+    rows: list[list[Any]] = [[f"{eta:.3g}", *(v[i] for v in values.values())] for i, eta in enumerate(grid)]
+    stored, table = {"eta": grid, "values": values, "source": source}, Table(("η", *values), rows)
+    return Exhibit("eta_dependence", title, stored, table, draw=panels(drawn), claims=_depends(values))
+
+
+@judge
+def _depends(values: Mapping[str, Sequence[float]]) -> Said:
+    span = {label: max(curve) - min(curve) for label, curve in values.items()}
+    told = f"Its NDCG@10 varies by {span[THREE]:.2g}."
+    yield "The predictions of Algorithm 3 do not depend on η.", span[THREE] < 1e-9, told
+    told = f"Its NDCG@10 varies by {span[TWO]:.4f}; read as: more than .001."
+    yield "Those of Algorithm 2 do.", span[TWO] > 1e-3, told

@@ -53,12 +53,13 @@ class Method:
     make: Callable[[Trial, Settings, int], Any]
     grid: Sequence[Settings] = ({},)
     family: str = "other"
+    planes: bool = False
+    """Whether work is counted in cutting planes, and not in passes."""
 
     def run(self, parts: Split, trial: Trial, settings: Settings) -> Curve:
         """Return CPU seconds and precision after each amount of work."""
         curve: Curve = {"seconds": [], "precision": []}
-        batch = self.family != "other" and self.make is not _svmperf and self.make is not _svmperf_avg
-        efforts = trial.passes if batch else trial.cuts if self.family != "other" else (0,)
+        efforts = (0,) if self.family == "other" else trial.cuts if self.planes else trial.passes
         few = np.concatenate([np.flatnonzero(parts.y > 0)[:5], np.flatnonzero(parts.y <= 0)[:5]])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a few planes are too few, batches of one class: part of the trial
@@ -92,12 +93,8 @@ def _batches(kind: Any, **given: Any) -> Callable[[Trial, Settings, int], Any]:
     return make
 
 
-def _svmperf(trial: Trial, settings: Settings, cuts: int) -> Any:
-    return SVMPerf("struct", kappa=trial.kappa, C=settings.get("C", 1.0), max_iter=cuts)
-
-
-def _svmperf_avg(trial: Trial, settings: Settings, cuts: int) -> Any:
-    return SVMPerf("avg", kappa=trial.kappa, C=settings.get("C", 1.0), max_iter=cuts)
+def _svmperf(loss: Any) -> Callable[[Trial, Settings, int], Any]:
+    return lambda trial, settings, cuts: SVMPerf(loss, kappa=trial.kappa, max_iter=cuts, C=settings["C"])
 
 
 def _sklearn(module: str, name: str, seeded: bool = False, **given: Any) -> Callable[[Trial, Settings, int], Any]:
@@ -123,12 +120,18 @@ METHODS = {
     "Perceptron@k-max, averaged": Method(_batches(PerceptronAtK, variant="max"), family="max"),
     SGD_MAX: Method(_batches(SGDAtK, variant="max"), _ETAS, "max"),
     "1PMB": Method(_batches(OnePassMiniBatch), _BALLS, "struct"),
-    "SVMPerf": Method(_svmperf, _CS, "struct"),
-    "SVMPerf with avg": Method(_svmperf_avg, _CS, "avg"),
+    "SVMPerf": Method(_svmperf("struct"), _CS, "struct", planes=True),
+    "SVMPerf with avg": Method(_svmperf("avg"), _CS, "avg", planes=True),
 }
 """The paper's six, as they return their weights, with averaged perceptrons and the exact minimiser of avg beside."""
 PAPER = (PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX, "1PMB", "SVMPerf")
 BATCHED = tuple(name for name in PAPER if name != "SVMPerf")
+_COLOURS = {"avg": "C0", "max": "C3", "struct": "C7"}
+STYLES = {
+    name: f"{_COLOURS[method.family]}{mark}{'--' if 'averaged' in name or 'with' in name else '-'}"
+    for (name, method), mark in zip(METHODS.items(), "osDv^<PX*", strict=True)
+}
+"""A colour for each surrogate; dashed is what the paper does not have."""
 
 
 def baselines() -> dict[str, Method]:

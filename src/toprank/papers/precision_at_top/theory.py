@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +18,7 @@ from ...data.dataset import QueryDataset
 from ...rankers import PerceptronAtK, SGDAtK, SVMPerf
 from ...surrogates import PrecAvg, PrecMax, PrecRamp, PrecStruct
 from ...surrogates.precision_at_k import PrecisionSurrogate
-from ..exhibits import Exhibit, claim
-from .drawing import draw_counterexample
+from ..exhibits import Exhibit, Panel, Said, judge, panels
 
 BATCH = 500
 ORDER = ("prec@k", "ramp", "avg", "max")
@@ -26,57 +26,45 @@ ORDER = ("prec@k", "ramp", "avg", "max")
 
 def fig1(*, lists: int = 2000, random_state: int = 0) -> Exhibit:
     """Fig. 1: the hierarchy of the surrogates, prec@k ≤ ramp ≤ avg ≤ max, and of the margins, on random lists."""
-    rng = np.random.default_rng(random_state)
+    rng, ptr = np.random.default_rng(random_state), np.array([0, 20])
     kinds: dict[str, Callable[..., PrecisionSurrogate]] = {"ramp": PrecRamp, "avg": PrecAvg, "max": PrecMax}
     values: dict[str, list[float]] = {name: [] for name in ORDER}
-    margins, zero = [], {name: [0, 0] for name in kinds}
+    margins: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(lists):
         y = (rng.random(20) < rng.uniform(0.1, 0.6)).astype(np.float64)
         if not 0 < y.sum() < 20:
             continue
         s = rng.normal(size=20) * rng.choice([0.3, 1.0, 3.0]) + rng.choice([0.0, 2.0, 6.0]) * y
-        k, ptr = int(rng.integers(1, int(y.sum()) + 1)), np.array([0, 20])
-        top = np.argsort(-s)[:k]
-        values["prec@k"].append(float((y[top] == 0).sum()))
+        k = int(rng.integers(1, int(y.sum()) + 1))
+        values["prec@k"].append(float((y[np.argsort(-s)[:k]] == 0).sum()))
         found = realised_margins(s, y, k=k)
-        margins.append((found.weak, found.k, found.strong))
-        for (name, kind), margin in zip(kinds.items(), margins[-1], strict=True):
+        for (name, kind), margin in zip(kinds.items(), (found.weak, found.k, found.strong), strict=True):
             values[name].append(float(kind(k=k).per_query(s, y, ptr)[0][0]))
-            if margin >= 1:
-                zero[name][0] += 1
-                zero[name][1] += abs(values[name][-1]) < 1e-9
-    means = {name: float(np.mean(v)) for name, v in values.items()}
-    claims = []
-    for low, high in pairwise(ORDER):
-        gap = np.array(values[high]) - np.array(values[low])
-        claims.append(
-            claim(
-                f"{low} ≤ {high}.",
-                bool((gap >= -1e-9).all()),
-                f"The smallest difference on {len(gap)} lists is {gap.min():.4f}.",
-            )
-        )
-    ordered = [a >= b - 1e-9 and b >= c - 1e-9 for a, b, c in margins]
-    claims.append(
-        claim(
-            "The weak margin is the largest, the strong one the smallest.",
-            all(ordered),
-            f"On {sum(ordered)} of {len(ordered)} lists.",
-        )
-    )
-    for name, which in zip(kinds, ("weak", "(k, γ)", "strong"), strict=True):
-        of, good = zero[name]
-        claims.append(
-            claim(
-                f"A {which} margin of 1 makes {name} zero.",
-                None if of == 0 else good == of,
-                f"On {good} of {of} lists with such a margin.",
-            )
-        )
-    rows = [(name, means[name], zero.get(name, [None])[0]) for name in ORDER]
+            margins[name].append(margin)
+    rows = [
+        (name, float(np.mean(v)), int((np.array(margins[name]) >= 1).sum()) if name in margins else None)
+        for name, v in values.items()
+    ]
     table = Table(("loss", "mean", "lists with its margin of 1"), rows)
-    title = "Fig. 1: a hierarchy of surrogates and margins"
-    return Exhibit("fig1", title, {"means": means, "zero": zero}, table, claims=tuple(claims))
+    data = {"values": values, "margins": margins}
+    claims = _hierarchy(*({name: np.array(v) for name, v in each.items()} for each in data.values()))
+    return Exhibit("fig1", "Fig. 1: a hierarchy of surrogates and margins", data, table, claims=claims)
+
+
+@judge
+def _hierarchy(values: Mapping[str, Floats], margins: Mapping[str, Floats]) -> Said:
+    for low, high in pairwise(ORDER):
+        gap = values[high] - values[low]
+        told = f"The smallest difference on {len(gap)} lists is {gap.min():.4f}."
+        yield f"{low} ≤ {high}.", bool(gap.min() >= -1e-9), told
+    weak, middle, strong = margins.values()
+    ordered = (weak >= middle - 1e-9) & (middle >= strong - 1e-9)
+    text = "The weak margin is the largest, the strong one the smallest."
+    yield text, bool(ordered.all()), f"On {ordered.sum()} of {len(ordered)} lists."
+    for (name, margin), which in zip(margins.items(), ("weak", "(k, γ)", "strong"), strict=True):
+        found = np.abs(values[name][margin >= 1]) < 1e-9
+        told = f"On {found.sum()} of {len(found)} lists with such a margin."
+        yield f"A {which} margin of 1 makes {name} zero.", bool(found.all()) if len(found) else None, told
 
 
 def _population(n: int, seed: int) -> QueryDataset:
@@ -89,62 +77,61 @@ def _population(n: int, seed: int) -> QueryDataset:
 def theorems(*, seeds: int = 5, random_state: int = 0) -> Exhibit:
     """Theorems 12 to 15: the rates in the batch length b and in the number of batches T, measured on generated rows."""
     kappa, pool = 0.25, _population(40_000, random_state)
-    rng = np.random.default_rng(random_state)
-    models = [w / np.linalg.norm(w) for w in rng.normal(size=(20, 5))]
-    sizes = (125, 250, 500, 1000, 2000, 4000)
-    rows: list[tuple[Any, ...]] = []
-    claims = []
-    values: dict[str, Any] = {}
-    for name, loss in (("prec@κ", None), ("ramp", PrecRamp), ("avg", PrecAvg), ("max", PrecMax)):
-        found = sample_deviations(pool, models, kappa=kappa, loss=loss, sizes=sizes, trials=200, seed=0)
-        rows.append((f"Theorem 12, {name}", "b", found.exponent, float(found.quantiles[0]), float(found.quantiles[-1])))
-        values[name] = found.quantiles
-        claims.append(
-            claim(
-                f"Theorem 12: samples of {name} stray like b^(−1/2).",
-                -0.6 <= found.exponent <= -0.4,
-                f"The 95% quantile over 20 models falls like b^({found.exponent:.2f}); it would need the constant "
-                f"{found.constants.max():.2f} in √(log(1/δ)/b).",
-            )
-        )
-    batches = (10, 20, 40, 80, 160)
-    excess = np.array([np.mean([_loss(pool, T, seed, kappa) for seed in range(seeds)]) for T in batches])
-    over = np.maximum(excess - _best_loss(pool, kappa), 1e-12)
+    models = [w / np.linalg.norm(w) for w in np.random.default_rng(random_state).normal(size=(20, 5))]
+    sizes, batches = np.array([125, 250, 500, 1000, 2000, 4000]), (10, 20, 40, 80, 160)
+    strays = {
+        name: sample_deviations(pool, models, kappa=kappa, loss=loss, sizes=sizes.tolist(), trials=200, seed=0)
+        for name, loss in (("prec@κ", None), ("ramp", PrecRamp), ("avg", PrecAvg), ("max", PrecMax))
+    }
+    reached = np.array([np.mean([_loss(pool, T, seed, kappa) for seed in range(seeds)]) for T in batches])
+    over = np.maximum(reached - _best_loss(pool, kappa), 1e-12)
     slope = float(np.polyfit(np.log(batches), np.log(over), 1)[0])
-    rows.append(("Theorem 15, excess avg loss of SGD@k-avg", "T", slope, float(over[0]), float(over[-1])))
-    claims.append(
-        claim(
-            "Theorem 15: the excess loss of SGD@k-avg falls at least like T^(−1/2).",
-            slope <= -0.4,
-            f"From {over[0]:.4f} at T = {batches[0]} to {over[-1]:.4f} at {batches[-1]}, like T^({slope:.2f}); "
-            "read as: a power of at most −0.4.",
-        )
+    runs = [np.mean([_ensemble(pool, T, seed, kappa) for seed in range(seeds)], axis=0) for T in batches]
+    errors, needed = np.array(runs).T.tolist()
+    curves = {name: found.quantiles for name, found in strays.items()}
+    rows: list[tuple[Any, ...]] = [
+        *((f"Theorem 12, {n}", "b", s.exponent, *map(float, s.quantiles[[0, -1]])) for n, s in strays.items()),
+        ("Theorem 15, excess avg loss of SGD@k-avg", "T", slope, float(over[0]), float(over[-1])),
+        ("Theorem 13, mean error of Perceptron@k-avg's models", "T", None, errors[0], errors[-1]),
+    ]
+    guide = {"b^(−1/2)": curves["max"][0] * np.sqrt(sizes[0] / sizes)}
+    drawn = Panel(
+        {**curves, **guide},
+        sizes,
+        xlabel="sample size b",
+        ylabel="95% quantile of the largest deviation",
+        log="xy",
+        styles={**dict.fromkeys(curves, "o-"), **dict.fromkeys(guide, "k:")},
     )
-    runs = {T: [_ensemble(pool, T, seed, kappa) for seed in range(seeds)] for T in batches}
-    errors, needed = ([float(np.mean([run[i] for run in runs[T]])) for T in batches] for i in (0, 1))
-    rows.append(("Theorem 13, mean error of Perceptron@k-avg's models", "T", None, errors[0], errors[-1]))
-    told = ", ".join(f"{c:.3f} at T = {T}" for T, c in zip(batches, needed, strict=True))
-    claims.append(
-        claim(
-            "Theorem 13 and Corollary 14 bound the mean error of the models.",
-            None,
-            f"They name no constant; that of √(log(T/δ)/b) would have to be {told}.",
-        )
+    claims = _rates(
+        {name: (found.exponent, float(found.constants.max())) for name, found in strays.items()},
+        dict(zip(batches, over.tolist(), strict=True)),
+        slope,
+        dict(zip(batches, needed, strict=True)),
     )
-    values |= {"excess": over, "errors": errors, "needed": needed}
     notes = ("Theorems stated as O(·) have no bound to hold a number against: measured are the powers.",)
-
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        for name in ("prec@κ", "ramp", "avg", "max"):
-            axis.loglog(sizes, values[name], "o-", label=name)
-        axis.loglog(sizes, values["max"][0] * np.sqrt(sizes[0] / np.array(sizes)), "k:", label="b^(−1/2)")
-        axis.set(xlabel="sample size b", ylabel="95% quantile of the largest deviation")
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
-
+    values = {**curves, "excess": over, "errors": errors, "needed": needed}
     table = Table(("what", "in", "power", "first", "last"), rows)
-    return Exhibit("theorems", "Theorems 12 to 15: rates", values, table, notes, draw, tuple(claims))
+    return Exhibit("theorems", "Theorems 12 to 15: rates", values, table, notes, panels(drawn), claims)
+
+
+@judge
+def _rates(
+    strays: Mapping[str, tuple[float, float]],
+    over: Mapping[int, float],
+    slope: float,
+    needed: Mapping[int, float],
+) -> Said:
+    for name, (power, constant) in strays.items():
+        told = f"The 95% quantile over 20 models falls like b^({power:.2f}); it would need the constant {constant:.2f}"
+        yield f"Theorem 12: samples of {name} stray like b^(−1/2).", -0.6 <= power <= -0.4, f"{told} in √(log(1/δ)/b)."
+    (first, most), *_, (last, least) = over.items()
+    text = "Theorem 15: the excess loss of SGD@k-avg falls at least like T^(−1/2)."
+    told = f"From {most:.4f} at T = {first} to {least:.4f} at {last}, like T^({slope:.2f})"
+    yield text, slope <= -0.4, f"{told}; read as: a power of at most −0.4."
+    text = "Theorem 13 and Corollary 14 bound the mean error of the models."
+    told = ", ".join(f"{c:.3f} at T = {T}" for T, c in needed.items())
+    yield text, None, f"They name no constant; that of √(log(T/δ)/b) would have to be {told}."
 
 
 def _sample(pool: QueryDataset, T: int, seed: int) -> tuple[Floats, Floats]:
@@ -197,23 +184,50 @@ def counterexample() -> Exhibit:
         s = X @ w
         values = [loss.value_and_grad(s, y, [0, 4])[0] for loss in losses.values()]
         rows.append([who, f"({w[0]:.2f}, {w[1]:.2f})", float(s[3] > s[0]), *values])
-    claims = (
-        claim(
-            "Struct is not an upper bound of prec@k.",
-            any(row[3] < row[2] - 1e-9 for row in rows),
-            f"At its minimiser struct is {rows[1][3]:.3f}, prec@k {rows[1][2]:.0f}.",
-        ),
-        claim(
-            "Struct's minimiser is wrong although a margin exists.",
-            rows[1][2] > 0 and rows[0][2] == 0,
-            f"It ranks {rows[1][2]:.0f} negative first, (0, 5) {rows[0][2]:.0f}, avg's minimiser {rows[2][2]:.0f}.",
-        ),
-    )
     return Exhibit(
         name="counterexample",
         title="Where struct goes wrong: positives (1, 0) three times, negative (2, −½), k = 1",
         data={"X": X.tolist(), "y": y.tolist(), "k": k, "C": C, "right": right, **found},
         table=Table(("w", "weights", "negatives in the top 1", "struct", "avg"), rows, digits=3),
-        draw=lambda figure: draw_counterexample(figure, X, y, losses, found, right, C),
-        claims=claims,
+        draw=partial(_plane, X, y, losses, found, right, C),
+        claims=_wrong(rows),
     )
+
+
+@judge
+def _wrong(rows: Sequence[Sequence[Any]]) -> Said:
+    (_, _, right, *_), (_, _, wrong, struct, _), (_, _, avg, *_) = rows
+    text, told = (
+        "Struct is not an upper bound of prec@k.",
+        f"At its minimiser struct is {struct:.3f}, prec@k {wrong:.0f}.",
+    )
+    yield text, any(row[3] < row[2] - 1e-9 for row in rows), told
+    text = "Struct's minimiser is wrong although a margin exists."
+    told = f"It ranks {wrong:.0f} negative first, (0, 5) {right:.0f}, avg's minimiser {avg:.0f}."
+    yield text, wrong > 0 and right == 0, told
+
+
+def _plane(
+    X: Floats,
+    y: Floats,
+    losses: Mapping[str, PrecisionSurrogate],
+    found: Mapping[str, Floats],
+    right: Floats,
+    C: float,
+    figure: Any,
+) -> None:
+    """Draw the regularised struct and avg surrogates over the plane of weights."""
+    figure.set_size_inches(9.0, 4.4)
+    side = np.linspace(-7, 7, 141)
+    grid = np.array([(a, b) for b in side for a in side])
+    scores, ptr = grid @ X.T, np.arange(0, 4 * len(grid) + 1, 4)
+    for axis, (name, loss) in zip(figure.subplots(1, 2, sharey=True), losses.items(), strict=True):
+        value = loss.per_query(scores.ravel(), np.tile(y, len(grid)), ptr)[0] + (grid**2).sum(axis=1) / (2 * C)
+        axis.contourf(side, side, value.reshape(141, 141), levels=18, cmap="Blues_r", alpha=0.9)
+        wrong = (scores[:, 3] > scores[:, 0]).reshape(141, 141).astype(float)
+        axis.contourf(side, side, wrong, levels=[0.5, 1.5], colors="none", hatches=["///"])
+        axis.plot(*right, "o", color="#3a7d44", markersize=8, label="separates with a margin")
+        axis.plot(*found[name], "X", color="#d1495b", markersize=9, label=f"minimiser of {name}")
+        axis.set_title(f"{name} + ‖w‖²/{2 * C:g}; hatched: the negative is ranked first", fontsize=9)
+        axis.set(xlabel="w₁", ylabel="w₂", aspect="equal")
+        axis.legend(loc="lower left", fontsize=8)

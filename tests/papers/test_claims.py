@@ -1,0 +1,342 @@
+"""Every sentence of every paper can come out either way: made-up numbers bear it out, others refute it.
+
+`MADE_UP` has for each judge results and the verdicts they must get, a letter per sentence in its order: y(es), n(o), or
+? where the numbers cannot decide.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toprank.papers import reproduce
+from toprank.papers.direct_optimization import methods
+from toprank.papers.direct_optimization.pairs import SHOWN
+from toprank.papers.exhibits import JUDGES, VERDICTS, judge
+from toprank.papers.online_perceptrons.learners import LISTNET, THREE, TWO
+from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX
+
+for paper in reproduce.papers():
+    reproduce.makers(paper)  # imports the judges
+
+THETA = np.linspace(0, 2 * np.pi, 8, endpoint=False)
+HERE, THERE = np.where(np.arange(8) == 1, 0.0, 1.0), np.where(np.arange(8) == 5, 0.0, 1.0)
+DIRECT, BASELINES = (*methods.DIRECT, *methods.OUR_DIRECT), (*methods.BASELINES, *methods.OUR_BASELINES)
+RISING, FLAT = np.append(np.linspace(0.1, 0.4, 60), np.full(40, 0.4)), np.full(100, 0.4)
+ORDER = "φL ≺ φS ≺ φE"
+GROUP = np.array([0, 0, 9, 9])
+
+
+def reached(direct, baseline, **other):
+    return {**dict.fromkeys(DIRECT, direct), **dict.fromkeys(BASELINES, baseline), **other}
+
+
+def means(direct, baseline):
+    return {name: np.full(5, value) for name, value in reached(direct, baseline).items()}
+
+
+def p_values(between, among, difference=0.1):
+    base = methods.BASELINES[0]
+    shared = {"set": "X", "measure": "ndcg@1"}
+    rows = [{**shared, "a": d, "b": base, "difference": difference, "p": between} for d in methods.DIRECT]
+    return [*rows, {**shared, "a": methods.DIRECT[0], "b": methods.DIRECT[1], "difference": 0.1, "p": among}]
+
+
+def rates(*values):
+    return {name: {"d-n": value, "d-p": value} for name, value in zip(SHOWN, values, strict=True)}
+
+
+def groups(ada, boost):
+    values = {SHOWN[0]: np.repeat(ada, 2), SHOWN[1]: np.repeat(boost, 2)}
+    return {name: [v[0], None, v[2]] for name, v in values.items()}, values, GROUP
+
+
+def costs(ada, growth):
+    cost = {name: {"CPU seconds": value} for name, value in {"AdaRank": ada, "PermuRank": 2.0, "SVMmap": 1.0}.items()}
+    return cost, {"queries": growth, "documents": growth}
+
+
+def gaps(by_n, by_m, cosine, bound=0.9):
+    """Rows of measured gaps: (along, algorithm, φ, n, m, trained, largest, bound, exact bound)."""
+    rows = [
+        ("n", "ListMLE", kind, n, 10, 0, by_n(n), 9, bound)
+        for kind in ("linear", "exponential", "sigmoid")
+        for n in (10, 100)
+    ]
+    for m in (5, 10):
+        rows += [("m", "ListMLE", "exponential", 100, m, 0, by_m(m), 9, bound)]
+        rows += [("m", "ListNet top-one", "exponential", 100, m, 0, by_m(m), 9, bound)]
+        rows += [("m", "RankCosine", "exponential", 100, m, 0, cosine(m), 9, bound / 2)]
+    return (rows,)
+
+
+def ends(two, three, listnet):
+    return {TWO: two, THREE: three, LISTNET: listnet}
+
+
+def run(two, three, listnet, last=(10, 500), lost=(1.0, 2.0)):
+    return (
+        "s",
+        {TWO: (two, last[0], lost[0]), THREE: (three, last[1], lost[1]), LISTNET: (listnet, 9, 9.0)},
+        {TWO: 50.0, THREE: 5.0},
+        1000,
+    )
+
+
+def precise(worse=0.6, good=0.8, loose=0.7, dear=9.0, early=0.7, perceptron=None):
+    found = {
+        PERCEPTRON_AVG: perceptron or good,
+        SGD_AVG: good,
+        PERCEPTRON_MAX: loose,
+        SGD_MAX: loose,
+        "1PMB": worse,
+        "SVMPerf": worse,
+    }
+    spent = {name: [dear if name == "SVMPerf" else 1.0] for name in PAPER}
+    return tuple(
+        {"adult": each} for each in ({name: [value] for name, value in found.items()}, spent, {SGD_AVG: [early]})
+    )
+
+
+def swept(svmperf, spread):
+    by_kappa = {"adult": {name: [(svmperf if name == "SVMPerf" else 0.5, 0.0)] for name in PAPER}}
+    return (
+        by_kappa,
+        {"adult": {SGD_AVG: [(0.5, 0.0), (0.5 - spread, 0.0)], "1PMB": [(0.5, 0.0), (0.1, 0.0)]}},
+        (100, 500),
+    )
+
+
+def hierarchy(values, margins):
+    names = ("prec@k", "ramp", "avg", "max")
+    return tuple(
+        {n: np.array([v]) for n, v in zip(keys, each, strict=True)}
+        for keys, each in ((names, values), (names[1:], margins))
+    )
+
+
+def clicks(own, naive, true, n=10_000):
+    entrants = {"naive": naive, "estimated": own, "true": true}
+    return (1_000, n), {"c": {name: [np.array([0.0]), np.array([value])] for name, value in entrants.items()}}
+
+
+MADE_UP = {
+    "clicks.goal": [
+        (clicks(0.5, 0.4, 0.505), "yy"),
+        (clicks(0.4, 0.4, 0.45), "nn"),
+        (clicks(0.47, 0.4, 0.45), "yn"),
+        (clicks(0.5, 0.4, 0.5, n=2_000), "??"),
+    ],
+    "clicks.beats": [(({"c": ([0.5], [0.4])},), "y"), (({"c": ([0.4], [0.4])},), "n")],
+    "direct_optimization.bounds._tighter": [
+        (({"exponential": np.zeros(2), "logistic": np.ones(2)},), "y"),
+        (({"exponential": np.array([0.0, 1.0]), "logistic": np.array([1.0, 0.9])},), "n"),
+    ],
+    "direct_optimization.bounds._tightest": [
+        (({"a": np.array([0.0, 1.0]), "b": np.array([1.0, 0.0])},), "y"),
+        (({"a": np.zeros(2), "b": np.ones(2)},), "n"),
+    ],
+    "direct_optimization.bounds._smallest": [
+        ((THETA, HERE + 0.5, HERE, HERE), "yy"),
+        ((THETA, HERE, HERE + 0.5, HERE), "yn"),
+        ((THETA, HERE, THERE, HERE), "nn"),
+    ],
+    "direct_optimization.bounds._above": [
+        (({"a": np.array([0.1, 0.0])},), "y"),
+        (({"a": np.array([0.1, -0.1])},), "n"),
+    ],
+    "direct_optimization.pairs._fewer": [((rates(0.2, 0.3, 0.2, 0.3),), "yy"), ((rates(0.4, 0.3, 0.2, 0.3),), "nn")],
+    "direct_optimization.pairs._vary": [((np.array([1.0, 100.0]),), "y"), ((np.array([5.0, 6.0]),), "n")],
+    "direct_optimization.pairs._grouped": [
+        (groups([0.6, 0.3], [0.4, 0.3]), "yy"),
+        (groups([0.4, 0.3], [0.6, 0.3]), "nn"),
+        (groups([0.5, 0.6], [0.4, 0.3]), "yn"),
+    ],
+    "direct_optimization.tables._ahead": [
+        (({"OHSUMED": reached(0.5, 0.4)}, "MAP", "SVMmap"), "yy"),
+        (({"OHSUMED": reached(0.4, 0.5)}, "MAP", "SVMmap"), "nn"),
+        (({"OHSUMED": reached(0.5, 0.4, **{"AdaRank (Fig. 6)": 0.3})}, "MAP", "SVMmap"), "ny"),
+        (({"TD2003": reached(0.5, 0.4)}, "MAP", "SVMmap"), "y"),
+        (({"TD2003": reached(0.3, 0.4)}, "MAP", "SVMmap"), "n"),
+    ],
+    "direct_optimization.tables._undecided": [(([], "X"), "?????")],
+    "direct_optimization.tables._almost_always": [
+        (("OHSUMED", means(0.5, 0.4)), "y"),
+        (("OHSUMED", means(0.4, 0.5)), "n"),
+        # On the others the paper leaves AdaRank out.
+        (("WSJ", {**means(0.5, 0.4), "AdaRank (Fig. 6)": np.zeros(5)}), "y"),
+        (("WSJ", means(0.4, 0.5)), "n"),
+    ],
+    "direct_optimization.tables._significance": [
+        ((p_values(0.01, 0.5),), "yy"),
+        ((p_values(0.2, 0.01),), "nn"),
+        ((p_values(0.01, 0.5, -0.1),), "ny"),  # significant, but the wrong way round
+    ],
+    "direct_optimization.training._trained": [
+        (({"AdaRank (Fig. 6)": RISING, "PermuRank (Fig. 7)": RISING}, 50.0), "yyyy"),
+        (({"AdaRank (Fig. 6)": FLAT, "PermuRank (Fig. 7)": FLAT}, 5.0), "nnnn"),
+        (({"AdaRank (Fig. 6)": RISING, "PermuRank (Fig. 7)": RISING[::-1]}, 50.0), "ynyy"),
+    ],
+    "direct_optimization.training._cheap": [(costs(0.5, 1.0), "yy"), (costs(1.5, 2.0), "nn")],
+    "listwise_generalization.tables._as_defined": [((1e-12, {"linear": 1e-9}), "yy"), ((0.01, {"linear": 0.1}), "nn")],
+    "listwise_generalization.tables._right": [((2, [[5, 5, 5], [1, 1, 1]]), "yy"), ((2, [[5, 4, 3], [1, 1, 1]]), "nn")],
+    "listwise_generalization.tables._factor": [
+        (({1.0: 1 + math.e},), "yy"),
+        (({1.0: 0.9},), "nn"),
+        (({1.0: 1.5},), "ny"),
+    ],
+    "listwise_generalization.tables._cases": [(([], ORDER, ORDER), "yyy"), ((["φL ≻ φE"], "other", "other"), "nnn")],
+    "listwise_generalization.tables._by_length": [
+        (([("a", "yes", "yes", 5)], {"agree": 9, "points": 9, "footnote": 4, "footnote agrees": 4}), "yyyy"),
+        (([("a", "yes", "no", 7)], {"agree": 8, "points": 9, "footnote": 4, "footnote agrees": 3}), "nnnn"),
+    ],
+    "listwise_generalization.tables._vanish": [(([-0.5, -0.5003],), "y"), (([-0.5, -0.4],), "n")],
+    "listwise_generalization.theorems._contracts": [
+        (([("a", "φL", 1.0, 2.0, 3.0)],), "yy"),
+        (([("a", "φL", 3.0, 2.0, 1.0)],), "nn"),
+        (([("a", "φL", 1.0, 2.0, 3.0), ("b", "φL", 1.0, 4.0, 3.0)],), "yn"),
+    ],
+    "listwise_generalization.gap._findings": [
+        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50), "yyyyy"),
+        (gaps(lambda _: 0.95, lambda m: m / 50, lambda m: 1 / m), "nnnnn"),
+        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50, 7.0), "?yyyy"),  # a bound above 1 cannot fail
+    ],
+    "listwise_generalization.gap._within": [
+        (([("c", "ListMLE", 0.1, 0.2, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.4)],), "yy"),
+        (([("c", "ListMLE", 0.1, 0.6, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.6, 9.0, 0.4)],), "nn"),
+        (([("c", "ListMLE", 0.1, 0.2, 9.0, 1.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.6)],), "??"),
+    ],
+    "online_perceptrons.adversary._meet": [
+        (([(0.1, 0.2, 99, 99, 100.0, 50.0, 50.0, 60.0, 900.0)],), "yyy"),
+        (([(0.1, 0.2, 99, 120, 100.0, 50.0, 40.0, 60.0, 900.0)],), "nyn"),  # too many mistakes, too small a loss
+        (([(0.1, 0.2, 99, 10, 100.0, 50.0, 60.0, 60.0, 900.0)],), "yny"),
+    ],
+    "online_perceptrons.separable._separated": [
+        (run(0.9999, 0.9998, 0.99), "yyyy"),
+        (run(0.99, 0.9, 0.995, (10, 999), (1.0, 6.0)), "nnnn"),
+        (run(0.9999, 0.9998, 0.99, (10, 999)), "?yyy"),  # too short
+    ],
+    "online_perceptrons.separable._grow": [((0.01, 0.5), "yy"), ((0.2, 0.9), "nn")],
+    "online_perceptrons.streams._beside": [
+        (
+            (
+                {"mslr-web10k": ends(0.5, 0.2, 0.4), "yahoo-set1": ends(0.5, 0.2, 0.51), "yandex": ends(0.5, 0.2, 0.5)},
+                "AP",
+            ),
+            "yyyyy",
+        ),
+        (
+            (
+                {
+                    "mslr-web10k": ends(0.3, 0.2, 0.4),
+                    "yahoo-set1": ends(0.3, 0.49, 0.5),
+                    "yandex": ends(0.3, 0.49, 0.5),
+                },
+                "AP",
+            ),
+            "nnnnn",
+        ),
+        (({"mslr-msn1-5k": ends(0.5, 0.2, 0.4)}, "AP"), "y??"),
+        (({"mslr-msn1-5k": ends(0.3, 0.2, 0.4)}, "AP"), "n??"),
+        (({"something else": ends(0.3, 0.49, 0.5)}, "AP"), "???"),
+    ],
+    "online_perceptrons.streams._depends": [
+        (({TWO: [0.4, 0.5], THREE: [0.4, 0.4]},), "yy"),
+        (({TWO: [0.4, 0.4], THREE: [0.4, 0.5]},), "nn"),
+    ],
+    "precision_at_top.figures._findings": [
+        (precise(), "yyyyyyy"),
+        (precise(worse=0.9, loose=0.9, dear=0.1), "nnnnnnn"),
+        (precise(perceptron=0.75, early=0.5), "yyyyyyn"),
+    ],
+    "precision_at_top.figures._swept": [(swept(0.4, 0.01), "yy"), (swept(0.5, 0.1), "nn")],  # equal is not above
+    "precision_at_top.theory._hierarchy": [
+        (hierarchy((0, 0, 0, 0), (3, 2, 1)), "yyyyyyy"),
+        (hierarchy((4, 3, 2, 1), (1, 2, 3)), "nnnnnnn"),
+        (hierarchy((0, 1, 2, 3), (0.3, 0.2, 0.1)), "yyyy???"),
+    ],
+    "precision_at_top.theory._rates": [
+        (({"avg": (-0.5, 1.0)}, {10: 0.2, 20: 0.1}, -0.6, {10: 0.1}), "yy?"),
+        (({"avg": (-0.1, 1.0)}, {10: 0.2, 20: 0.1}, -0.1, {10: 0.1}), "nn?"),
+    ],
+    "precision_at_top.theory._wrong": [
+        (([("r", "", 0.0, 1.0, 0.0), ("s", "", 1.0, -5.0, 0.0), ("a", "", 0.0, 1.0, 0.0)],), "yy"),
+        (([("r", "", 0.0, 1.0, 0.0), ("s", "", 0.0, 5.0, 0.0), ("a", "", 0.0, 1.0, 0.0)],), "nn"),
+    ],
+}
+LETTER = dict(zip((True, False, None), "yn?", strict=True))
+
+
+def name_of(say):
+    return f"{say.__module__.removeprefix('toprank.papers.')}.{say.__qualname__}"
+
+
+PAPERS = {name_of(say): say for say in JUDGES if say.__module__.startswith("toprank.papers.")}
+
+
+def played(say, given):
+    """Yield for each sentence the line of its `yield`, its text and its verdict."""
+    sentences = say(*given)
+    for text, holds, why in sentences:
+        assert text.endswith(".")
+        assert why.endswith(".")
+        yield sentences.gi_frame.f_lineno, text, LETTER[holds if holds is None else bool(holds)]
+
+
+def yields(say):
+    """Return the lines of each `yield` in a judge, but of those that never decide: their verdict is written as None."""
+    lines, first = inspect.getsourcelines(say)
+    nodes = [n for n in ast.walk(ast.parse(textwrap.dedent("".join(lines)))) if isinstance(n, ast.Yield)]
+    return [
+        range(first + n.lineno - 1, first + n.end_lineno)
+        for n in nodes
+        if not (isinstance(n.value.elts[1], ast.Constant) and n.value.elts[1].value is None)
+    ]
+
+
+def test_every_judge_of_every_paper_has_made_up_results():
+    assert set(MADE_UP) == set(PAPERS)
+
+
+@pytest.mark.parametrize(("name", "given", "verdicts"), [(n, *case) for n, cases in MADE_UP.items() for case in cases])
+def test_verdicts_follow_the_numbers(name, given, verdicts):
+    assert "".join(letter for *_, letter in played(PAPERS[name], given)) == verdicts
+
+
+@pytest.mark.parametrize("name", list(MADE_UP))
+def test_every_sentence_comes_out_both_ways(name):
+    found = [told for given, _ in MADE_UP[name] for told in played(PAPERS[name], given)]
+    deciding = yields(PAPERS[name])
+    for place in deciding:
+        assert {"y", "n"} <= {letter for line, _, letter in found if line in place}, f"line {place[0]}"
+    for text in {text for line, text, _ in found if any(line in place for place in deciding)}:
+        letters = {letter for _, other, letter in found if other == text}
+        assert {"y", "n"} <= letters, text
+
+
+def test_a_claim_is_made_by_a_judge_only():
+    """No module of a paper makes a claim past its judges, so that none is past this file."""
+    home = Path(reproduce.__file__).parent
+    for file in (file for file in home.rglob("*.py") if file.name != "exhibits.py"):
+        called = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+        assert not {"Claim", "claim"} & {func.id for func in called if isinstance(func, ast.Name)}, file
+
+
+def test_a_forgotten_sentence_would_be_seen():
+    @judge
+    def forgets(a):
+        yield "A.", a > 0, "a."
+        if a > 5:
+            yield "B.", a > 6, "a."
+
+    say = JUDGES.pop()
+    assert len(yields(say)) == 2
+    lines = {line for given in ((1,), (0,)) for line, *_ in played(say, given)}
+    assert not any(line in yields(say)[1] for line in lines)
+    assert [c.verdict for c in forgets(0)] == [VERDICTS[1]]
