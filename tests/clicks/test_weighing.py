@@ -46,12 +46,13 @@ def test_the_expected_loss_over_all_clicks_is_the_loss_with_all_documents_judged
 def test_weights_are_sums_over_clicks_and_clipped(features):
     log = ClickLog.from_arrays(list("qqqqpp"), list("acaacb"), [1, 2, 2, 1, 2, 3], [1, 0, 1, 0, 0, 1])
     p = Propensities.known([1.0, 0.5, 0.01])
-    judged = log.to_queries(features, p, clip=None)
+    judged = log.to_queries(features, p, clip=None, candidates="all")
     assert judged.query_ids.tolist() == ["p", "q"]
     assert judged.doc_weight.tolist() == pytest.approx([0, 100, 3, 0, 0])
     assert judged.y.tolist() == [0, 1, 1, 0, 0]
     assert judged.query_weight.tolist() == pytest.approx([100, 3])
-    assert log.to_queries(features, p, clip=0.1).doc_weight.tolist() == pytest.approx([0, 10, 3, 0, 0])
+    # Of document a of query p, and of d of q, the log says nothing.
+    assert log.to_queries(features, p, clip=0.1).doc_weight.tolist() == pytest.approx([10, 3, 0])
     weights = np.array([1.0, 2.0, 10.0])
     assert log.effective_sample_size(p, clip=0.1) == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
 
@@ -78,7 +79,7 @@ def test_what_cannot_be_weighed_is_refused(features, log, p, words):
 
 def test_clicks_without_features_can_be_dropped(features):
     log = ClickLog.from_arrays(list("qq"), list("zd"), [1, 2], [1, 1])
-    judged = log.to_queries(features, Propensities.known([1.0, 0.5]), unknown="drop")
+    judged = log.to_queries(features, Propensities.known([1.0, 0.5]), unknown="drop", candidates="all")
     assert judged.doc_weight.tolist() == [0, 0, 2]
 
 
@@ -86,6 +87,17 @@ def test_a_document_listed_twice_is_refused(features):
     twice = replace(features, doc_ids=np.array(["a", "a", "a", "c", "d"]))
     with pytest.raises(InputError, match="document a twice in query p"):
         ClickLog.from_arrays(["q"], ["d"], [1], [1]).to_queries(twice, Propensities.known([1.0]))
+
+
+def test_a_query_whose_documents_were_all_clicked_still_teaches():
+    """With many sessions every document has clicks: how many, over its propensity, says which is the better one."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]] * 2)
+    data = QueryDataset.from_arrays(X, [1, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1], doc_weight=[9, 1, 3, 2, 0, 0])
+    assert data.informative.all()
+    assert not QueryDataset.from_arrays(X, np.ones(6), doc_weight=np.full(6, 2.0)).informative.any()
+    assert np.argsort(-tr.ListNet().fit_queries(data[:1]).predict(X[:3])).tolist() == [0, 2, 1]
+    for kind in (tr.RankSVM, tr.SlamPerceptron):  # sums over pairs of grades, of which such a query has none
+        assert kind().fit_queries(data).coef_.tolist() == kind().fit_queries(data[1:]).coef_.tolist()
 
 
 def test_simulated_clicks_follow_their_model_and_seed():

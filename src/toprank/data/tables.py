@@ -58,11 +58,11 @@ def read_table(
     if not columns:
         raise InputError("the table has no columns")
     doc_id = stored.get("doc_id") if doc_id is None else doc_id
-    if doc_id is None and "doc_id" in columns and "doc_id" not in (*(features or ()), *exclude):
+    free = [name for name in columns if name not in (label, qid, query_weight, *(features or ()), *exclude)]
+    if doc_id is None and "doc_id" in free:
         doc_id = "doc_id"
     query_weight = stored.get("query_weight") if query_weight is None else query_weight
-    if doc_weight is None and "doc_weight" in columns and "doc_weight" not in (*(features or ()), *exclude):
-        doc_weight = "doc_weight"
+    doc_weight = doc_weight or stored.get("doc_weight") or weight_column(free, stored)
     roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
     for name in (*roles, *(features or ()), *exclude):
         _find(columns, name)
@@ -86,6 +86,22 @@ def read_table(
         doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
     )
     return data if order is None else replace(data, order=order)
+
+
+def weight_column(free: Sequence[str], stored: Mapping[str, Any]) -> str | None:
+    """Return the column that holds the documents' weights unless it was said to be something else.
+
+    A column `weight` of a table that we did not write may as well be a feature, so that it is taken aloud.
+    """
+    found = next((name for name in ("doc_weight", *(() if stored else ("weight",))) if name in free), None)
+    if found == "weight":
+        warnings.warn(
+            "column 'weight' is read as the weights of the documents: name it among the features to use it as one, "
+            "exclude it to ignore it, or call it doc_weight to say so",
+            DataWarning,
+            stacklevel=3,
+        )
+    return found
 
 
 def write_parquet(data: QueryDataset, path: str | Path) -> Path:
