@@ -85,16 +85,33 @@ def _csv(text):
     return pd.read_csv(io.StringIO(text))
 
 
-def test_a_column_of_weights_is_named(capsys, tmp_path):
-    """`doc_weight` is taken as such; `weight` may as well be a feature (of a parcel, say), so it has to be named."""
+def test_a_column_of_weights_is_taken_as_such_and_weight_aloud(tmp_path):
+    """`weight` may as well be a feature (of a parcel, say): a line says that it was not read as one."""
     rows = ["a,1,1,0.5", "a,0,3,0.1", "b,1,2,0.7", "b,0,1,0.2"]
     for name in ("doc_weight", "weight"):
         (tmp_path / f"{name}.csv").write_text("\n".join([f"query,label,{name},x", *rows]) + "\n")
-    told = [
-        json.loads(run(capsys, "info", "--json", tmp_path / f"{name}.csv", *options))
-        for name, options in (("doc_weight", ()), ("weight", ("--doc-weight", "weight")), ("weight", ()))
-    ]
-    assert [one["n_features"] for one in told] == [1, 1, 2]
+    cases = (
+        *(("doc_weight", (), 1), ("weight", ("--doc-weight", "weight"), 1), ("weight", (), 1)),
+        *(("weight", ("--features", "x,weight"), 2), ("weight", ("--exclude", "weight"), 1)),
+    )
+    for name, options, features in cases:
+        command = [sys.executable, "-m", "toprank", "info", "--json", str(tmp_path / f"{name}.csv"), *options]
+        told = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert json.loads(told.stdout)["n_features"] == features
+        assert ("warning: column 'weight' is read as the weights" in told.stderr) == (name == "weight" and not options)
+        assert "Warning:" not in told.stderr  # one line, no place in our source
+    assert told.stderr == ""
+
+
+def test_a_weight_column_is_warned_of_in_python_and_not_for_files_of_ours(tmp_path):
+    frame = _csv("query,label,weight,x\na,1,3,2.0\na,0,1,1.0\n")
+    with pytest.warns(UserWarning, match="column 'weight' is read as the weights of the documents"):
+        read = tr.read_table(frame)
+    assert read.doc_weight.tolist() == [3, 1]
+    assert tr.read_table(frame, features=["weight", "x"]).doc_weight is None
+    assert tr.read_table(frame, query_weight=None, exclude=["weight"]).doc_weight is None
+    ours = tr.read_table(frame, features=["weight", "x"])
+    assert tr.read_table(tr.write_parquet(ours, tmp_path / "d.parquet")).feature_names == ("weight", "x")
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
@@ -24,7 +25,9 @@ from . import catalogs, certify, clicks, compare, data, demo, export, models, pl
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line: exit code 2 and one clear line on bad input, never a traceback."""
     try:
-        sys.exit(cli.main(args=args, prog_name="toprank", standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            sys.exit(cli.main(args=args, prog_name="toprank", standalone_mode=False) or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(0)
@@ -40,6 +43,10 @@ def main(args: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("toprank: interrupted", err=True)
         sys.exit(130)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"toprank: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _fail(message: str) -> None:

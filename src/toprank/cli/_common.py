@@ -27,7 +27,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     "label": {"default": "label", "show_default": True, "help": "Column with the grade, in a table."},
     "qid": {"default": "query", "show_default": True, "help": "Column with the query id, in a table."},
     "doc_id": {"help": "Column with the document id, in a table.  [default: doc_id, if there]"},
-    "doc_weight": {"help": "Column with the weight of a document.  [default: doc_weight, if there]"},
+    "doc_weight": {"help": "Column with the weight of a document.  [default: doc_weight or weight, if there]"},
     "features": {"metavar": "COL,COL", "help": "Columns that are features, in a table.  [default: all others]"},
     "exclude": {"metavar": "COL,COL", "default": "", "help": "Columns that are no features, in a table."},
     "sep": {"help": "What parts the cells of a text table (tab for a tab).  [default: as its first line has it]"},

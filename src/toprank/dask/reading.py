@@ -245,9 +245,9 @@ def _scan_table(
             used = dict(roles)
             for role in ("doc_id", "query_weight"):
                 used[role] = used[role] or notes.get(role)
-            for role in ("doc_id", "doc_weight"):
-                if not used.get(role) and role in columns and role not in (*(features or ()), *exclude):
-                    used[role] = role
+            free = [name for name in columns if name not in (*used.values(), *(features or ()), *exclude)]
+            used["doc_id"] = used["doc_id"] or ("doc_id" if "doc_id" in free else None)
+            used["doc_weight"] = used["doc_weight"] or tables.weight_column(free, bool(notes))
             named = {role: name for role, name in used.items() if name is not None}
             for name in (*named.values(), *(features or ()), *exclude):
                 if name not in columns:

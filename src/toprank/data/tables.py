@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -38,8 +39,8 @@ def read_table(
 ) -> QueryDataset:
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
-    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id` and `doc_weight` are
-    taken as such); `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a
+    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id`, `doc_weight` and
+    `weight` are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a
     weight must be the same in all rows of its query. The features are the columns of `features`, or else all
     remaining ones but those of `exclude`. X is float32 if every feature is, else float64, and is assembled once,
     already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst); its cells are parted by `sep`, or else by
@@ -62,7 +63,7 @@ def read_table(
     if doc_id is None and "doc_id" in free:
         doc_id = "doc_id"
     query_weight = stored.get("query_weight") if query_weight is None else query_weight
-    doc_weight = doc_weight or stored.get("doc_weight") or weight_column(free, stored)
+    doc_weight = doc_weight or weight_column(free, bool(stored))
     roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
     for name in (*roles, *(features or ()), *exclude):
         _find(columns, name)
@@ -88,17 +89,17 @@ def read_table(
     return data if order is None else replace(data, order=order)
 
 
-def weight_column(free: Sequence[str], stored: Mapping[str, Any]) -> str | None:
-    """Return the column that holds the documents' weights unless it was said to be something else.
+def weight_column(free: Collection[str], ours: bool) -> str | None:
+    """Return the column of the documents' weights among those that were not said to be something else.
 
-    A column `weight` of a table that we did not write may as well be a feature, so that it is taken aloud.
+    A column `weight` may as well be a feature, so that it is taken aloud; tables of `write_parquet` say what is what.
     """
-    found = next((name for name in ("doc_weight", *(() if stored else ("weight",))) if name in free), None)
+    found = next((name for name in ("doc_weight",) + ("weight",) * (not ours) if name in free), None)
     if found == "weight":
         warnings.warn(
             "column 'weight' is read as the weights of the documents: name it among the features to use it as one, "
             "exclude it to ignore it, or call it doc_weight to say so",
-            DataWarning,
+            UserWarning,
             stacklevel=3,
         )
     return found
