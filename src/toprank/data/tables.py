@@ -39,13 +39,13 @@ def read_table(
 ) -> QueryDataset:
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
-    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id`, `doc_weight` and
-    `weight` are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0), `qid=None` that all rows are one list, and a
-    weight must be the same in all rows of its query. The features are the columns of `features`, or else all
-    remaining ones but those of `exclude`. X is float32 if every feature is, else float64, and is assembled once,
-    already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst); its cells are parted by `sep`, or else by
-    the tab, semicolon or comma of its first line. Parquet files of
-    `write_parquet` also say which columns hold document ids and weights.
+    `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id`, `doc_weight` and `weight`
+    are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0), `qid=None` that all
+    rows are one list, and a weight must be the same in all rows of its query. The features are the columns of
+    `features`, or else all remaining ones but those of `exclude`. X is float32 if every feature is, else float64, and
+    is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst); its cells are parted by
+    `sep`, or else by the tab, semicolon or comma of its first line. Parquet files of `write_parquet` also say which
+    columns hold document ids and weights.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,7 @@ from ...certificates.generalization import (
     normalized_risk,
     normalizer,
 )
+from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...data.synthetic import make_graded
 from ...objective import Objective
@@ -63,7 +64,7 @@ def _measure_gap(algorithm: Algorithm, kind: str, n: int, m: int, needed: int, r
 def _lists(m: int, n: int) -> QueryDataset:
     """Return n queries of m documents, scaled so that the longest row has norm 1."""
     data = make_graded(n, n_docs=(m, m), n_features=10, random_state=m)
-    return data.with_X(data.X / largest_norm(data))
+    return data.with_X(dense(data.X) / largest_norm(data))
 
 
 def _climb(fresh: Objective, train: Objective, w: Floats, radius: float, steps: int = 25) -> float:

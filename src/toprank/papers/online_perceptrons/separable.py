@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._tables import Table
 from ..._typing import Floats
+from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...data.synthetic import make_separable
 from ...rankers import ListNet
@@ -30,7 +31,7 @@ def streams(lists: int, margin: float, seed: int) -> dict[str, tuple[QueryDatase
     made = make_separable(n_queries=lists, n_docs=20, n_features=20, n_grades=5, margin=margin, random_state=seed)
     noise = NOISE * np.random.default_rng(seed).standard_normal(made.data.X.shape)
     noise -= np.outer(noise @ made.ranker, made.ranker)
-    hard = made.data.with_X(made.data.X + noise)
+    hard = made.data.with_X(dense(made.data.X) + noise)
     return {"as the paper's": (made.data, made.margin), "hard": (hard, _margin(hard, made.ranker))}
 
 
@@ -54,7 +55,7 @@ def fig1(*, passes: int = 200, random_state: int = 0) -> Exhibit:
     claims: list[Claim] = []
     drawn = []
     for stream, (data, margin) in streams(1000, 0.02, random_state).items():
-        radius2 = float((data.X**2).sum(axis=1).max())
+        radius2 = float((dense(data.X) ** 2).sum(axis=1).max())
         vmax = largest_weight_ratio(Slam("ndcg@10"), data)
         held = bounds[stream] = {TWO: 4 * 10 * radius2 * vmax / margin**2, THREE: 4 * radius2 / margin**2}
         curves, ends = found.setdefault(stream, {}), {}
@@ -123,7 +124,7 @@ def _separated(
 def regret(*, passes: int = 100, random_state: int = 0) -> Exhibit:
     """Regret against the best fixed vector: of the SLAM and the ListNet losses, on the hard separable stream."""
     data, _ = streams(1000, 0.02, random_state)["hard"]
-    radius2 = float((data.X**2).sum(axis=1).max())
+    radius2 = float((dense(data.X) ** 2).sum(axis=1).max())
     best = ListNet(alpha=1e-8, max_iter=500).fit_queries(data).coef_
     floor = {TWO: np.zeros(data.n_queries), LISTNET: CrossEntropy().per_query(data.X @ best, data.y, data.ptr)[0]}
     curves: dict[str, Floats] = {}

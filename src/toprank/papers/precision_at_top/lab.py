@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
-from ..._typing import Floats, Matrix
+from ..._typing import AnyArray, Floats
 from ...contests.search import fingerprint
 from ...data.dataset import QueryDataset
 from ...errors import InputError
@@ -79,7 +79,7 @@ class Lab:
             **{**key, **asked, "settings": settings, "timed": timed},
         )
 
-    def rows(self, task: str) -> tuple[Matrix, Floats]:
+    def rows(self, task: str) -> tuple[AnyArray, Floats]:
         """Return all rows of a task."""
         return _rows(KNOWN[task], self.root)
 
@@ -125,7 +125,7 @@ def _parts(task: Task, root: Path, seed: int, max_rows: int | None) -> Split:
 
 
 @lru_cache(maxsize=1)
-def _rows(task: Task, root: Path) -> tuple[Matrix, Floats]:
+def _rows(task: Task, root: Path) -> tuple[AnyArray, Floats]:
     return task.read(root)
 
 
