@@ -197,13 +197,20 @@ def evaluate(
     """
     if y is not None or qid is not None:
         data = _without_features(model, data, y, qid)
-    elif not isinstance(data, QueryDataset):
+    else:
+        data = data_set(data, ", or give y= and qid= beside scores")
+    return evaluate_grouped(grouped_scores(model, data), data, measures, convention, executor)
+
+
+def data_set(data: object, otherwise: str = "") -> QueryDataset:
+    """Refuse anything but a data set, and say how to make one."""
+    if not isinstance(data, QueryDataset):
         got = "nothing" if data is None else f"a {type(data).__name__}"
         raise InputError(
             f"data must be a QueryDataset, got {got}: read a table with toprank.read_table, group arrays with "
-            "QueryDataset.from_arrays, or give y= and qid= beside scores"
+            f"QueryDataset.from_arrays{otherwise}"
         )
-    return evaluate_grouped(grouped_scores(model, data), data, measures, convention, executor)
+    return data
 
 
 def evaluate_grouped(

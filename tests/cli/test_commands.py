@@ -195,7 +195,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, folder, args, message):
 def test_empty_cells_follow_the_policy_of_the_model(capsys, tmp_path):
     table, model = tmp_path / "train.csv", tmp_path / "model.json"
     table.write_text("query,label,a,b\n1,1,0.5,\n1,0,0.2,3\n2,1,1,2\n2,0,,4\n")
-    assert "column 'a' is empty in line 5 of" in fail(capsys, "fit", table, "-o", model)
+    assert "column 'a' is empty in line 5:" in fail(capsys, "fit", table, "-o", model)
     run(capsys, "fit", table, "-p", "missing=zero", "-o", model)
     filled = tr.read_table(table, missing="zero")
     expected = tr.evaluate(tr.load(model), filled, ["ndcg@10"]).mean["ndcg@10"]

@@ -120,7 +120,7 @@ def test_tables_with_empty_cells(capsys, tmp_path):
         rows[3] = rows[3].rsplit(",", 1)[0] + ","
         (tmp_path / f"{name}.csv").write_text("\n".join(["topic,grade,bm25,age", *rows]) + "\n")
     files = (tmp_path / "train.csv", tmp_path / "test.csv", "--label", "grade", "--qid", "topic")
-    assert "column 'age' is empty in line 5 of" in fail(capsys, *files)
+    assert "column 'age' is empty in line 5:" in fail(capsys, *files)
     code, out, _ = call(capsys, *files, "--missing", "zero", "--rankers", "RankSVM", "--budget", 0, "--json")
     assert code == 0
     told = json.loads(out)

@@ -53,7 +53,7 @@ def test_a_model_takes_its_own_columns_from_a_wider_table_and_ranks_without_grad
 
 def test_a_bad_cell_is_named_by_file_and_line(capsys, home):
     assert "gap.csv" in (message := fail(capsys, "info", home / "gap.csv"))
-    assert "column 'bm25' is empty in line 3 of" in message
+    assert "gap.csv: column 'bm25' is empty in line 3:" in message
     frame = pd.read_csv(home / "gap.csv")
     with pytest.raises(InputError, match="is empty in row 1:"):
         tr.read_table(frame)
@@ -67,6 +67,51 @@ def test_standard_input_may_be_a_table(home):
     broken = subprocess.run(command, input="query;label;x\na;1;\n", capture_output=True, text=True, check=False)
     assert broken.returncode == 2
     assert "no column 'title'" in broken.stderr
+
+
+def asked(*command, text):
+    command = [sys.executable, "-m", "toprank", *map(str, command)]
+    return subprocess.run(command, input=text, capture_output=True, check=False)
+
+
+def test_standard_input_is_ranked_without_grades(capsys, home, tmp_path):
+    """Tables and LETOR text, with or without grades: the same lines as from a file."""
+    run(capsys, "fit", home / "t.csv", "--exclude", "title", "-o", tmp_path / "m.json")
+    data = tr.datasets.make_graded(n_queries=5, n_docs=6, n_features=4, random_state=0)
+    tr.ListNet().fit_queries(data).save(tmp_path / "letor.json")
+    tr.write_letor(data, home / "graded.txt")
+    text = (home / "graded.txt").read_bytes()
+    bare = b"".join(line.partition(b" ")[2].rstrip() + b" #a, b; c\n" for line in text.splitlines())
+    (home / "bare.txt").write_bytes(bare)
+    files = {"plain.csv": "m", "t.csv": "m", "t.tsv": "m", "bare.txt": "letor", "graded.txt": "letor"}
+    for file, model in files.items():
+        done = asked("rank", tmp_path / f"{model}.json", "-", text=(home / file).read_bytes())
+        assert done.stdout.decode() == run(capsys, "rank", tmp_path / f"{model}.json", home / file), done.stderr
+    wide = asked("evaluate", tmp_path / "m.json", "-", text=(home / "t.csv").read_bytes())
+    assert wide.stdout.decode() == run(capsys, "evaluate", tmp_path / "m.json", home / "t.csv")
+    assert b"expected a label" in asked("evaluate", tmp_path / "letor.json", "-", text=bare).stderr
+
+
+def test_grades_are_no_feature_where_nothing_is_graded():
+    data = tr.read_table(_csv("query,label,x\na,1,2.0\na,0,1.0\n"), label=None)
+    assert data.feature_names == ("x",)
+    assert data.y.tolist() == [0, 0]
+    assert tr.read_table(_csv("query,label\na,1\na,0\n"), label=None, features=["label"]).feature_names == ("label",)
+
+
+def test_one_cell_of_text_among_numbers_is_named(capsys, home):
+    (home / "bad.csv").write_text("query,label,x,y\na,1,2.5,1\na,0,,2\na,0,oops,3\na,1,7,4\n")
+    message = fail(capsys, "info", home / "bad.csv")
+    assert f"{home / 'bad.csv'}: column 'x' holds 'oops' in line 4: not a number" in message
+    (home / "bad.csv").write_text("query,label,x\na,1,2.5\na,none,1\na,0,1\n")
+    assert "bad.csv: column 'label' holds 'none' in line 3: not a number" in fail(capsys, "info", home / "bad.csv")
+
+
+def test_errors_of_tables_name_the_file(capsys, home):
+    for options in ((), ("--exclude", "titel"), ("--features", "age", "--qid", "q")):
+        assert str(home / "t.csv") in fail(capsys, "info", home / "t.csv", *options)
+    (home / "none.csv").write_text("query,label,x\n")
+    assert f"{home / 'none.csv'}: the table is empty" in fail(capsys, "info", home / "none.csv")
 
 
 def test_a_separator_is_one_character(capsys, home):

@@ -134,6 +134,11 @@ def test_scores_with_grades_and_ids_alone():
         (lambda data, frame: tr.evaluate(SCORES, qid=QUERY), "y is missing"),
         (lambda data, frame: tr.evaluate(Plain(), y=LABEL), "a model needs features"),
         (lambda data, frame: tr.evaluate(SCORES, y=LABEL[:3], qid=QUERY[:3]), "4 values for 3 documents"),
+        (
+            lambda data, frame: tr.certify(tr.ListNet().fit_queries(data), X, LABEL),
+            "must be a QueryDataset, got a list",
+        ),
+        (lambda data, frame: tr.certify(tr.ListNet().fit_queries(data), frame), "QueryDataset, got a DataFrame"),
         (lambda data, frame: data.feature("bm25"), "no feature 'bm25'"),
         (lambda data, frame: data.feature(7), "none in column 7"),
     ],

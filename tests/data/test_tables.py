@@ -92,9 +92,9 @@ def test_csv_reads_the_same_without_arrow(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ParseError, match="no header row"):
         read_table(tmp_path / "bad.csv")
     (tmp_path / "gap.csv").write_text("query,label,x,id\n1,0,1,a\n1,0,,b\n,1,2,\n")
-    with pytest.raises(InputError, match="column 'x' is empty in line 3 of"):
+    with pytest.raises(InputError, match="column 'x' is empty in line 3:"):
         read_table(tmp_path / "gap.csv", qid="label", label="label", exclude=["query", "id"])
-    with pytest.raises(InputError, match="column 'id' is empty in line 4 of"):
+    with pytest.raises(InputError, match="column 'id' is empty in line 4:"):
         read_table(tmp_path / "gap.csv", qid="id", features=["x"])
     with pytest.raises(MissingExtraError, match=r"reading Parquet needs pyarrow: pip install pyarrow"):
         read_table(tmp_path / "x.parquet")

@@ -109,15 +109,11 @@ def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: boo
     from ..data._columns import column_names
     from ..data.files import is_table
 
-    if path == "-":
-        return columns
-    if not is_table(path):
-        return columns if graded else {**columns, "label": None}
     names = getattr(model, "feature_names_in_", None)
     if columns["features"] is None and names is not None:
         columns = {**columns, "features": [str(name) for name in names]}
-    if graded:
-        return columns
+    if graded or path == "-" or not is_table(path):
+        return columns if graded else {**columns, "label": None}
     unread = [columns["label"]] if columns["label"] in column_names(path) else []
     return {**columns, "label": None, "exclude": [*columns["exclude"], *unread]}
 

@@ -59,14 +59,14 @@ def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column]
         with nullcontext(source) if isinstance(source, ByteStream) else open_bytes(source) as stream:
             columns = _read_csv(stream, name, sep or separator(stream.peek(1 << 16)) or ",")
         # The header is line 1; a cell that spans lines moves what follows it further down.
-        columns = [replace(column, place=lambda row: f"line {row + 2} of {name}") for column in columns]
+        columns = [replace(column, place=lambda row: f"line {row + 2}") for column in columns]
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if path.suffix.lower() not in (".parquet", ".pq"):
             raise InputError(f"{path}: a table is .parquet, .csv or .tsv (LETOR text is read by read_letor)")
         columns, notes = _read_parquet(path)
         stored = _notes(notes.get(METADATA, b"{}"), str(path))
-        columns = [replace(column, place=lambda row: f"row {row + 1} of {path}") for column in columns]
+        columns = [replace(column, place=lambda row: f"row {row + 1}") for column in columns]
     else:
         columns = _frame_columns(source)
     return {column.name: column for column in columns}, stored
@@ -85,6 +85,8 @@ def separator(head: bytes) -> str | None:
     (';', ',', None)
     """
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace")
+    if line.startswith("qid:"):  # LETOR text without grades
+        return None
     with suppress(ValueError, IndexError):
         float(line.split()[0])  # a label, or a table without names: no text table has a number for a name
         return None

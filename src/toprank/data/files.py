@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import InputError, ParseError
+from ._text import ByteStream
 from .dataset import QueryDataset
 from .validation import Missing
 
@@ -65,8 +66,9 @@ def read(
         from ._columns import separator
 
         with open_bytes(path) as stream:
-            is_letor = sep is None and separator(stream.peek(1 << 16)) is None
-            return read_letor(stream, dtype=dtype) if is_letor else table(stream)
+            if sep is not None or separator(stream.peek(1 << 16)) is not None:
+                return table(stream)
+            return _read_letor(stream, label, dtype)
     source = Path(path)
     if source.is_dir():
         from .mapped import open_queries
@@ -76,16 +78,18 @@ def read(
         return table(source)
     if label is None:
         with open_bytes(path) as stream:
-            if stream.peek(4)[:4] == b"qid:":
-                return _read_ungraded(stream, os.fspath(path), dtype)
+            return _read_letor(stream, label, dtype)
     return read_letor(path, dtype=dtype)
 
 
-def _read_ungraded(stream: Any, name: str, dtype: DTypeLike) -> QueryDataset:
+def _read_letor(stream: ByteStream, label: str | None, dtype: DTypeLike) -> QueryDataset:
+    """Read LETOR text; where nothing is graded, lines may begin with `qid:`."""
     from .letor import read_letor
 
+    if label is not None or stream.peek(4)[:4] != b"qid:":
+        return read_letor(stream, dtype=dtype)
     try:
-        return read_letor(io.BufferedReader(_Graded(stream, name), 1 << 20), dtype=dtype)
+        return read_letor(io.BufferedReader(_Graded(stream, stream.title), 1 << 20), dtype=dtype)
     except ParseError as error:  # in the file there is no grade in front
         place = None if error.column is None else max(1, error.column - len(_Graded.GRADE))
         raise ParseError(error.said, file=error.file, line=error.line, column=place, text=error.text) from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,15 +15,17 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Ints, Matrix
-from ..errors import InputError
+from ..errors import InputError, ParseError
 from . import validation
 from ._columns import METADATA, Column, open_columns, require_pyarrow
-from ._text import create_bytes, text_array
+from ._text import ByteStream, create_bytes, name_of, text_array
 from .csr import as_csr, dense
 from .dataset import QueryDataset
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
+
+_EMPTY = "the table is empty: at least one row (a document) is required"
 
 
 def read_table(
@@ -40,12 +44,12 @@ def read_table(
     """Read a table with one document per row: a Parquet or CSV file, or a pandas, polars or Arrow table.
 
     `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id`, `doc_weight` and `weight`
-    are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0), `qid=None` that all
-    rows are one list, and a weight must be the same in all rows of its query. The features are the columns of
-    `features`, or else all remaining ones but those of `exclude`. X is float32 if every feature is, else float64, and
-    is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz, .zst); its cells are parted by
-    `sep`, or else by the tab, semicolon or comma of its first line. Parquet files of `write_parquet` also say which
-    columns hold document ids and weights.
+    are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0; a column `label` is
+    no feature), `qid=None` that all rows are one list, and a weight must be the same in all rows of its query. The
+    features are the columns of `features`, or else all remaining ones but those of `exclude`. X is float32 if every
+    feature is, else float64, and is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz,
+    .zst); its cells are parted by `sep`, or else by the tab, semicolon or comma of its first line. Parquet files of
+    `write_parquet` also say which columns hold document ids and weights.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -56,37 +60,51 @@ def read_table(
     (('bm25', 'age'), ['q1', 'q2'], [[2.5, 10.0], [0.5, 30.0], [1.5, 20.0]])
     """
     columns, stored = open_columns(source, sep)
-    if not columns:
-        raise InputError("the table has no columns")
-    doc_id = stored.get("doc_id") if doc_id is None else doc_id
-    free = [name for name in columns if name not in (label, qid, query_weight, *(features or ()), *exclude)]
-    if doc_id is None and "doc_id" in free:
-        doc_id = "doc_id"
-    query_weight = stored.get("query_weight") if query_weight is None else query_weight
-    doc_weight = doc_weight or weight_column(free, bool(stored))
-    roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
-    for name in (*roles, *(features or ()), *exclude):
-        _find(columns, name)
-    if features is None:
-        features = [name for name in columns if name not in roles and name not in exclude]
-    chosen = _numeric([columns[name] for name in features])
-    if not chosen:
-        raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
-    labels = np.zeros(len(chosen[0].values())) if label is None else _number(columns[label])
-    if not len(labels):
-        raise InputError("the table is empty: at least one row (a document) is required")
-    ids = None if qid is None else _text(_complete(columns[qid]))
-    ptr, query_ids, order = validation.group_rows(ids, len(labels))
-    data = QueryDataset.from_arrays(
-        _assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
-        _grouped(labels, order),
-        np.repeat(query_ids, np.diff(ptr)),
-        feature_names=features if stored.get("named", True) else None,
-        doc_ids=None if doc_id is None else _grouped(_text(_complete(columns[doc_id])), order),
-        query_weight=None if query_weight is None else _per_query(columns[query_weight], ptr, order),
-        doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
-    )
-    return data if order is None else replace(data, order=order)
+    with _naming(source):
+        if not columns:
+            raise InputError("the table has no columns")
+        if label is None and "label" in columns and qid != "label":
+            exclude = [*exclude, "label"]
+        doc_id = stored.get("doc_id") if doc_id is None else doc_id
+        free = [name for name in columns if name not in (label, qid, query_weight, *(features or ()), *exclude)]
+        if doc_id is None and "doc_id" in free:
+            doc_id = "doc_id"
+        query_weight = stored.get("query_weight") if query_weight is None else query_weight
+        doc_weight = doc_weight or weight_column(free, bool(stored))
+        roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
+        for name in (*roles, *(features or ()), *exclude):
+            _find(columns, name)
+        if features is None:
+            features = [name for name in columns if name not in roles and name not in exclude]
+        chosen = _numeric([columns[name] for name in features])
+        if not chosen:
+            raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
+        labels = np.zeros(len(chosen[0].values())) if label is None else _number(columns[label])
+        if not len(labels):
+            raise InputError(_EMPTY)
+        ids = None if qid is None else _text(_complete(columns[qid]))
+        ptr, query_ids, order = validation.group_rows(ids, len(labels))
+        data = QueryDataset.from_arrays(
+            _assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
+            _grouped(labels, order),
+            np.repeat(query_ids, np.diff(ptr)),
+            feature_names=features if stored.get("named", True) else None,
+            doc_ids=None if doc_id is None else _grouped(_text(_complete(columns[doc_id])), order),
+            query_weight=None if query_weight is None else _per_query(columns[query_weight], ptr, order),
+            doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
+        )
+        return data if order is None else replace(data, order=order)
+
+
+@contextmanager
+def _naming(source: Any) -> Iterator[None]:
+    """Put the name of the file in front of what is wrong with its table."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(source, (str, os.PathLike, ByteStream)) or isinstance(error, ParseError):
+            raise
+        raise InputError(f"{name_of(source)}: {error}") from None
 
 
 def weight_column(free: Collection[str], ours: bool) -> str | None:
@@ -157,9 +175,30 @@ def _find(columns: dict[str, Column], name: str) -> None:
     raise InputError(f"the table has no column {name!r}: {hint}")
 
 
+def _not_a_number(column: Column) -> None:
+    """Name the first cell of text in a column that holds numbers for the most part."""
+    cells = list(column.values())
+    text = [row for row, cell in enumerate(cells) if isinstance(cell, str) and cell.strip() and not _is_number(cell)]
+    if text and len(text) < len(cells) / 2:
+        raise InputError(f"column {column.name!r} holds {cells[text[0]]!r} in {column.place(text[0])}: not a number")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def _numeric(columns: list[Column]) -> list[Column]:
+    for column in columns:
+        if not column.numeric:
+            _not_a_number(column)
     text = [f"{column.name!r} ({column.kind})" for column in columns if not column.numeric]
     if text:
+        if not len(columns[0].values()):
+            raise InputError(_EMPTY)
         if len(text) == 1:
             raise InputError(
                 f"column {text[0]} cannot be a feature, which is a number: exclude it, or name it as the document id"
@@ -183,6 +222,7 @@ def _complete(column: Column) -> AnyArray:
 
 def _number(column: Column) -> AnyArray:
     if not column.numeric:
+        _not_a_number(column)
         raise InputError(f"column {column.name!r} must hold numbers, it holds {column.kind}")
     return _complete(column).astype(np.float64)
 

@@ -14,7 +14,7 @@ from ..certificates.performance import PerformanceCertificate, performance
 from ..data.dataset import QueryDataset
 from ..data.sketch import Sketch
 from ..errors import InputError
-from ..evaluation import evaluate
+from ..evaluation import data_set, evaluate
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
@@ -68,6 +68,7 @@ def certify(
     if data is None:
         ranker.certificates_ = ranker.certify(None, comparator, delta=1 - confidence if delta is None else delta)
         return ranker.certificates_
+    data = data_set(data)
     proved = ranker.certify(data, comparator, delta=1 - confidence if delta is None else delta)
     certificates = [*certify_performance(ranker, data, confidence=confidence, baseline=baseline or {}), *proved]
     ranker.certificates_ = [
