@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.cli.calling import call, fail, run
-from tests.serve.starting import event, items, model
+from tests.serve.starting import event, items, model, open_store
 
 
 @pytest.fixture
@@ -73,8 +73,6 @@ def test_it_serves_learns_stops_and_goes_on(tmp_path: Path, saved: Path, capsys:
 def test_verify_says_no_with_another_exit_code(tmp_path: Path, capsys: Any) -> None:
     import sqlite3
 
-    from toprank.serve.running import open_store
-
     open_store(tmp_path / "rank.db", model()).close()
     with sqlite3.connect(tmp_path / "rank.db") as db:
         db.execute("UPDATE state SET progress = '[1,1.0,1.0,1]'")
@@ -97,10 +95,10 @@ def test_refusals_are_one_line(tmp_path: Path, saved: Path, capsys: Any) -> None
 
 
 def test_clicks_go_on_from_the_weights_of_a_linear_model(saved: Path) -> None:
-    from toprank.cli.serve import _model_text
+    from toprank.cli.serve import _learner
     from toprank.rankers.persistence import load, parse
 
-    clicking = parse(_model_text(str(saved), clicks=True), "m")
+    clicking = parse(_learner(str(saved), clicks=True).model_text(), "m")
     assert type(clicking).__name__ == "PDGD"
     assert (clicking.coef_ == load(saved).coef_).all()
     assert list(clicking.feature_names_in_) == list(load(saved).feature_names_in_)

@@ -15,11 +15,14 @@ import msgspec
 import numpy as np
 
 import toprank as tr
+from toprank.cli.serve import listen
+from toprank.rankers.persistence import content_of, parse
 from toprank.serve.app import App
 from toprank.serve.guard import Keys, Limits
 from toprank.serve.learning import Learner
-from toprank.serve.running import Server, listen, open_store
+from toprank.serve.running import Server
 from toprank.serve.service import Service
+from toprank.serve.store import Store
 
 NAMES = ["bm25", "age", "views"]
 PATIENCE = 120.0
@@ -29,13 +32,17 @@ def model(kind: Any = tr.OnlineListNet, names: list[str] | None = NAMES, **param
     """The text of a model file with three features."""
     data = tr.datasets.make_graded(n_queries=10, n_features=3, random_state=0)
     ranker = kind(**params).fit(data.X, data.y, qid=data.qid)
-    return Learner.text_of(ranker, names)
+    return msgspec.json.encode(content_of(ranker, names))
 
 
 def fresh(kind: Any = tr.OnlineListNet, **params: Any) -> bytes:
     """A model that has learned from one list only, by `partial_fit`: a stream from its beginning."""
     X = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
-    return Learner.text_of(kind(**params).partial_fit(X, np.array([1.0, 1.0])), NAMES)
+    return msgspec.json.encode(content_of(kind(**params).partial_fit(X, np.array([1.0, 1.0])), NAMES))
+
+
+def open_store(path: Path, text: bytes | None) -> Store:
+    return Store(path, None if text is None else Learner.of(parse(text, "the model")))
 
 
 @dataclass
@@ -86,7 +93,6 @@ def running(
     bound = listen("127.0.0.1", 0, allowed)
     app = App(service, allowed, limits, log, demo)
     server = Server(app)
-    service.start()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"

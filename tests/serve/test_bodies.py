@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.starting import NAMES, Running, items, model
+from toprank.data.sent import Columns, PathError, decode
 from toprank.rankers.persistence import parse
-from toprank.serve.bodies import BodyError, Columns, Rank, decode
+from toprank.serve.bodies import Rank
 
 COLUMNS = Columns(3, NAMES)
 
@@ -94,7 +95,7 @@ BAD: list[tuple[Any, str, int]] = [
     (lambda b: (b.pop("items"), b.update(ids=["a"], features_f32="AAAA")), "$.features_f32", 422),
     (lambda b: (b.pop("items"), b.update(ids=["a"], features_f32="no base64!")), "$.features_f32", 422),
     (lambda b: b.update(explore=True), "$.explore", 409),
-    (lambda b: b.update(items=[{"id": str(i), "features": [1, 2, 3]} for i in range(1001)]), "$.items", 413),
+    (lambda b: b.update(items=[{"id": str(i), "features": [1, 2, 3]} for i in range(1001)]), "$.items", 422),
 ]
 
 
@@ -128,7 +129,7 @@ def test_what_is_no_json_is_told_so(server: Running, body: bytes) -> None:
 def test_a_model_without_names_takes_lists(tmp_path) -> None:
     columns = Columns(2, None)
     assert columns.rows([[1.0, 2.0]], "$").tolist() == [[1.0, 2.0]]
-    with pytest.raises(BodyError, match=r"no names of features: send lists of 2 numbers - at \$\[0\].features"):
+    with pytest.raises(PathError, match=r"no names of features: send lists of 2 numbers - at \$\[0\].features"):
         columns.rows([{"a": 1.0}], "$")
 
 
@@ -142,7 +143,7 @@ values = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from(["items", "ids", "features_f32", "top", "explain"]), values))
 def test_no_body_brings_anything_but_a_list_or_a_refusal(body: dict[str, Any]) -> None:
-    with suppress(BodyError):
-        lists = COLUMNS.lists(decode(json.dumps(body, default=str).encode(), Rank))
-        assert lists.X.shape == (len(lists.ids), 3)
-        assert np.isfinite(lists.X).all()
+    with suppress(PathError):
+        listed = COLUMNS.listed(decode(json.dumps(body, default=str).encode(), Rank))
+        assert listed.X.shape == (len(listed.ids), 3)
+        assert np.isfinite(listed.X).all()

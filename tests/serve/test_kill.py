@@ -17,6 +17,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_learned_twice() -> None:
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
-    assert found["equal"]
+    assert found["difference"] is None
+    assert found["replayed"] == found["stored"]
     assert found["lost"] == found["learned_twice"] == 0
     assert found["stored"] >= found["acknowledged"] > 30

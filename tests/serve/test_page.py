@@ -11,8 +11,10 @@ import pytest
 
 from tests.report.browser import Browser, Page
 from tests.serve.starting import Running, model, running
-from toprank.serve.guard import new_key
-from toprank.serve.searching import Demo
+from toprank._keys import new_key
+from toprank.data.sent import Listed
+from toprank.demo.clicking import Clicking, beginner
+from toprank.serve.learning import Learner
 
 PATIENCE = 60.0
 QUERY = "write rows to a file"
@@ -43,21 +45,21 @@ def results(page: Page) -> list[str]:
 
 def order_of(server: Running) -> list[str]:
     """The ranking without sampling."""
-    lists, _ = server.app.demo.candidates(QUERY)
-    return [lists.ids[row] for row in server.service.rank(lists)[2]]
+    documents, X = server.app.demo.candidates(QUERY)
+    return [documents[row].id for row in server.service.rank(Listed([], X))[2]]
 
 
 def lead_of(server: Running, name: str) -> float:
     """By how much a document scores above the mean."""
-    lists, _ = server.app.demo.candidates(QUERY)
-    scores = server.service.rank(lists)[1]
-    return float(scores[lists.ids.index(name)] - scores.mean())
+    documents, X = server.app.demo.candidates(QUERY)
+    scores = server.service.rank(Listed([], X))[1]
+    return float(scores[[document.id for document in documents].index(name)] - scores.mean())
 
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    demo = Demo(["csv", "json", "shutil"])
-    with running(tmp_path_factory.mktemp("page"), demo.learner().model_text(), demo=demo) as server:
+    demo = Clicking(["csv", "json", "shutil"])
+    with running(tmp_path_factory.mktemp("page"), Learner.of(beginner()).model_text(), demo=demo) as server:
         yield server
 
 

@@ -114,7 +114,7 @@ def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None) ->
             server.learn(f"e{i}", i)
         store = server.service.store
         assert store is not None
-        twentieth = store._one("SELECT at FROM events WHERE seq = 20")[0]
+        twentieth = store._one("SELECT at FROM events WHERE seq = 20")
         server.service.keep = time.time() - twentieth
         for i in range(26, 30):
             server.learn(f"e{i}", i)
@@ -141,7 +141,7 @@ def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None) ->
 def test_a_disk_that_refuses_to_forget_does_not_spoil_what_was_learned(
     tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(self: Store, at: float) -> int:
+    def refuses(self: Store, at: float) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Store, "drop_before", refuses)
@@ -173,7 +173,7 @@ def test_a_replica_follows(tmp_path: Path) -> None:
         first = follower.fetch()
         assert first is not None
         assert follower.fetch() is None  # nothing new
-        service = Service(None, first.learner)
+        service = Service(first)
         follower.follow(service)
         with running(tmp_path, None, service=service) as replica:
             assert (
@@ -271,7 +271,7 @@ def test_the_description_is_made_of_the_types(server: Running) -> None:
 
 
 def test_the_length_of_a_stream_costs_no_memory(tmp_path: Path, often: None) -> None:
-    with running(tmp_path, model(), nbytes=10_000) as server:
+    with running(tmp_path, model(), most=10_000) as server:
         for i in range(40):
             server.post("/v1/feedback", [event(f"{i}-{j}", j) for j in range(20)])
             server.post("/v1/rank", {"items": items(i)})
@@ -281,5 +281,5 @@ def test_the_length_of_a_stream_costs_no_memory(tmp_path: Path, often: None) -> 
         assert len(service.last) == service_module.LAST
         assert service.waiting.nbytes <= 10_000
     store = Store(tmp_path / "rank.db")
-    assert len(store.measures()) >= 2
+    assert len(store.progress()) >= 2
     store.close()

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
+import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from .._files import read_whole
+from .._keys import SCOPES, new_key, read_keys, write_keys
 from ..errors import InputError, MissingExtraError
 from ._common import busy, json_option, print_json
+
+if TYPE_CHECKING:
+    from ..serve.app import App
+    from ..serve.guard import Keys
+    from ..serve.learning import Learner
 
 
 class _WithKeys(click.Command):
@@ -84,46 +94,74 @@ def serve(
     if follow is None and not demo and store is None:
         raise InputError("--store says where to keep what is learned, as in --store rank.db (or try --demo)")
     seconds, waiting = None if keep is None else _seconds(keep, "--keep"), _seconds(wait, "--wait")
-    from ..serve import running
     from ..serve.app import App
     from ..serve.guard import Keys, Limits
+    from ..serve.learning import Learner
+    from ..serve.running import Follower
     from ..serve.service import Service
+    from ..serve.store import Store
 
     allowed = Keys(keys_file, rate)
-    with running.listen(host, port, allowed) as bound:
+    with listen(host, port, allowed) as bound:
         searched = None
         if follow is not None:
-            follower = running.Follower(follow, os.environ.get("TOPRANK_KEY"))
+            follower = Follower(follow, os.environ.get("TOPRANK_KEY"))
             found = follower.fetch()
             assert found is not None
-            service = Service(None, found.learner, nbytes=wait_mb * 1e6, seconds=waiting)
-            service.served = found
+            service = Service(found, most=wait_mb * 1e6, seconds=waiting)
             follower.follow(service)
         else:
+            learner = None
             if demo:
-                from ..serve.searching import Demo
+                from ..demo.clicking import Clicking, beginner
 
                 with busy("reading the standard library"):
-                    searched = Demo()
+                    searched = Clicking()
                 store = store or str(Path(tempfile.mkdtemp(prefix="toprank-")) / "demo.db")
-                text = None if Path(store).exists() else searched.learner().model_text()
-            else:
-                text = None if model is None else _model_text(model, clicks)
-            service = Service(
-                running.open_store(store or "", text, model or "the model"), nbytes=wait_mb * 1e6, seconds=waiting
-            )
-            service.keep = seconds
-        app = App(service, allowed, Limits(rate=rate), running.log_to(log), searched)
+                if not Path(store).exists():
+                    learner = Learner.of(beginner())
+            elif model is not None:
+                learner = _learner(model, clicks)
+            service = Service(Store(store or "", learner), seconds, most=wait_mb * 1e6, seconds=waiting)
+        app = App(service, allowed, Limits(rate=rate), _log_to(log), searched)
         address, number = bound.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
         served = service.served
-        name = type(served.learner.ranker).__name__
+        name = type(served.ranker).__name__
         if as_json:
-            print_json({"url": url, "ranker": name, "version": served.version, "learns": served.learner.learns})
+            print_json({"url": url, "ranker": name, "version": served.version, "learns": served.ranker.learns_from})
         else:
             who = "this machine only, no keys" if allowed.open else f"keys of {keys_file}"
             click.echo(f"serving {name}, version {served.version}, on {url} ({who})")
-        running.run(app, bound)
+        run(app, bound)
+
+
+def listen(host: str, port: int, keys: Keys) -> socket.socket:
+    """Return a socket that listens; without keys, on this machine only."""
+    import ipaddress
+
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        if keys.open and not ipaddress.ip_address(found[4][0]).is_loopback:
+            raise InputError(
+                f"--host {host} is open to others, and there are no keys: make one (toprank serve keys new NAME --keys "
+                "keys.toml) and give --keys, or listen on 127.0.0.1"
+            )
+        return socket.create_server(found[4][:2], family=found[0], backlog=2048)
+    except OSError as error:
+        raise InputError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
+
+
+def run(app: App, bound: socket.socket) -> None:
+    """Serve until a signal comes; then answer what was begun, and close the store."""
+    from ..serve.running import Server
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn raises it again when it is done, and there is more to do
+    try:
+        Server(app).run(sockets=[bound])
+    finally:
+        app.service.stop()
 
 
 def _needs_extra() -> None:
@@ -137,26 +175,34 @@ def _needs_extra() -> None:
 def _verify(path: str, as_json: bool) -> None:
     from ..serve.store import Store
 
-    opened = Store(path)
-    try:
-        verdict = opened.verify()
-    finally:
-        opened.close()
+    with closing(Store(path)) as opened:
+        oldest, newest = opened.span
+        events, difference = opened.verify()
     if as_json:
-        equal = {"equal": verdict.difference is None, "difference": verdict.difference}
-        print_json({"events": verdict.events, "oldest": verdict.oldest, "version": verdict.version, **equal})
+        equal = {"equal": difference is None, "difference": difference}
+        print_json({"events": events, "oldest": oldest, "version": newest, **equal})
     else:
-        click.echo(str(verdict))
-    if verdict.difference is not None:
+        told = difference or "snapshots and state are equal to the bit"
+        click.echo(f"{events:,} events replayed from version {oldest:,} to {newest:,}: {told}")
+    if difference is not None:
         raise SystemExit(1)
 
 
-def _model_text(path: str, clicks: bool) -> bytes:
+def _learner(path: str, clicks: bool) -> Learner:
+    from ..rankers.pdgd import PDGD
     from ..rankers.persistence import parse
-    from ..serve.learning import Learner, for_clicks
+    from ..serve.learning import Learner
 
     text, name = read_whole(path)
-    return Learner.text_of(for_clicks(parse(text, name))) if clicks else text
+    ranker = parse(text, name)
+    return Learner.of(PDGD().start_at(ranker) if clicks else ranker)
+
+
+def _log_to(where: str) -> TextIO | None:
+    """Open where request lines go: `-` is standard error, `none` nowhere."""
+    if where == "none":
+        return None
+    return sys.stderr if where == "-" else open(where, "a", buffering=1, encoding="utf-8")
 
 
 def _seconds(text: str, option: str) -> float:
@@ -189,9 +235,6 @@ def new(name: str, scopes: str, rate: float | None, file: str, as_json: bool) ->
 
     Example: toprank serve keys new shop --scopes rank,learn
     """
-    _needs_extra()
-    from ..serve.guard import SCOPES, new_key
-
     wanted: Any = tuple(scope.strip() for scope in scopes.split(",") if scope.strip())
     if not wanted or not set(wanted) <= set(SCOPES):
         raise InputError(f"--scopes takes {', '.join(SCOPES)}, separated by commas, got {scopes!r}")
@@ -207,14 +250,11 @@ def list_keys(file: str, as_json: bool) -> None:
 
     Example: toprank serve keys list --json
     """
-    _needs_extra()
-    from ..serve.guard import read_keys
-
     found = read_keys(Path(file))
     if as_json:
-        print_json([{"name": key.name, "scopes": list(key.scopes), "rate": key.rate} for key in found])
+        print_json([{"name": name, "scopes": list(key.scopes), "rate": key.rate} for name, key in found.items()])
     else:
-        click.echo("\n".join(f"{key.name}  {', '.join(key.scopes)}" for key in found))
+        click.echo("\n".join(f"{name}  {', '.join(key.scopes)}" for name, key in found.items()))
 
 
 @keys.command("revoke")
@@ -226,12 +266,8 @@ def revoke(name: str, file: str, as_json: bool) -> None:
 
     Example: toprank serve keys revoke shop
     """
-    _needs_extra()
-    from ..serve.guard import read_keys, write_keys
-
-    before = read_keys(Path(file))
-    kept = [key for key in before if key.name != name]
-    if len(kept) == len(before):
+    kept = read_keys(Path(file))
+    if kept.pop(name, None) is None:
         raise InputError(f"{file} has no key {name!r}")
     write_keys(Path(file), kept)
     print_json({"revoked": name}) if as_json else click.echo(f"revoked {name}")

@@ -12,6 +12,7 @@ from .._progress import busy
 from .._typing import Floats
 from ..errors import InputError
 from ..report.additive import contributions
+from .collect import Document
 from .features import FEATURES, Candidates, Extractor
 from .index import Index
 from .judged import CANDIDATES, judge
@@ -83,17 +84,13 @@ class Oracle:
 
     def ask(self, query: str, top: int = TOP) -> Answer:
         """Rank the documents for a query by BM25 and by the ranker."""
-        text, index = question(query), self.index
-        asked = index.queries([text])
-        pairs = Candidates.of(index, asked, CANDIDATES)
-        X = Extractor(index).features([text], asked, pairs)
+        documents, X = candidates(query, Extractor(self.index))
         parts = contributions(self.model, X)
         scores = self.model.scores(X) if parts is None else parts.sum(axis=1)  # a sum needs nothing compiled
         order = np.argsort(-scores, kind="stable")[:top]
-        documents = [index.documents[number] for number in pairs.document]
         return Answer(
             query=query,
-            unknown=tuple(dict.fromkeys(word for word in words(query) if word not in index.vocabulary)),
+            unknown=tuple(dict.fromkeys(word for word in words(query) if word not in self.index.vocabulary)),
             ranker=self.ranker,
             n_candidates=len(documents),
             bm25=tuple(document.id for document in documents[:top]),
@@ -108,6 +105,14 @@ class Oracle:
                 for row in order
             ),
         )
+
+
+def candidates(query: str, extractor: Extractor) -> tuple[list[Document], Floats]:
+    """Return the documents that BM25 finds, best first, with their features."""
+    text, index = question(query), extractor.index
+    asked = index.queries([text])
+    pairs = Candidates.of(index, asked, CANDIDATES)
+    return [index.documents[number] for number in pairs.document], extractor.features([text], asked, pairs)
 
 
 def check(query: str, index: Index) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.utils import Tags
@@ -90,6 +90,8 @@ class Ranker(BaseEstimator, ABC):
     _feels_units: ClassVar[bool] = True
     """Whether what is learned depends on the units of the features."""
 
+    learns_from: ClassVar[Literal["labels", "clicks", "nothing"]] = "nothing"
+    """What one more list must come with for the ranker to go on learning."""
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
     newer_attributes: ClassVar[tuple[str, ...]] = ()

@@ -95,6 +95,7 @@ class OnlineRanker(Ranker):
     stream; `totals_` has the sums over all rounds.
     """
 
+    learns_from = "labels"
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
 
     eta: float | str = 0.1

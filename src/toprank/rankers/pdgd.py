@@ -47,6 +47,7 @@ class PDGD(Ranker):
     True
     """
 
+    learns_from = "clicks"
     state_attributes: ClassVar[tuple[str, ...]] = ("counts_",)
 
     eta: float | str = 0.1
@@ -56,6 +57,23 @@ class PDGD(Ranker):
     verbose: bool = False
     counts_: dict[str, int] = field(init=False)
     """Pages sampled, pages learned from, and pairs that they told."""
+
+    def start_at(self, ranker: Ranker) -> Self:
+        """Start at the weights of any fitted linear ranker instead of 0.
+
+        >>> import toprank as tr
+        >>> ranker = tr.ListNet().fit([[1.0], [0.0]], [1, 0])
+        >>> bool((tr.PDGD().start_at(ranker).coef_ == ranker.coef_).all())
+        True
+        """
+        if not isinstance(ranker.model_, LinearModel):
+            raise InputError(f"{type(ranker).__name__} is not linear: clicks are learned by linear models")
+        self.__dict__.pop("counts_", None)
+        self._begin(ranker.model_.n_features)
+        self.model_, self.n_queries_in_, self.learned_from_ = ranker.model_, ranker.n_queries_in_, ranker.learned_from_
+        if "feature_names_in_" in vars(ranker):
+            self.feature_names_in_ = ranker.feature_names_in_
+        return self
 
     def sample(self, X: Any) -> Ints:
         """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""

@@ -78,7 +78,7 @@ def _page(view: ContestView, payload: Payload | None) -> str:
     return Template(asset("page.html")).substitute(
         title=escape(view.contest.title),
         # Nothing may be fetched, and no script runs but this one, whatever a document's name may hold.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_digest(script)}'",
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest(script)}'",
         style=asset("page.css"),
         script=script,
         subtitle=escape(f"{systems} systems on {comparison.n_queries:,} queries, convention {comparison.convention}"),
@@ -129,10 +129,11 @@ def _embedded(view: ContestView, payload: Payload) -> str:
 
 
 @cache
-def asset(name: str) -> str:
-    """Return a file of the page as text."""
-    return files("toprank.report").joinpath("assets", name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "toprank.report") -> str:
+    """Return a file of a page as text."""
+    return files(package).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _digest(script: str) -> str:
+def digest(script: str) -> str:
+    """Return the hash by which a content policy lets a script or a style through."""
     return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

@@ -1,5 +1,5 @@
 """A server that ranks, learns from feedback, and loses nothing: `toprank serve`.
 
 A body is decoded (`bodies`), an event is learned (`learning`) and written with the new state in one transaction
-(`store`, `writer`), and only then answered (`app`, behind `guard`).
+(`store`, `service`), and only then answered (`endpoints` in `app`, behind `guard`).
 """

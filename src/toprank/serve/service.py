@@ -5,23 +5,24 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from asyncio import AbstractEventLoop, Future
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
+from dataclasses import replace
 from threading import Event as Flag
-from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._typing import Floats, Ints
+from ..certificates.performance import RunningMean
+from ..data.sent import Listed
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
-from .bodies import BodyError, Learned, Lists
+from .bodies import BodyError, Learned, need
 from .learning import Event, Learner
-from .store import EVERY, Row, Store
+from .store import EVERY, Store
 
 GROUP = 128
 """Events written in one transaction, where so many are waiting."""
@@ -29,287 +30,194 @@ POINTS = 256
 """Points of the live curve: when there are more, every other one goes."""
 LAST = 6
 """Last events shown on the page."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
-    """A version of the model; it never changes, so whoever holds it can rank with it."""
+class Step(NamedTuple):
+    """An event with the model before and after it, and the measure of its ranking before."""
 
-    version: int
-    learner: Learner
-    frozen: bool = False
-
-
-class Shown(NamedTuple):
-    """An event with the model before and after it, for the page."""
-
-    seq: int
     event: Event
     before: Learner
     after: Learner
     measure: float | None
 
+    def row(self, at: float) -> tuple[Any, ...]:
+        """Return what to write."""
+        return self.after.version, self.event.event_id, at, self.event.kind, self.event.pack(), self.measure, None
+
 
 class Waiting:
     """Rankings that may still get feedback: so many bytes and seconds at most, the oldest go first."""
 
-    def __init__(self, nbytes: float = 256e6, seconds: float = 1800.0) -> None:
-        self._most, self._seconds, self._held = nbytes, seconds, 0
-        self._lists: OrderedDict[str, tuple[float, Lists]] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, most: float = 256e6, seconds: float = 1800.0) -> None:
+        self._most, self._seconds, self.nbytes = most, seconds, 0
+        self.lists: OrderedDict[str, tuple[float, Listed]] = OrderedDict()
 
-    def put(self, lists: Lists) -> str:
+    def put(self, listed: Listed) -> str:
         """Keep a ranking for a while; return its id."""
         name, now = secrets.token_urlsafe(12), time.monotonic()
-        with self._lock:
-            self._lists[name] = (now, lists)
-            self._held += lists.nbytes
-            while self._lists:
-                at, oldest = next(iter(self._lists.values()))
-                if self._held <= self._most and now - at <= self._seconds:
-                    break
-                self._lists.popitem(last=False)
-                self._held -= oldest.nbytes
+        self.lists[name] = (now, listed)
+        self.nbytes += listed.nbytes
+        while self.lists:
+            at, oldest = next(iter(self.lists.values()))
+            if self.nbytes <= self._most and now - at <= self._seconds:
+                break
+            self.lists.popitem(last=False)
+            self.nbytes -= oldest.nbytes
         return name
 
-    def get(self, name: str) -> Lists:
+    def get(self, name: str) -> Listed:
         """Return a ranking that still waits."""
-        at, lists = self._lists.get(name, (-np.inf, None))
-        if lists is None or time.monotonic() - at > self._seconds:
+        at, listed = self.lists.get(name, (-np.inf, None))
+        if listed is None or time.monotonic() - at > self._seconds:
             raise BodyError("this ranking is unknown, or was forgotten by now: send items with the event", status=404)
-        return lists
-
-    @property
-    def nbytes(self) -> int:
-        """What they take."""
-        return self._held
-
-    def __len__(self) -> int:
-        return len(self._lists)
-
-
-@dataclass(eq=False)
-class _Task:
-    """Events of one request, learned all or none, or something else for the writing thread to do alone."""
-
-    what: list[Event] | Callable[[], Any]
-    loop: AbstractEventLoop
-    future: Future[Any]
-    result: Any = None
-    error: BaseException | None = None
+        return listed
 
 
 class Service:
     """Ranks with what is served, and hands feedback to the thread that learns and writes."""
 
-    def __init__(self, store: Store | None, learner: Learner | None = None, **waiting: float) -> None:
-        self.store, self.waiting, self.ready, self.stopping = store, Waiting(**waiting), Flag(), Flag()
-        self.keep: float | None = None
+    def __init__(self, begun: Store | Learner, keep: float | None = None, **waiting: float) -> None:
+        self._store = begun if isinstance(begun, Store) else None
+        self.served = begun.version() if isinstance(begun, Store) else begun
+        self.first, self.waiting, self.ready, self.stopping = self.served, Waiting(**waiting), Flag(), Flag()
+        self.keep = keep
         """Seconds that events are kept; None for ever."""
         self.curve: list[tuple[int, float, float, float]] = []
-        self.last: deque[Shown] = deque(maxlen=LAST)
-        self.groups = self.stored = 0
-        self._stride, self._tasks, self._rng = 1, SimpleQueue[_Task | None](), np.random.default_rng()
-        if store is not None:
-            version, learner = store.state()
-            self.served = Served(version, learner, store.frozen)
-            self._at, self.oldest = store.last_at, store.oldest
-            for seq, progress in store.measures():
-                self._point(seq, replace(learner, progress=Learner.progress_of(progress)))
-        elif learner is not None:
-            self.served, self._at, self.oldest = Served(0, learner), 0.0, 0
-        self.first = self.served.learner
-        """The model when the process began."""
-        self._thread = Thread(target=self._work, name="writer", daemon=True)
+        self.last: deque[Step] = deque(maxlen=LAST)
+        self.frozen, self.oldest, self.groups, self.stored = False, 0, 0, 0
+        self._stride, self._at, self._rng = 1, 0.0, np.random.default_rng()
+        self._pool, self._events = ThreadPoolExecutor(1, "writer"), deque[tuple[list[Event], Future[Any]]]()
+        if self._store is not None:
+            (self.frozen, self._at), self.oldest = self._store.standing, self._store.span[0]
+            for seq, progress in self._store.progress():
+                self._point(seq, progress)
+        self._pool.submit(self._warm)
 
-    def start(self) -> None:
-        """Begin to work; `ready` is set when compiled code is warm."""
-        self._thread.start()
+    @property
+    def store(self) -> Store:
+        """The store; a replica has none."""
+        if self._store is None:
+            raise BodyError("this server follows another one and does not learn: send it there", status=409)
+        return self._store
 
     def stop(self) -> None:
         """Finish what was handed in, then close the store."""
         self.stopping.set()
-        self._tasks.put(None)
-        self._thread.join()
-        if self.store is not None:
-            self.store.close()
+        self._pool.shutdown()
+        if self._store is not None:
+            self._store.close()
 
-    @property
-    def alive(self) -> bool:
-        """Whether the writing thread works."""
-        return self._thread.is_alive() or self.store is None
-
-    def rank(self, lists: Lists, *, explore: bool = False) -> tuple[Served, Any, Any]:
+    def rank(self, listed: Listed, *, explore: bool = False) -> tuple[Learner, Floats, Ints]:
         """Return what was served, the scores, and the rows best first; `explore` samples as PDGD does."""
         served = self.served
-        ranker = served.learner.ranker
-        scores = ranker.model_.scores(lists.X)
-        if not np.isfinite(scores).all():
-            raise BodyError("scores overflow: scale the features down")
+        scores = served.ranker.model_.scores(listed.X)
+        need(np.isfinite(scores).all(), "scores overflow: scale the features down")
         if not explore:
             return served, scores, np.argsort(-scores, kind="stable")
-        if not isinstance(ranker, PDGD):
-            raise BodyError(f"{type(ranker).__name__} does not explore: serve a PDGD model", "$.explore", 409)
-        return served, scores, sampled_order(scores, self._rng)[: ranker.cut]
+        if not isinstance(served.ranker, PDGD):
+            raise BodyError(f"{type(served.ranker).__name__} does not explore: serve a PDGD model", "$.explore", 409)
+        return served, scores, sampled_order(scores, self._rng)[: served.ranker.cut]
 
-    def submit(self, what: list[Event] | Callable[[], Any], loop: AbstractEventLoop) -> Future[Any]:
-        """Hand events or a job to the writing thread."""
-        if self.store is None:
-            raise BodyError("this server follows another one and does not learn: send it there", status=409)
-        task = _Task(what, loop, loop.create_future())
-        self._tasks.put(task)
-        return task.future
+    def submit(self, job: Callable[[Store], T]) -> Future[T]:
+        """Let the writing thread do something with the store."""
+        return self._pool.submit(job, self.store)
 
-    def _work(self) -> None:
-        self._warm()
-        self.ready.set()
-        while True:
-            try:
-                task = self._tasks.get(timeout=30.0)
-            except Empty:
-                self._forget()
+    def learn(self, events: list[Event]) -> Future[list[Learned]]:
+        """Learn from events, all or none; what is returned is done when they are on disk."""
+        store, future = self.store, Future[list[Learned]]()
+        self._events.append((events, future))
+        self._pool.submit(self._learn, store)
+        return future
+
+    def _learn(self, store: Store) -> None:
+        """Learn from what waits, write it with the state in one transaction, publish that, and only then answer."""
+        steps: dict[str, Step] = {}
+        done: list[tuple[Future[Any], list[Learned]]] = []
+        while self._events and len(steps) < GROUP:
+            events, future = self._events.popleft()
+            if not future.set_running_or_notify_cancel():  # the server is stopping, and could not wait for it
                 continue
-            if task is None:
-                return
-            tasks, count = [task], _size(task)
-            while count < GROUP:
-                try:
-                    task = self._tasks.get_nowait()
-                except Empty:
-                    break
-                if task is None:
-                    self._tasks.put(None)
-                    break
-                tasks.append(task)
-                count += _size(task)
-            before = self.served.version
-            self._together(tasks)
-            if self.served.version // EVERY > before // EVERY:
-                self._forget()
-
-    def _together(self, tasks: list[_Task]) -> None:
-        """Do tasks in their order; events that stand side by side are written in one transaction."""
-        group: list[_Task] = []
-        for task in tasks:
-            if not callable(task.what):
-                group.append(task)
-                continue
-            self._learn(group)
-            group = []
+            before = len(steps)
             try:
-                task.result = task.what()
+                done.append((future, [self._step(event, steps, store) for event in events]))
             except Exception as error:
-                task.error = error
-        self._learn(group)
-        if not tasks[0].loop.is_closed():
-            tasks[0].loop.call_soon_threadsafe(_answer, tasks)
+                while len(steps) > before:
+                    steps.popitem()
+                future.set_exception(error)
+        before = self.served.version
+        try:
+            if steps:
+                *_, last = steps.values()
+                rows = [step.row(self._now()) for step in steps.values()]
+                self._commit(store, rows, last.after)
+                self.last.extendleft([*steps.values()][-LAST:])
+        except Exception as error:
+            for future, _ in done:
+                future.set_exception(error)
+        else:
+            for future, answers in done:
+                future.set_result(answers)
+        if self.served.version // EVERY > before // EVERY:
+            self.forget(store)
 
-    def _learn(self, tasks: list[_Task]) -> None:
-        """Learn from the events of all tasks, write them with the state, publish it, and only then note the answers."""
-        if not tasks or self.store is None:
-            return
-        rows: list[Row] = []
-        news: list[Shown] = []
-        seen: dict[str, Learned] = {}
-        learner, seq = self.served.learner, self.served.version
+    def _step(self, event: Event, steps: dict[str, Step], store: Store) -> Learned:
+        need(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
+        if known := steps.get(event.event_id):
+            return Learned("duplicate", known.after.version, known.after.version, known.measure)
+        if stored := store.find(event.event_id):
+            return stored
+        before = next((step.after for step in reversed(steps.values())), self.served)
+        made = steps[event.event_id] = Step(event, before, *before.after(event))
+        return Learned("learned", made.after.version, made.after.version, made.measure)
+
+    def _now(self) -> float:
         self._at = max(self._at, time.time())  # never backwards, whatever the clock does
-        done: list[tuple[_Task, list[Learned]]] = []
-        for task in tasks:
-            before = (learner, seq, len(rows), dict(seen))
-            try:
-                if self.served.frozen:
-                    raise BodyError("learning is frozen: send it again when it goes on", status=409)
-                answers = []
-                for event in task.what if isinstance(task.what, list) else ():
-                    known = seen.get(event.event_id) or self.store.find(event.event_id)
-                    if known is None:
-                        old, (learner, measure) = learner, learner.after(event)
-                        seq += 1
-                        news.append(Shown(seq, event, old, learner, measure))
-                        rows.append(Row(seq, event.event_id, self._at, event.kind, event.pack(), measure))
-                        known = Learned("learned", seq, seq, measure)
-                        seen[event.event_id] = Learned("duplicate", seq, seq, measure)
-                    answers.append(known)
-                done.append((task, answers))
-            except Exception as error:
-                learner, seq, length, seen = before
-                del rows[length:], news[length:]
-                task.error = error
-        if rows:
-            try:
-                self._commit(rows, seq, learner)
-                self.last.extendleft(news[-LAST:])
-            except Exception as error:
-                for task, _ in done:
-                    task.error = error
-                return
-        for task, answers in done:
-            task.result = answers
+        return self._at
 
-    def _commit(self, rows: list[Row], seq: int, learner: Learner, *, snapshot: bool = False) -> None:
-        assert self.store is not None
-        before = self.served
-        self.store.commit(rows, seq, learner, snapshot=snapshot or seq // EVERY > before.version // EVERY)
-        self.served = replace(before, version=seq, learner=learner)
+    def _commit(self, store: Store, rows: list[tuple[Any, ...]], learner: Learner, *, snapshot: bool = False) -> None:
+        store.commit(rows, learner, snapshot=snapshot or learner.version // EVERY > self.served.version // EVERY)
+        self.served = learner
         self.groups, self.stored = self.groups + 1, self.stored + len(rows)
-        self._point(seq, learner)
+        self._point(learner.version, learner.progress)
 
-    def _point(self, seq: int, learner: Learner) -> None:
+    def _point(self, version: int, progress: RunningMean) -> None:
         """Add a point to the curve; it never grows beyond `POINTS`."""
-        if learner.progress.n == 0 or (self.curve and seq - self.curve[-1][0] < self._stride):
+        if progress.n == 0 or (self.curve and version - self.curve[-1][0] < self._stride):
             return
-        lower, mean, upper = learner.progress.interval()
-        self.curve.append((seq, mean, lower, upper))
+        lower, mean, upper = progress.interval()
+        self.curve.append((version, mean, lower, upper))
         if len(self.curve) > POINTS:
             self.curve, self._stride = self.curve[::2], 2 * self._stride
 
     def _warm(self) -> None:
         """Run everything once on a copy, so that no request waits for a compiler."""
-        learner = self.served.learner
         for dtype in (np.float64, np.float32):
-            X = np.zeros((2, learner.columns.n_features), dtype=dtype)
+            X = np.zeros((2, self.served.columns.n_features), dtype=dtype)
             X[0] = 1
-            learner.ranker.model_.scores(X)
-            if learner.learns != "nothing":
-                shown = np.arange(2) if learner.learns == "clicks" else None
+            self.served.ranker.model_.scores(X)
+            if self.served.ranker.learns_from != "nothing":
+                shown = [0, 1] if self.served.ranker.learns_from == "clicks" else None
                 with suppress(InputError):  # compiled all the same
-                    learner.after(Event("warm", learner.learns, X, np.array([0.0, 1.0]), [], shown))
+                    self.served.after(Event("warm", Listed([], X, shown), np.array([0.0, 1.0])))
+        self.ready.set()
 
     # What follows runs on the writing thread: hand it to `submit`.
 
-    def rollback(self, version: int) -> int:
+    def rollback(self, version: int, store: Store) -> None:
         """Go back to the model of an old version, as a new version."""
-        assert self.store is not None
-        learner, seq = self.store.version(version), self.served.version + 1
-        self._at = max(self._at, time.time())
-        row = Row(seq, f"rollback {secrets.token_hex(8)}", self._at, "rollback", b"", None, version)
-        self._commit([row], seq, learner, snapshot=True)
-        return seq
+        old, new = store.version(version), self.served.version + 1
+        row = (new, f"rollback {secrets.token_hex(8)}", self._now(), "rollback", b"", None, version)
+        self._commit(store, [row], replace(old, version=new), snapshot=True)
 
-    def freeze(self, frozen: bool) -> bool:
+    def freeze(self, frozen: bool, store: Store) -> None:
         """Stop learning, or let it go on."""
-        assert self.store is not None
-        self.store.freeze(frozen)
-        self.served = replace(self.served, frozen=frozen)
-        return frozen
+        store.freeze(frozen)
+        self.frozen = frozen
 
-    def _forget(self) -> None:
-        """Drop events older than `keep`, when everybody has been answered; where the disk refuses, later."""
-        if self.store is not None and self.keep is not None:
+    def forget(self, store: Store) -> None:
+        """Drop events older than `keep`; where the disk refuses, later."""
+        if self.keep is not None:
             with suppress(sqlite3.Error):
-                self.store.drop_before(max(self._at, time.time()) - self.keep)
-                self.oldest = self.store.oldest
-
-
-def _size(task: _Task) -> int:
-    return len(task.what) if isinstance(task.what, list) else 1
-
-
-def _answer(tasks: list[_Task]) -> None:
-    for task in tasks:
-        if task.future.done():  # the client went away
-            continue
-        if task.error is None:
-            task.future.set_result(task.result)
-        else:
-            task.future.set_exception(task.error)
+                store.drop_before(max(self._at, time.time()) - self.keep)
+                self.oldest = store.span[0]

@@ -21,10 +21,12 @@ const post = async (path, body) => {
 const digits = (x) => (x === null ? '–' : x.toFixed(4));
 
 function show(now) {
+  by('search').hidden = !now.demo;
+  by('version').textContent = `toprank ${now.toprank}`;
   const frozen = now.frozen ? ', frozen' : '';
   by('about').textContent = `${now.ranker}, version ${now.version.toLocaleString('en')}, learns from ${now.learns}${frozen}`;
-  by('mean').textContent = now.judged
-    ? `${now.measure}: ${digits(now.mean)} over ${now.judged.toLocaleString('en')} events, in [${digits(now.lower)}, ${digits(now.upper)}]; ${now.mistakes.toLocaleString('en')} could have been ranked better`
+  by('mean').textContent = now.events_judged
+    ? `${now.measure}: ${digits(now.observed)} over ${now.events_judged.toLocaleString('en')} events, in [${digits(now.lower)}, ${digits(now.upper)}]; ${now.mistakes.toLocaleString('en')} could have been ranked better`
     : 'Nothing was learned yet.';
   by('curve').innerHTML = now.curve;
   const most = Math.max(...now.weights.map((w) => Math.abs(w[1])), 1e-300);

@@ -1,0 +1,37 @@
+"""The search of the standard library for somebody who clicks: where the ranker begins, and what it is to rank."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from .._typing import Floats
+from ..rankers.models import LinearModel
+from ..rankers.pdgd import PDGD
+from .ask import candidates, check
+from .collect import Document
+from .features import FEATURES, Extractor
+from .job import Library
+
+
+class Clicking:
+    """The documentation of the running Python's library, to be searched and clicked on."""
+
+    def __init__(self, packages: Collection[str] | None = None) -> None:
+        self._extractor = Extractor(Library.open(packages).whole)
+
+    def candidates(self, query: str) -> tuple[list[Document], Floats]:
+        """Return the documents that BM25 finds, with their features."""
+        check(query, self._extractor.index)
+        return candidates(query, self._extractor)
+
+
+def beginner() -> PDGD:
+    """Return a learner from clicks that starts where BM25 is."""
+    bm25 = np.zeros(len(FEATURES))
+    bm25[0] = 20.0  # BM25 is a share of what the query could bring: so much makes the best of them likely on top
+    ranker = PDGD("mrr", eta=10.0)
+    ranker._begin(len(FEATURES))
+    ranker.model_, ranker.feature_names_in_ = LinearModel(bm25), np.array(FEATURES, dtype=object)
+    return ranker
