@@ -28,6 +28,47 @@ def _in_pairs(builder, parts):
     return parts[0]
 
 
+def _by_lanes(builder, count, lanes, step):
+    """Call `step(j, load, store)` for j = 0, lanes, … below count; at the end both leave out missing columns."""
+    rest = builder.srem(count, _WORD(lanes))
+    whole = builder.sub(count, rest)
+
+    def there(pointer, place, kind):
+        return builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer())
+
+    def load(pointer, place, kind, size):
+        return builder.load(there(pointer, place, kind), align=size)
+
+    def store(vector, pointer, place, size):
+        builder.store(vector, there(pointer, place, vector.type), align=size)
+
+    with cgutils.for_range_slice(builder, _WORD(0), whole, _WORD(lanes), _WORD) as (j, _):
+        step(j, load, store)
+    with builder.if_then(builder.icmp_signed(">", rest, _WORD(0))):
+        few, word = ir.VectorType(_WORD, lanes), ir.IntType(32)
+        limit = builder.insert_element(ir.Constant(few, ir.Undefined), rest, word(0))
+        limit = builder.shuffle_vector(limit, limit, ir.Constant(ir.VectorType(word, lanes), [0] * lanes))
+        mask = builder.icmp_signed("<", ir.Constant(few, list(range(lanes))), limit)
+
+        def masked(action, size, back, *given):
+            form = ir.FunctionType(back, given)
+            name = f"llvm.masked.{action}.v{lanes}f{8 * size}.p0v{lanes}f{8 * size}"
+            return cgutils.get_or_insert_function(builder.module, form, name)
+
+        def load_some(pointer, place, kind, size):
+            function = masked("load", size, kind, kind.as_pointer(), word, mask.type, kind)
+            return builder.call(
+                function, [there(pointer, place, kind), word(size), mask, ir.Constant(kind, [0.0] * lanes)]
+            )
+
+        def store_some(vector, pointer, place, size):
+            kind = vector.type
+            function = masked("store", size, ir.VoidType(), kind, kind.as_pointer(), word, mask.type)
+            builder.call(function, [vector, there(pointer, place, kind), word(size), mask])
+
+        step(whole, load_some, store_some)
+
+
 @intrinsic
 def four_dots(_typing, x, first, second, third, fourth, w, n):
     """Σ_j x[start + j] w[j], j < n, for four starts (int64) in a flat x: four sums in the type of w."""
@@ -41,45 +82,53 @@ def four_dots(_typing, x, first, second, third, fourth, w, n):
         starts, count = arguments[1:5], arguments[6]
         number = context.get_value_type(summed)
         many, many_stored = ir.VectorType(number, lanes), ir.VectorType(context.get_value_type(stored), lanes)
-
-        def load(pointer, place, kind, size):
-            return builder.load(builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer()), align=size)
-
-        def wide(value, kind):
-            return value if stored == summed else builder.fpext(value, kind)
-
         sums = [cgutils.alloca_once_value(builder, ir.Constant(many, [0.0] * lanes)) for _ in starts]
-        rest = builder.srem(count, _WORD(lanes))
-        whole = builder.sub(count, rest)
 
-        def add(j, read):
-            factor = read(weights, j, many, summed.bitwidth // 8)
+        def add(j, load, _store):
+            factor = load(weights, j, many, summed.bitwidth // 8)
             for start, total in zip(starts, sums, strict=True):
-                row = wide(read(data, builder.add(start, j), many_stored, stored.bitwidth // 8), many)
+                row = load(data, builder.add(start, j), many_stored, stored.bitwidth // 8)
+                row = row if stored == summed else builder.fpext(row, many)
                 builder.store(builder.fadd(builder.load(total), builder.fmul(row, factor)), total)
 
-        with cgutils.for_range_slice(builder, _WORD(0), whole, _WORD(lanes), _WORD) as (j, _):
-            add(j, load)
-        with builder.if_then(builder.icmp_signed(">", rest, _WORD(0))):
-            few = ir.VectorType(_WORD, lanes)
-            number_of = ir.Constant(few, list(range(lanes)))
-            limit = builder.insert_element(ir.Constant(few, ir.Undefined), rest, ir.IntType(32)(0))
-            limit = builder.shuffle_vector(limit, limit, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
-            mask = builder.icmp_signed("<", number_of, limit)
-
-            def load_some(pointer, place, kind, size):
-                name = f"llvm.masked.load.v{lanes}f{8 * size}.p0v{lanes}f{8 * size}"
-                form = ir.FunctionType(kind, [kind.as_pointer(), ir.IntType(32), mask.type, kind])
-                function = cgutils.get_or_insert_function(builder.module, form, name)
-                at = builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer())
-                return builder.call(function, [at, ir.IntType(32)(size), mask, ir.Constant(kind, [0.0] * lanes)])
-
-            add(whole, load_some)
+        _by_lanes(builder, count, lanes, add)
         ends = [_in_pairs(builder, _lanes_of(builder, builder.load(total), lanes)) for total in sums]
         return context.make_tuple(builder, signature.return_type, ends)
 
     words = [types.int64] * 4
     return types.UniTuple(summed, 4)(x, *words, w, types.int64), generate
+
+
+@intrinsic
+def add_rows(_typing, x, starts, factors, z):
+    """z[j] = (z[j] + f_0 x[s_0 + j]) + f_1 x[s_1 + j] + …, for as many starts (int64) in a flat x as factors."""
+    summed, stored = z.dtype, x.dtype
+    lanes, count = LANES[summed], starts.count
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        sums = context.make_array(signature.args[3])(context, builder, arguments[3])
+        length = builder.extract_value(sums.shape, 0)
+        number = context.get_value_type(summed)
+        many, many_stored = ir.VectorType(number, lanes), ir.VectorType(context.get_value_type(stored), lanes)
+        spread = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        rows = []
+        for start, factor in zip(*(cgutils.unpack_tuple(builder, given) for given in arguments[1:3]), strict=True):
+            one = builder.insert_element(ir.Constant(many, ir.Undefined), factor, ir.IntType(32)(0))
+            rows.append((start, builder.shuffle_vector(one, one, spread)))
+
+        def add(j, load, store):
+            total = load(sums.data, j, many, summed.bitwidth // 8)
+            for start, factor in rows:
+                row = load(data, builder.add(start, j), many_stored, stored.bitwidth // 8)
+                row = row if stored == summed else builder.fpext(row, many)
+                total = builder.fadd(total, builder.fmul(row, factor))
+            store(total, sums.data, j, summed.bitwidth // 8)
+
+        _by_lanes(builder, length, lanes, add)
+        return context.get_dummy_value()
+
+    return types.void(x, types.UniTuple(types.int64, count), types.UniTuple(summed, count), z), generate
 
 
 @intrinsic

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from ._lane_kernels import four_dots, sparse_dot
+from ._lane_kernels import add_rows, four_dots, sparse_dot
 from ._prefetch_kernels import LINE, prefetch
 from .jit import inlined_kernel, inner_kernel, kernel
 
@@ -64,6 +64,15 @@ def full_scores(values, begin, m, w, out, following, lead, rate):
 
 
 @inner_kernel
+def fetch_row(values, indices, indptr, row):
+    """Fetch a row of a CSR matrix, or the last one where there are not so many."""
+    row = min(row, len(indptr) - 2)
+    for p in range(np.int64(indptr[row]), np.int64(indptr[row + 1]), LINE // max(values.itemsize, indices.itemsize)):
+        prefetch(values, np.int64(p * values.itemsize))
+        prefetch(indices, np.int64(p * indices.itemsize))
+
+
+@inner_kernel
 def is_full(indptr, a, b, d):
     """Whether rows a:b store all their values."""
     return len(indptr) == 0 or np.int64(indptr[b]) - np.int64(indptr[a]) == (b - a) * d
@@ -101,18 +110,13 @@ def full_adjoint(values, begin, m, g, out, at, rate):
     d = len(out)
     whole = m - m % 4
     for i in range(0, whole, 4):
-        a, b, c, e = g[i], g[i + 1], g[i + 2], g[i + 3]
         ahead = at + i * rate // 4 * d
         for offset in range(ahead * values.itemsize, (ahead + rate * d) * values.itemsize, LINE):
             prefetch(values, np.int64(offset))
-        i0 = np.uint64(begin + i * d)
-        i1, i2, i3 = i0 + np.uint64(d), i0 + np.uint64(2 * d), i0 + np.uint64(3 * d)
-        for j in range(np.uint64(d)):
-            out[j] = (((out[j] + a * values[i0 + j]) + b * values[i1 + j]) + c * values[i2 + j]) + e * values[i3 + j]
+        i0 = begin + i * d
+        add_rows(values, (i0, i0 + d, i0 + 2 * d, i0 + 3 * d), (g[i], g[i + 1], g[i + 2], g[i + 3]), out)
     for i in range(whole, m):
-        a, i0 = g[i], np.uint64(begin + i * d)
-        for j in range(np.uint64(d)):
-            out[j] += a * values[i0 + j]
+        add_rows(values, (begin + i * d,), (g[i],), out)
 
 
 @inner_kernel

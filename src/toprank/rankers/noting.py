@@ -50,20 +50,19 @@ def note(
     before: Floats,
 ) -> Floats:  # fmt: skip
     """Return what is noted after these rounds; `before` are the totals before them."""
-    note_rounds, list_sizes, weights_of_lists = _kernels()
+    kernels, margins = compiled()
     found = np.zeros(len(Noted)) if noted is None else noted.copy()
     loss, v, lists = learner.surrogate, _NONE, len(ptr) - 1
     if isinstance(loss, Slam):
-        v = np.empty(len(y))
-        function = loss.list_function
-        weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
+        v, function = np.empty(len(y)), learner.functions[1]
+        margins.weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
     which = _FIRST
     if lists != 1:
         counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
         if learner.scaling == Scaling.QUERY:
-            counted &= list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
+            counted &= kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
         which = np.flatnonzero(counted)
-    note_rounds(
+    kernels.note_rounds(
         *linear.parts(X), X.shape[1], ptr, v, _NONE if weight is None else weight, which, rows, learner.always,
         learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
     )  # fmt: skip
@@ -71,12 +70,12 @@ def note(
 
 
 @cache
-def _kernels() -> tuple[Any, Any, Any]:
-    """Compiled code, loaded once: a stream comes here with every list, and microseconds count."""
+def compiled() -> tuple[Any, Any]:
+    """Kernels of lists and of margins, loaded once: a stream comes here with every list, and microseconds count."""
     from ..solvers import _list_kernels
     from ..surrogates import _margin_kernels
 
-    return _list_kernels.note_rounds, _list_kernels.list_sizes, _margin_kernels.weights_of_lists
+    return _list_kernels, _margin_kernels
 
 
 def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float) -> list[Certificate]:

@@ -26,7 +26,7 @@ from ..solvers.steps import Scaling, Steps, Total
 from ..surrogates import Surrogate
 from .base import Ranker, parameters
 from .models import LinearModel
-from .noting import Noted, certify_stream, note
+from .noting import Noted, certify_stream, compiled, note
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -243,9 +243,7 @@ class OnlineRanker(Ranker):
             return False
         if X.dtype not in (np.float32, np.float64) or y.dtype.kind not in "fiub":
             return False
-        from ..solvers import _list_kernels as kernels
-
-        return bool(kernels.sound_list(X, y))
+        return bool(compiled()[0].sound_list(X, y))
 
     def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()

@@ -10,7 +10,9 @@ import math
 
 import numpy as np
 
-from ..core.jit import kernel, sum_kernel
+from ..core._lane_kernels import add_rows
+from ..core._vector_kernels import dot
+from ..core.jit import inner_kernel, kernel, sum_kernel
 
 
 @sum_kernel
@@ -39,38 +41,50 @@ def number_grades(y, ptr):
     return level, first, grade[: first[-1]]
 
 
+@inner_kernel
+def extent(values, indices, indptr, d, a, b, mean, row):
+    """max ‖x_i‖² and max ‖x_i − x̄‖² of the rows a:b; `mean` must be 0 and stays so, `row` is scratch."""
+    m, longest, farthest = max(b - a, 1), 0.0, 0.0
+    if len(indptr) == 0:
+        for i in range(a, b):
+            add_rows(values, (i * d,), (1.0,), mean)
+        for j in range(d):
+            mean[j] /= m
+        for i in range(a, b):
+            start = np.uint64(i * d)
+            for j in range(np.uint64(d)):
+                row[j] = values[start + j]
+            longest = max(longest, dot(row, row))
+            for j in range(np.uint64(d)):
+                row[j] -= mean[j]
+            farthest = max(farthest, dot(row, row))
+        for j in range(d):
+            mean[j] = 0.0
+        return longest, farthest
+    low, high = indptr[a], indptr[b]
+    for p in range(low, high):
+        mean[indices[p]] += values[p] / m
+    centre = 0.0  # ‖x̄‖², each column once: x̄_j Σ_i x_ij / m
+    for p in range(low, high):
+        centre += mean[indices[p]] * values[p] / m
+    for i in range(a, b):
+        distance, length = centre, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            x = np.float64(values[p])
+            distance += x * (x - 2 * mean[indices[p]])
+            length += x * x
+        longest, farthest = max(longest, length), max(farthest, distance)
+    for p in range(low, high):
+        mean[indices[p]] = 0.0
+    return longest, farthest
+
+
 @kernel
 def list_sizes(values, indices, indptr, d, ptr):
     """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `core._row_kernels` has it."""
-    sizes, mean = np.zeros(len(ptr) - 1), np.zeros(d)
+    sizes, mean, row = np.zeros(len(ptr) - 1), np.zeros(d), np.empty(d)
     for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        largest = 0.0
-        if len(indptr) == 0:
-            mean[:] = 0
-            for i in range(a, b):
-                for j in range(d):
-                    mean[j] += values[i * d + j]
-            mean /= max(b - a, 1)
-            for i in range(a, b):
-                total = 0.0
-                for j in range(d):
-                    total += (values[i * d + j] - mean[j]) ** 2
-                largest = max(largest, total)
-        else:
-            low, high, m = indptr[a], indptr[b], b - a
-            for p in range(low, high):
-                mean[indices[p]] += values[p] / m
-            centre = 0.0  # ‖x̄‖², each column once: x̄_j Σ_i x_ij / m
-            for p in range(low, high):
-                centre += mean[indices[p]] * values[p] / m
-            for i in range(a, b):
-                distance = centre
-                for p in range(indptr[i], indptr[i + 1]):
-                    distance += values[p] * (values[p] - 2 * mean[indices[p]])
-                largest = max(largest, distance)
-            for p in range(low, high):
-                mean[indices[p]] = 0.0
+        _, largest = extent(values, indices, indptr, d, ptr[q], ptr[q + 1], mean, row)
         sizes[q] = 1.0 / math.sqrt(largest) if largest > 0.0 else 0.0
     return sizes
 
@@ -155,6 +169,7 @@ def note_rounds(values, indices, indptr, d, ptr, v, weights, which, rows, always
     which[t] is the list of round t, rows[t] its (measure, surrogate, mistake, ‖z‖²); `measured` is Σ of the measure
     before them. The diameter of a list counts as twice its largest distance from the mean, 2 where lists are scaled.
     """
+    mean, row = np.zeros(d), np.empty(d)
     for t in range(len(rows)):
         q, x = which[t], rows[t, 0]
         a, b = ptr[q], ptr[q + 1]
@@ -174,18 +189,8 @@ def note_rounds(values, indices, indptr, d, ptr, v, weights, which, rows, always
                 low, high = min(low, v[i]), max(high, v[i])
         low, high = (low, high) if high > 0.0 else (1.0, 1.0)
         noted[3] = max(noted[3], high / low)
-        longest, distance2 = 1.0, 4.0
+        longest, distance2 = 1.0, 1.0
         if not scaled:
-            longest = 0.0
-            for i in range(a, b):
-                square = 0.0
-                begin, end = (
-                    (i * d, (i + 1) * d) if len(indptr) == 0 else (np.int64(indptr[i]), np.int64(indptr[i + 1]))
-                )
-                for p in range(begin, end):
-                    square += np.float64(values[p]) ** 2
-                longest = max(longest, square)
-            size = list_sizes(values, indices, indptr, d, ptr[q : q + 2])[0]
-            distance2 = 4.0 / (size * size) if size > 0.0 else 0.0
+            longest, distance2 = extent(values, indices, indptr, d, a, b, mean, row)
         noted[1] = max(noted[1], longest)
-        noted[4] = max(noted[4], weight * distance2 / low)
+        noted[4] = max(noted[4], weight * 4.0 * distance2 / low)

@@ -11,17 +11,22 @@ import math
 
 import numpy as np
 
-from ..core._lane_kernels import sparse_dot
-from ..core._row_kernels import fetch
+from ..core._lane_kernels import add_rows, sparse_dot
+from ..core._row_kernels import fetch, fetch_row
 from ..core.jit import inner_kernel
 
+SOON = 12
+"""Rows between the one that is read and the one that is fetched."""
 LINES = 6
 """How many lines are fetched while eight rows are added up; more would keep those rows waiting."""
 
 
 @inner_kernel
-def gather_rows(values, indices, indptr, ids, m, d, most, block):
-    """Write the listed rows out in full, where they fit and a quarter of them is not 0; return whether it was done."""
+def gather_rows(values, indices, indptr, ids, m, d, most, following, block):
+    """Write the listed rows out in full, where they fit and a quarter of them is not 0; return whether it was done.
+
+    Rows that are needed later are fetched meanwhile, those of the list that begins at `following` too.
+    """
     if m > most or len(block) == 0:
         return False
     if len(indptr) == 0:
@@ -35,18 +40,21 @@ def gather_rows(values, indices, indptr, ids, m, d, most, block):
         stored += indptr[ids[i] + 1] - indptr[ids[i]]
     if 4 * stored < m * d:
         return False
-    for p in range(np.uint64(m * d)):
-        block[p] = 0
     for i in range(m):
+        fetch_row(values, indices, indptr, ids[i + SOON] if i + SOON < m else following + i + SOON - m)
+        start = np.uint64(i * d)
+        for j in range(np.uint64(d)):
+            block[start + j] = 0
         for p in range(np.uint64(indptr[ids[i]]), np.uint64(indptr[ids[i] + 1])):
-            block[np.uint64(i * d) + np.uint32(indices[p])] = values[p]
+            block[start + np.uint32(indices[p])] = values[p]
     return True
 
 
 @inner_kernel
-def listed_scores(values, indices, indptr, ids, m, w, r):
-    """r = the scores of listed CSR rows."""
+def listed_scores(values, indices, indptr, ids, m, w, r, following):
+    """r = the scores of listed CSR rows; the next list begins at `following`."""
     for i in range(m):
+        fetch_row(values, indices, indptr, ids[i + SOON] if i + SOON < m else following + i + SOON - m)
         r[i] = sparse_dot(values, indices, np.int64(indptr[ids[i]]), np.int64(indptr[ids[i] + 1]), w)
 
 
@@ -56,24 +64,19 @@ def weighted_sum(rows, begin, coef, active, n, inverse, scaled, z, values, indic
 
     Eight rows at a time, so that z is read and written less often. Meanwhile the list to come is fetched, from `at` on.
     """
-    d = np.uint64(len(z))
-    whole = n - n % 8
+    d, whole = len(z), n - n % 8
     for p in range(0, whole, 8):
         at = fetch(values, indices, at, LINES)
-        c0, c1, c2, c3 = coef[p], coef[p + 1], coef[p + 2], coef[p + 3]
-        c4, c5, c6, c7 = coef[p + 4], coef[p + 5], coef[p + 6], coef[p + 7]
-        i0, i1 = np.uint64(begin + active[p] * len(z)), np.uint64(begin + active[p + 1] * len(z))
-        i2, i3 = np.uint64(begin + active[p + 2] * len(z)), np.uint64(begin + active[p + 3] * len(z))
-        i4, i5 = np.uint64(begin + active[p + 4] * len(z)), np.uint64(begin + active[p + 5] * len(z))
-        i6, i7 = np.uint64(begin + active[p + 6] * len(z)), np.uint64(begin + active[p + 7] * len(z))
-        for j in range(d):
-            x = ((z[j] + c0 * rows[i0 + j]) + c1 * rows[i1 + j]) + c2 * rows[i2 + j]
-            x = ((x + c3 * rows[i3 + j]) + c4 * rows[i4 + j]) + c5 * rows[i5 + j]
-            z[j] = (x + c6 * rows[i6 + j]) + c7 * rows[i7 + j]
+        starts = (
+            begin + active[p] * d, begin + active[p + 1] * d, begin + active[p + 2] * d, begin + active[p + 3] * d,
+            begin + active[p + 4] * d, begin + active[p + 5] * d, begin + active[p + 6] * d, begin + active[p + 7] * d,
+        )  # fmt: skip
+        factors = (
+            coef[p], coef[p + 1], coef[p + 2], coef[p + 3], coef[p + 4], coef[p + 5], coef[p + 6], coef[p + 7],
+        )  # fmt: skip
+        add_rows(rows, starts, factors, z)
     for p in range(whole, n):
-        c0, i0 = coef[p], np.uint64(begin + active[p] * len(z))
-        for j in range(d):
-            z[j] += c0 * rows[i0 + j]
+        add_rows(rows, (begin + active[p] * d,), (coef[p],), z)
     if scaled:
         for j in range(len(z)):
             z[j] *= inverse[j]

@@ -51,6 +51,8 @@ BURST = 16
 """How many lines are fetched between two steps of a round: as many as can be on their way at once."""
 BLOCK = 1 << 20
 """Up to this many bytes of a sparse list are written out in full, where a quarter of them are not 0."""
+FEW = 16
+"""Documents that are looked at together, whether one of them moves."""
 ROOM = 40
 """Numbers for each document that a measure may work in."""
 OVERFLOW, REFUSED = 1, 2
@@ -111,10 +113,15 @@ def moving(g, m, factor, single, active):
             single[i] = factor * g[i]
         return n
     n = 0
-    for i in range(m):
-        active[n] = i
-        single[n] = factor * g[i]
-        n += g[i] != 0.0
+    for start in range(0, m, FEW):
+        first, last, here = np.uint64(start), np.uint64(min(start + FEW, m)), 0
+        for i in range(first, last):
+            here += g[i] != 0.0
+        if here > 0:  # most losses move a few documents of a list
+            for i in range(first, last):
+                active[np.uint64(n)] = i
+                single[np.uint64(n)] = factor * g[i]
+                n += g[i] != 0.0
     return n
 
 
@@ -165,11 +172,9 @@ def epoch(
     coef, single, active = np.empty(2 * longest), np.empty(2 * longest, values.dtype), np.empty(2 * longest, np.int64)
     w, mean_w, z = np.empty(d, values.dtype), np.empty(d, values.dtype), np.zeros(d, values.dtype)
     numbers, whole, small = np.empty((9, size_of)), np.empty((7, size_of), np.int64), np.empty((3, size_of), np.int32)
-    s, g, labels, keys, keys2 = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    s, g, keys, keys2 = numbers[0], numbers[1], numbers[3], numbers[4]
     own = np.empty(longest if len(doc_weight) > 0 else 0)
-    ids, order, count, ideal, chosen, reach, spare = (
-        whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], whole[6],
-    )  # fmt: skip
+    order, count, ideal, chosen, reach, spare = whole[1], whole[2], whole[3], whole[4], whole[5], whole[6]
     free, free_ints = numbers[3:], whole[3:]  # what no ranking needs any more when a loss is taken
     level, rank, steps = small[0], small[1], small[2]
     inverse, mean, nowhere, none = np.ones(d), np.zeros(d), np.empty(0, np.int64), np.empty(0)
@@ -190,15 +195,16 @@ def epoch(
         if weight * size == 0.0 or not wanted > 0.0:
             continue
         bounds[1] = m
+        full = not permuted and is_full(indptr, a, b, d)
+        ids, labels = rows[a:b], y[a:b]
         if permuted:
+            labels = numbers[2, :m]
             for i in range(m):
-                ids[i] = rows[a + i]
                 labels[i] = y[ids[i]]
-        else:
-            here = y[a:b]
+        elif not full or len(own) > 0:
+            ids = whole[0, :m]
             for i in range(m):
                 ids[i] = a + i
-                labels[i] = here[i]
         other = relevant = 0
         for i in range(m):
             other += labels[i] != labels[0]
@@ -229,8 +235,7 @@ def epoch(
             for p in range(begin, beyond):
                 w[indices[p]] = raw[indices[p]] * inverse[indices[p]]
         totals[DOCS] += m
-        full = not permuted and is_full(indptr, a, b, d)
-        copied = not full and gather_rows(values, indices, indptr, ids, m, d, most, block)
+        copied = not full and gather_rows(values, indices, indptr, ids, m, d, most, following, block)
         trial = codes[3] and judge_at != 0 and totals[ROUNDS] % TRIAL == TRIAL - 1
         for line in range(following * 8, after * 8, LINE):
             prefetch(y, np.int64(line))
@@ -239,7 +244,7 @@ def epoch(
         elif copied:
             full_scores(block, 0, m, w, r, 0, 0, 0)
         else:
-            listed_scores(values, indices, indptr, ids, m, w, r)
+            listed_scores(values, indices, indptr, ids, m, w, r, following)
         at = fetch(values, indices, coming + (AHEAD if dense else AHEAD // 2), BURST)
         if not all_finite(r, m):
             return played, q, OVERFLOW
@@ -251,7 +256,7 @@ def epoch(
             elif copied:
                 full_scores(block, 0, m, mean_w, mean_r, 0, 0, 0)
             else:
-                listed_scores(values, indices, indptr, ids, m, mean_w, mean_r)
+                listed_scores(values, indices, indptr, ids, m, mean_w, mean_r, following)
             measure = value_of(
                 mean_r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept,
                 keys, keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,

@@ -150,7 +150,7 @@ class OnlineDescent:
         return Linked.LISTNET if isinstance(loss, ListNet) and loss.k == 1 else Linked.NONE
 
     @cached_property
-    def _functions(self) -> tuple[MeasureFunction, ListFunction]:
+    def functions(self) -> tuple[MeasureFunction, ListFunction]:
         """Judge and loss as compiled code calls them."""
         return self._judge.list_function, list_function_of(self.surrogate)
 
@@ -191,7 +191,7 @@ class OnlineDescent:
         kernels = _kernels()
         order = np.arange(len(ptr) - 1) if order is None else order
         y, ptr, parts = _own(y), _own(ptr), linear.parts(X)
-        judge, loss = self._functions
+        judge, loss = self.functions
         weight = _EMPTY if query_weight is None else query_weight
         sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
         rows = np.empty((len(order), 4))

@@ -169,15 +169,18 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
         near = shift - smallest(u) < SAFE
         loss = parts * ((n * shift if near else 0.0) - total(u, n))
         for part in range(parts):
-            turn(n, level, order, part, parts, turned)
+            if parts > 1:
+                turn(n, level, order, part, parts, turned)
+            by = turned if parts > 1 else order
             if near:
-                loss += likelihood_near(v, turned, work[3], here, curved_here)
+                loss += likelihood_near(v, by, work[3], here, curved_here)
             else:
-                loss += likelihood_far(u, turned, work[3], here, curved_here)
+                loss += likelihood_far(u, by, work[3], here, curved_here)
         value[q] = loss / parts
+        share = 1.0 / parts
         for i in range(n):
-            here[i] = here[i] / parts - 1.0
+            here[i] = here[i] * share - 1.0
         for i in range(len(curved_here)):
-            curved_here[i] /= parts
+            curved_here[i] *= share
         chain(code, a, slope, here, curved_here)
     return -1
