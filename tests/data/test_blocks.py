@@ -28,15 +28,16 @@ def gram(w, block: QueryDataset):
     return float(s @ s), linear.adjoint(block.X, s)
 
 
-def test_every_executor_gives_the_same_bits(data, tmp_path):
+def test_every_executor_gives_the_same_bits(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "RUN_VALUES", 1000)  # an executor gets runs of blocks
     w = np.linspace(-1, 1, 7)
     fn = partial(gram, w)
-    value, vector = blocks.map_reduce(fn, blocks.split(data, values=200))
+    value, vector = data.map_reduce(fn, values=200)
     mapped = open_queries(save_queries(data, tmp_path / "queries"))
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         for source in (data, mapped):
             for executor in (None, threads, processes):
-                again, same = blocks.map_reduce(fn, blocks.split(source, values=200), executor)
+                again, same = source.map_reduce(fn, executor=executor, values=200)
                 assert again == value
                 assert same.tobytes() == vector.tobytes()
     s = data.X @ w
@@ -62,7 +63,7 @@ def test_blocks_are_whole_queries_in_order(lengths, values):
     whole = QueryDataset.from_arrays(
         np.arange(n, dtype=float)[:, None], np.zeros(n), np.repeat(range(len(lengths)), lengths)
     )
-    parts = blocks.split(whole, values=values)
+    parts = [part for run in blocks.Kept.of(whole, values).runs for part in run]
     assert np.concatenate([part.X for part in parts]).ravel().tolist() == list(range(n))
     assert [length for part in parts for length in part.lengths] == lengths
     starts = np.cumsum([0, *lengths])
@@ -73,15 +74,13 @@ def test_blocks_are_whole_queries_in_order(lengths, values):
 
 
 def test_combine_replaces_addition(data):
-    parts = blocks.split(data, values=100)
-    assert len(parts) > 3
-    longest = blocks.map_reduce(lambda block: int(block.lengths.max()), parts, combine=max)
-    assert longest == data.lengths.max()
+    assert data.map_reduce(lambda block: 1, values=100) > 3
+    assert data.map_reduce(lambda block: int(block.lengths.max()), max, values=100) == data.lengths.max()
 
 
-def test_no_blocks_is_an_error():
+def test_no_blocks_is_an_error(data):
     with pytest.raises(ValueError, match="at least one block"):
-        blocks.map_reduce(len, [])
+        data[:0].map_reduce(len)
 
 
 def test_a_mapped_folder_is_never_overwritten(data, tmp_path):

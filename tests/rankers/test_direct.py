@@ -105,7 +105,8 @@ class TestEveryDirectLearner:
             np.testing.assert_allclose(thin.predict(sparse.csr_array(X)), dense.predict(X), rtol=1e-3, atol=1e-5)
 
     def test_threads_learn_the_same_bits(self, ranker, data, monkeypatch):
-        monkeypatch.setattr(blocks.split, "__defaults__", (128,))  # many blocks
+        for size in ("BLOCK_VALUES", "RUN_VALUES"):  # many blocks, in many runs
+            monkeypatch.setattr(blocks, size, 128)
         monkeypatch.setattr("toprank.solvers.adarank.PIECE_DOCS", 50)
         monkeypatch.setattr("toprank.solvers.adarank.TABLE_VALUES", 300)
         with ThreadPoolExecutor(3) as pool:

@@ -12,7 +12,6 @@ from scipy import sparse
 import toprank as tr
 from tests.oracles import boosting as oracle
 from tests.oracles import direct
-from toprank.data import blocks
 from toprank.measures import AP
 from toprank.measures.order import Ties
 from toprank.measures.presets import Blank, Norm
@@ -272,7 +271,7 @@ def test_threads_give_the_same_bits(rule, name, monkeypatch):
     monkeypatch.setattr("toprank.solvers.adarank.TABLE_VALUES", 40)
     monkeypatch.setattr("toprank.solvers.adarank.PIECE_DOCS", 20)
     data, measure = small(5, n_queries=20), tr.measure(name)
-    assert len(blocks.split(data, 40)) > 3
+    assert data.map_reduce(lambda block: 1, values=40) > 3
     importance = np.full(20, 0.05)
     with ThreadPoolExecutor(4) as pool:
         tables = [measure_table(measure, data, executor) for executor in (None, pool)]

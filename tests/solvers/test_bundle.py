@@ -93,7 +93,8 @@ def test_a_path_finds_the_minima_of_single_runs_in_fewer_steps():
 
 
 def test_threads_give_the_same_bits(monkeypatch):
-    monkeypatch.setattr(blocks.split, "__defaults__", (256,))  # many blocks
+    for size in ("BLOCK_VALUES", "RUN_VALUES"):  # many blocks, in many runs
+        monkeypatch.setattr(blocks, size, 256)
     data = queries()
     with ThreadPoolExecutor(4) as pool:
         threads = Bundle().minimize(Objective(data, HINGE, alpha=0.01, executor=pool))

@@ -25,7 +25,6 @@ from ..data.validation import (
     check_informative,
     check_not_negative,
     check_positive,
-    is_sparse,
 )
 from ..errors import InputError
 from ..surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
@@ -128,9 +127,7 @@ def rademacher_sampled(
 
 def row_squares(data: QueryDataset) -> Floats:
     """‖x‖² of every row."""
-    X = data.X
-    squares = X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return np.asarray(squares, dtype=np.float64).ravel()
+    return linear.square_norms(data.X)
 
 
 def largest_norm(data: QueryDataset) -> float:

@@ -19,7 +19,6 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from .dataset import QueryDataset
 
-B = TypeVar("B")
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -28,19 +27,6 @@ BLOCK_VALUES = 1 << 17
 
 RUN_VALUES = 1 << 22
 """Feature values in a run of blocks, whose results are added up where they are: one task of an executor."""
-
-TASKS = 64
-"""How many tasks an executor gets, whatever the number of blocks: a task costs more than a block."""
-
-
-def split(data: QueryDataset, values: int = BLOCK_VALUES) -> list[QueryDataset]:
-    """Cut a data set into runs of whole queries with about `values` feature values each.
-
-    >>> data = QueryDataset.from_arrays(np.zeros((6, 2)), range(6), qid=[0, 0, 1, 1, 2, 2])
-    >>> [block.n_docs for block in split(data, values=8)]
-    [4, 2]
-    """
-    return [data[a:b] for a, b in pairwise(cuts(data.ptr, _docs(data.row_values, values)))]
 
 
 def _docs(width: float, values: int) -> int:
@@ -195,33 +181,6 @@ def root(nodes: Sequence[Node[T]], combine: Callable[[T, T], T] | None = None, t
         nodes = climb(sorted(nodes, key=lambda node: node.number << node.level), total, combine)
     (whole,) = nodes
     return whole.value
-
-
-def map_reduce(
-    fn: Callable[[B], T],
-    blocks: Sequence[B],
-    executor: Executor | None = None,
-    *,
-    combine: Callable[[T, T], T] | None = None,
-) -> T:
-    """Return fn(block 0) + fn(block 1) + …, added in that order wherever the parts were computed.
-
-    `executor` is None (this thread) or any `concurrent.futures.Executor`; for processes `fn` must pickle. `combine`
-    replaces the addition, which works on numbers, arrays and tuples of them.
-
-    >>> data = QueryDataset.from_arrays(np.zeros((6, 2)), range(6), qid=[0, 0, 1, 1, 2, 2])
-    >>> float(map_reduce(lambda block: block.y.sum(), split(data, values=4)))
-    15.0
-    """
-    if not blocks:
-        raise ValueError("map_reduce needs at least one block")
-    join: Callable[[Any, Any], Any] = combine or add
-    if executor is None:
-        return reduce(join, map(fn, blocks))
-    size = -(-len(blocks) // TASKS)
-    runs = [blocks[i : i + size] for i in range(0, len(blocks), size)]
-    parts = executor.map(partial(_apply_each, fn), [[(block,) for block in run] for run in runs])
-    return reduce(join, (part for run in parts for part in run))
 
 
 def add(left: Any, right: Any) -> Any:

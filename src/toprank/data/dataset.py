@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PER_ROW, PER_QUERY = ("y", "doc_ids", "doc_weight"), ("query_ids", "query_weight")
+"""The arrays of a data set beside X and ptr: one value per document, or one per query."""
+
 
 @dataclass(frozen=True, eq=False)
 class QueryDataset:
@@ -262,46 +265,27 @@ class QueryDataset:
 
     def _run(self, start: int, stop: int) -> QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])
-        return self._with(
-            X=csr.rows(self.X, a, b),
-            y=self.y[a:b],
-            ptr=self.ptr[start : stop + 1] - a,
-            query_ids=self.query_ids[start:stop],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[a:b],
-            query_weight=None if self.query_weight is None else self.query_weight[start:stop],
-            doc_weight=None if self.doc_weight is None else self.doc_weight[a:b],
-            order=None,
-            mapped=None if self.mapped is None else (self.mapped[0], self.mapped[1] + start, self.mapped[1] + stop),
-        )
+        place = None if self.mapped is None else (self.mapped[0], self.mapped[1] + start, self.mapped[1] + stop)
+        bounds = self.ptr[start : stop + 1] - a
+        return self._part(csr.rows(self.X, a, b), bounds, slice(a, b), slice(start, stop), place)
 
     def _take(self, chosen: Ints) -> QueryDataset:
         lengths = self.lengths[chosen]
         ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         rows = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][chosen] - ptr[:-1], lengths)
-        return self._with(
-            X=self.X[rows],
-            y=self.y[rows],
-            ptr=ptr,
-            query_ids=self.query_ids[chosen],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-            query_weight=None if self.query_weight is None else self.query_weight[chosen],
-            doc_weight=None if self.doc_weight is None else self.doc_weight[rows],
-            order=None,
-            mapped=None,
-        )
+        return self._part(self.X[rows], ptr, rows, chosen)
 
     def keep_rows(self, keep: AnyArray) -> QueryDataset:
         """Return the data set without the rows where the mask is False; a query may be left without documents."""
         kept = np.concatenate(([0], np.cumsum(keep)))
-        return self._with(
-            X=self.X[keep],
-            y=self.y[keep],
-            ptr=kept[self.ptr].astype(np.int64),
-            doc_ids=None if self.doc_ids is None else self.doc_ids[keep],
-            doc_weight=None if self.doc_weight is None else self.doc_weight[keep],
-            order=None,
-            mapped=None,
-        )
+        return self._part(self.X[keep], kept[self.ptr].astype(np.int64), keep, slice(None))
+
+    def _part(self, X: Matrix, ptr: Ints, rows: Any, queries: Any, mapped: Any = None) -> QueryDataset:
+        """Return the rows and the queries that these indices choose, of which `X` and `ptr` are the features."""
+        chosen = dict.fromkeys(PER_ROW, rows) | dict.fromkeys(PER_QUERY, queries)
+        given = {name: which for name, which in chosen.items() if vars(self)[name] is not None}
+        parts = {name: vars(self)[name][which] for name, which in given.items()}
+        return self._with(X=X, ptr=ptr, order=None, mapped=mapped, **parts)
 
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
         """Return the same queries with other features, given row by row as `X` is: grouped by query."""

@@ -9,10 +9,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import AnyArray
+from .._typing import AnyArray, Matrix
 from ..errors import InputError
 from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes
+from .csr import dense
 from .dataset import QueryDataset
 from .mapped import drafting, open_queries, save_queries
 
@@ -192,31 +193,29 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
 
     if data.doc_weight is not None:
         raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")
-    X: Any = data.X
     names, name_ends = _encode(_whole(data.query_ids), "query id", "#")
     name_lengths = np.diff(name_ends, prepend=0)
     ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
     query = np.repeat(np.arange(data.n_queries), data.lengths)
-    row_values = X.nnz / max(1, data.n_docs) if data.is_sparse else data.n_features
-    step = max(1, int(_BLOCK_VALUES / max(1, row_values)))
+    step = max(1, int(_BLOCK_VALUES / max(1, data.row_values)))
     with create_bytes(path) as file:
         for start in range(0, data.n_docs, step):
             rows = slice(start, start + step)
-            values, columns, ends = _entries(X, rows)
+            values, columns, ends = _entries(data.X, rows)
             if data.doc_ids is not None:
                 ids, id_ends = _encode(data.doc_ids[rows], "document id", "")
             # No number takes more than 24 bytes, no index more than 10, the words of a line 16.
-            room = 40 * (len(values) + 1) + 80 * len(ends) + len(ids) + int(name_lengths[query[rows]].sum())
-            out = np.empty(room, dtype=np.uint8)
+            size = 40 * (len(values) + 1) + 80 * len(ends) + len(ids) + int(name_lengths[query[rows]].sum())
+            out = np.empty(size, dtype=np.uint8)
             last_column = data.n_features - 1 if data.is_sparse and start == 0 else -1
             block = (values, columns, ends, last_column, query[rows], names, name_ends, ids, id_ends)
             file.write(out[: format_rows(out, data.y[rows], *block, *power_table())].data)
 
 
-def _entries(X: Any, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
+def _entries(X: Matrix, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return values, columns and the end of each row; no columns at all for dense rows."""
     if not validation.is_sparse(X):
-        block = X[rows]
+        block = dense(X)[rows]
         return block.reshape(-1), np.empty(0, dtype=np.int32), np.arange(1, len(block) + 1) * X.shape[1]
     ends = X.indptr[rows.start : rows.stop + 1]
     entries = slice(ends[0], ends[-1])

@@ -18,9 +18,10 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import csr
 from .csr import is_sparse
-from .dataset import QueryDataset
+from .dataset import PER_QUERY, PER_ROW, QueryDataset
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
+_NEEDED = ("y", "query_ids")
 
 
 def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
@@ -32,22 +33,15 @@ def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
     [[1.0], [2.0]]
     """
     with drafting(folder) as draft:
-        X: Any = data.X
-        arrays = {"y": data.y, "ptr": data.ptr, "query_ids": data.query_ids}
-        if data.is_sparse:
+        X = data.X
+        arrays = {name: vars(data)[name] for name in ("ptr", *PER_ROW, *PER_QUERY, "order")}
+        if is_sparse(X):
             arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr}
         else:
-            arrays["X"] = X
-        if data.doc_ids is not None:
-            arrays["doc_ids"] = data.doc_ids
-        if data.query_weight is not None:
-            arrays["query_weight"] = data.query_weight
-        if data.doc_weight is not None:
-            arrays["doc_weight"] = data.doc_weight
-        if data.order is not None:
-            arrays["order"] = data.order
+            arrays["X"] = csr.dense(X)
         for name, array in arrays.items():
-            save_array(draft, name, array)
+            if array is not None:
+                save_array(draft, name, array)
         write_header(draft, n_features=data.n_features, feature_names=data.feature_names)
     return Path(folder)
 
@@ -107,19 +101,16 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
     """
     path = Path(folder)
     header = _read_header(path)
-    small = {name: np.array(_load(path, name)) for name in ("y", "ptr", "query_ids")}
-    for name in ("query_weight", "doc_weight", "order"):
-        if (path / f"{name}.npy").exists():
-            small[name] = np.array(_load(path, name))
-    doc_ids = _load(path, "doc_ids") if (path / "doc_ids.npy").exists() else None
+    there = [n for n in (*PER_ROW, *PER_QUERY, "order") if n in _NEEDED or (path / f"{n}.npy").exists()]
+    beside = {name: _load(path, name) for name in ("ptr", *there)}
+    beside |= {name: np.array(array) for name, array in beside.items() if name != "doc_ids"}  # which may be many
     try:
         X = _map_X(path, header["n_features"])
         data = QueryDataset(
             X=X,
             feature_names=header["feature_names"],
-            doc_ids=doc_ids,
-            mapped=(path.resolve(), 0, max(0, small["ptr"].size - 1)),
-            **small,
+            mapped=(path.resolve(), 0, max(0, beside["ptr"].size - 1)),
+            **beside,
         )
         if data.n_features != header["n_features"]:
             raise InputError(f"X has {data.n_features} columns and header.json says {header['n_features']}")

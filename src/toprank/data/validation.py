@@ -7,7 +7,7 @@ with one line that names the row, the column or the query. Nothing is copied tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -348,10 +348,7 @@ def _first_appearance(heads: AnyArray) -> tuple[Ints, AnyArray]:
 
 def as_query_ids(query_ids: ArrayLike, n_queries: int) -> AnyArray:
     """Return one id per query."""
-    ids = np.asarray(query_ids)
-    if ids.shape != (n_queries,):
-        raise InputError(f"query_ids must have one id per query ({n_queries}), got shape {ids.shape}")
-    return ids
+    return _ids(query_ids, n_queries, "query_ids", "query")
 
 
 def as_order(order: ArrayLike | None, n_docs: int) -> Ints | None:
@@ -383,11 +380,13 @@ def as_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str,
 
 def as_doc_ids(doc_ids: ArrayLike | None, n_docs: int) -> AnyArray | None:
     """Return one id per document, or None."""
-    if doc_ids is None:
-        return None
-    ids = np.asarray(doc_ids)
-    if ids.shape != (n_docs,):
-        raise InputError(f"doc_ids must have one id per document ({n_docs}), got shape {ids.shape}")
+    return None if doc_ids is None else _ids(doc_ids, n_docs, "doc_ids", "document")
+
+
+def _ids(values: ArrayLike, count: int, name: str, what: str) -> AnyArray:
+    ids = np.asarray(values)
+    if ids.shape != (count,):
+        raise InputError(f"{name} must have one id per {what} ({count}), got shape {ids.shape}")
     return ids
 
 
@@ -399,37 +398,32 @@ def check_positive(**values: float) -> None:
     ...
     toprank.errors.InputError: eta must be a number above 0, got -1
     """
-    for name, value in values.items():
-        if not _is_real(value) or not 0 < value < np.inf:
-            raise InputError(f"{name} must be a number above 0, got {value!r}")
+    _check_each(values, lambda value: _is_real(value) and 0 < value < np.inf, "a number above 0")
 
 
 def check_not_negative(**values: float) -> None:
     """Refuse a hyper-parameter that is not a finite number ≥ 0, by its name."""
-    for name, value in values.items():
-        if not _is_real(value) or not 0 <= value < np.inf:
-            raise InputError(f"{name} must be a number not below 0, got {value!r}")
+    _check_each(values, lambda value: _is_real(value) and 0 <= value < np.inf, "a number not below 0")
 
 
 def check_finite(**values: float) -> None:
     """Refuse a hyper-parameter that is not a finite number, by its name."""
-    for name, value in values.items():
-        if not _is_real(value) or not -np.inf < value < np.inf:
-            raise InputError(f"{name} must be a finite number, got {value!r}")
+    _check_each(values, lambda value: _is_real(value) and -np.inf < value < np.inf, "a finite number")
 
 
 def check_fraction(**values: float) -> None:
     """Refuse a hyper-parameter that is not a number between 0 and 1, both excluded, by its name."""
-    for name, value in values.items():
-        if not _is_real(value) or not 0 < value < 1:
-            raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+    _check_each(values, lambda value: _is_real(value) and 0 < value < 1, "a number between 0 and 1")
 
 
 def check_count(**values: int) -> None:
     """Refuse a hyper-parameter that is not a whole number ≥ 1, by its name."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    whole = (int, np.integer)
+    _check_each(
+        values,
+        lambda value: isinstance(value, whole) and not isinstance(value, bool) and bool(value >= 1),
+        "a whole number of at least 1",
+    )
 
 
 def check_choice(choices: Sequence[object], **values: object) -> None:
@@ -440,9 +434,13 @@ def check_choice(choices: Sequence[object], **values: object) -> None:
     ...
     toprank.errors.InputError: variant must be one of 'avg', 'max', got 'mean'
     """
+    _check_each(values, choices.__contains__, f"one of {', '.join(map(repr, choices))}")
+
+
+def _check_each(values: Mapping[str, Any], good: Callable[[Any], bool], wanted: str) -> None:
     for name, value in values.items():
-        if value not in choices:
-            raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        if not good(value):
+            raise InputError(f"{name} must be {wanted}, got {value!r}")
 
 
 def _unmasked(values: Any, what: str) -> AnyArray:
@@ -463,19 +461,15 @@ def _sums_up(values: AnyArray) -> bool:
         return bool(np.isfinite(values.sum()))
 
 
-def _is_real(value: object) -> bool:
+def _is_real(value: Any) -> bool:
     """Say whether this is a number itself, and not a text that could be read as one."""
     return not isinstance(value, (str, bytes)) and _is_number(value)
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
+def _is_number(value: Any) -> bool:
+    with suppress(TypeError, ValueError):
+        return not isinstance(value, bool) and isinstance(float(value), float)
+    return False
 
 
 def _name_first(bad: AnyArray, message: Any) -> None:

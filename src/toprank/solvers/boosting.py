@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
-from ..data import blocks
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
@@ -170,7 +169,8 @@ class RankBoostRounds:
         edges: list[float] = []
         for t in range(1, self.rounds + 1):
             search = partial(_best, columns, potential, self.both)
-            size, r, column, place = blocks.map_reduce(search, runs, executor, combine=_better)
+            found = map(search, runs) if executor is None else executor.map(search, runs)
+            size, r, column, place = reduce(_better, found)
             if not size > 1e-12 * total:
                 break
             r = float(np.clip(r / total, -cap, cap))
