@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import platform
 import secrets
@@ -93,8 +94,13 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if is_standard_output(path):
         with aside():
             sys.stdout.flush()
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
+            if hasattr(sys.stdout, "buffer"):
+                yield sys.stdout.buffer
+                sys.stdout.buffer.flush()
+            else:  # that of a notebook takes text alone
+                kept = io.BytesIO()
+                yield kept
+                sys.stdout.write(kept.getvalue().decode())
         return
     with _telling(path), open(path, "wb") as file:
         yield file
