@@ -27,7 +27,7 @@ COLUMNS = {
     "bm25": [1.5, 2.5, 3.5, 4.5, 5.5],
     "url": ["u0", "u1", "u2", "u3", "u4"],
     "clicks": [10, 20, 30, 40, 50],
-    "weight": [2.0, 1.0, 2.0, 1.0, 0.5],
+    "votes": [2.0, 1.0, 2.0, 1.0, 0.5],
 }
 
 
@@ -62,7 +62,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_gives_the_same_data_set(name: str, tmp_path: Path) -> None:
-    data = read_table(SOURCES[name](tmp_path), doc_id="url", query_weight="weight")
+    data = read_table(SOURCES[name](tmp_path), doc_id="url", query_weight="votes")
     assert data.feature_names == ("bm25", "clicks")
     assert data.query_ids.tolist() == ["b", "a", "c"]
     assert data.ptr.tolist() == [0, 2, 4, 5]
@@ -78,10 +78,10 @@ def test_every_source_gives_the_same_data_set(name: str, tmp_path: Path) -> None
 
 def test_csv_reads_the_same_without_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = csv_file(tmp_path, ".csv.gz")
-    with_arrow = read_table(path, doc_id="url", query_weight="weight")
+    with_arrow = read_table(path, doc_id="url", query_weight="votes")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
-    without = read_table(path, doc_id="url", query_weight="weight")
+    without = read_table(path, doc_id="url", query_weight="votes")
     assert without.X.tobytes() == with_arrow.X.tobytes()
     for name in ("y", "ptr", "query_ids", "doc_ids", "query_weight", "order"):
         assert np.array_equal(getattr(without, name), getattr(with_arrow, name)), name
@@ -129,7 +129,7 @@ def test_more_columns_than_a_block_and_more_rows() -> None:
 def test_feature_choice() -> None:
     frame = pl.DataFrame(COLUMNS)
     assert read_table(frame, features=["clicks", "bm25"]).X[0].tolist() == [10, 1.5]
-    assert read_table(frame, exclude=["url"]).feature_names == ("bm25", "clicks", "weight")
+    assert read_table(frame, exclude=["url"]).feature_names == ("bm25", "clicks", "votes")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_feature_choice() -> None:
             "column 'url' (String) cannot be a feature, which is a number: exclude it, or name it as the document id",
         ),
         ({}, {"label": "lable"}, "the table has no column 'lable': did you mean 'label'?"),
-        ({}, {"qid": "zzz"}, "the columns are 'query', 'label', 'bm25', 'url', 'clicks', 'weight'"),
+        ({}, {"qid": "zzz"}, "the columns are 'query', 'label', 'bm25', 'url', 'clicks', 'votes'"),
         ({}, {"features": ["bm52"]}, "the table has no column 'bm52': did you mean 'bm25'?"),
         ({}, {"exclude": ["ulr"]}, "did you mean 'url'?"),
         ({}, {"label": "url"}, "column 'url' must hold numbers, it holds String"),
@@ -149,7 +149,7 @@ def test_feature_choice() -> None:
         ({"query": ["a", None, "b", "b", "b"]}, {"features": ["bm25"]}, "column 'query' is empty in row 1"),
         ({"bm25": [1.0, 2.0, 3.0, None, 0.0]}, {"features": ["bm25"]}, "column 'bm25' is empty in row 3"),
         ({"bm25": [1.0, 2.0, 3.0, np.inf, 0]}, {"features": ["bm25"]}, "column 'bm25' is infinite in row 3: clip"),
-        ({"weight": [1, 1, 1, 2, 1]}, {"features": ["bm25"], "query_weight": "weight"}, "row 3 differs"),
+        ({"votes": [1, 1, 1, 2, 1]}, {"features": ["bm25"], "query_weight": "votes"}, "row 3 differs"),
         (
             {"url": [None, "x", "y", "z", "w"]},
             {"features": ["bm25"], "doc_id": "url"},
