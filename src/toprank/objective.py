@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -112,12 +112,16 @@ class Objective:
         except _RefusedError:  # per_query says why, in the rows of the whole data set
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
-        value = loss / total + 0.5 * self.alpha * float(w @ w)
+        return self._note(loss, w), grad / total + self.alpha * w
+
+    def _note(self, loss: float, w: Floats) -> float:
+        """Return f(w), and tell who wants to know."""
+        value = loss / self.total_weight + 0.5 * self.alpha * float(w @ w)
         for tell in _WATCHERS:
             tell(value)
         if not value >= self.best.get("value", np.inf) or self.alpha != self.best["alpha"]:
             self.best.update(alpha=self.alpha, value=value, w=w.copy())
-        return value, grad / total + self.alpha * w
+        return value
 
     def spread(self) -> Floats:
         """Return the mean covariance of the features inside lists, d × d, or its diagonal for many features.
@@ -136,17 +140,43 @@ class Objective:
         np.fill_diagonal(found, diagonal)
         return found
 
-    def hessian(self, w: Floats) -> Callable[[Floats], Floats]:
-        """Return v ↦ ∇²f(w) v: two passes over X per product, for a surrogate that is `TwiceDifferentiable`."""
+    def expansion(self, w: Floats) -> tuple[float, Floats, Callable[[Floats], Floats]]:
+        """Return f(w), ∇f(w) and v ↦ ∇²f(w) v for a `TwiceDifferentiable` surrogate, two passes over X each."""
         if not isinstance(self.surrogate, TwiceDifferentiable):
             raise InputError(f"{type(self.surrogate).__name__} has no second derivative: use another solver")
         total = self.total_weight
         curved = self._parts.keep(partial(_curvature, self.surrogate, w))
+        loss, grad = curved.map_reduce(_loss_and_slope, _join)
 
         def product(v: Floats) -> Floats:
             return curved.map_reduce(partial(_apply, v)) / total + self.alpha * v
 
-        return product
+        return self._note(loss, w), grad / total + self.alpha * w, product
+
+    @cached_property
+    def sample(self) -> Objective:
+        """The same of the first queries of each block, up to one in 32: what a look tells of many; itself of few."""
+        share = min(32, self.data.n_docs // (64 * self.n_features), self.data.n_queries // 64)
+        if share < 4:
+            return self
+        parts = self._parts.keep(partial(_first_queries, share))
+        total = float(parts.map_reduce(_weight_of_part))
+        if total == 0:
+            return self
+        made = replace(self, best={})
+        vars(made).update(_parts=parts, total_weight=total, sample=made)
+        return made
+
+
+def _first_queries(share: int, part: _Part) -> _Part:
+    block, place = part
+    first = block[: -(-block.n_queries // share)]
+    return first, place[: first.n_docs]
+
+
+def _weight_of_part(part: _Part) -> float:
+    block, _ = part
+    return float(block.n_queries if block.query_weight is None else block.query_weight.sum())
 
 
 def _variances(part: _Part) -> Floats:
@@ -205,6 +235,11 @@ def _curvature(surrogate: TwiceDifferentiable, w: Floats, part: _Part) -> tuple[
     block, _ = part
     s = linear.scores(block.X, w)
     return block, surrogate.curvature(s, block.y, block.ptr, block.query_weight, block.doc_weight)
+
+
+def _loss_and_slope(part: tuple[QueryDataset, Curvature]) -> tuple[float, Floats]:
+    block, curvature = part
+    return curvature.loss, linear.adjoint(block.X, curvature.slopes)
 
 
 def _apply(v: Floats, part: tuple[QueryDataset, Curvature]) -> Floats:

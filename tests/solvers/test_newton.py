@@ -31,7 +31,7 @@ def test_hessian_is_the_derivative_of_the_gradient():
     objective = Objective(queries(), SQUARED, alpha=0.1)
     rng = np.random.default_rng(1)
     w, v = rng.normal(size=8), rng.normal(size=8)
-    product = objective.hessian(w)(v)
+    product = objective.expansion(w)[2](v)
     up, down = (objective.value_and_grad(w + h * v)[1] for h in (1e-6, -1e-6))
     np.testing.assert_allclose((up - down) / 2e-6, product, rtol=1e-3, atol=1e-4)
 
@@ -63,3 +63,38 @@ def test_conjugate_gradients_solve_a_linear_system():
 def test_a_loss_without_second_derivative_is_refused():
     with pytest.raises(tr.InputError, match="second derivative"):
         Newton().minimize(Objective(queries(), tr.surrogates.ListNet(), alpha=1.0))
+
+
+@pytest.fixture(scope="module")
+def many():
+    return tr.datasets.make_graded(n_queries=400, n_docs=8, n_features=3, noise=0.5, random_state=0)
+
+
+def test_a_sample_is_the_objective_of_the_first_queries_of_each_block(many, monkeypatch):
+    w = np.random.default_rng(0).normal(size=3)
+    for weight in (None, np.random.default_rng(1).random(many.n_queries)):
+        weighted = tr.QueryDataset.from_arrays(many.X, many.y, many.qid, query_weight=weight)
+        sample = Objective(weighted, SQUARED, alpha=0.1).sample
+        assert sample.sample is sample
+        value, grad = sample.value_and_grad(w)
+        expected = Objective(weighted[:67], SQUARED, alpha=0.1).value_and_grad(w)  # one block, one query in six
+        assert value == pytest.approx(expected[0])
+        np.testing.assert_allclose(grad, expected[1])
+    few = Objective(many[:200], SQUARED)
+    assert few.sample is few
+    teaches_nothing = tr.QueryDataset.from_arrays(many.X, np.where(many.qid < 100, 0, many.y), many.qid)
+    whole = Objective(teaches_nothing, SQUARED)
+    assert whole.sample is whole
+
+
+def test_a_start_from_a_sample_ends_at_the_same_minimum_after_fewer_looks_at_all(many, monkeypatch):
+    looks = []
+    expand = Objective.expansion
+    monkeypatch.setattr(Objective, "expansion", lambda self, w: looks.append(self.total_weight) or expand(self, w))
+    objective = Objective(many, SQUARED, alpha=1e-4)
+    plain = Newton(tol=1e-9).minimize(objective, np.zeros(3))
+    whole = looks.count(objective.total_weight)
+    begun = Newton(tol=1e-9).minimize(objective)
+    assert looks.count(objective.total_weight) - whole < whole
+    assert begun.converged
+    assert begun.value == pytest.approx(plain.value, rel=1e-8)

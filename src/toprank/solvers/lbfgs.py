@@ -46,10 +46,11 @@ class LBFGS(Solver):
         """Minimise a differentiable objective with scipy's L-BFGS-B."""
         from scipy.optimize import minimize
 
-        metric = Metric.of(objective)
+        zero = objective.value_and_grad(np.zeros(objective.n_features))
+        metric = Metric.of(objective, zero[1])
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
-        goal = self.tol * max(float(np.abs(metric.gradient(metric.zero[1])).max()), 1e-300)
-        here = last = _Point(metric, start, *(metric.zero if w0 is None else objective.value_and_grad(start)))
+        goal = self.tol * max(float(np.abs(metric.gradient(zero[1])).max()), 1e-300)
+        here = last = _Point(metric, start, *(zero if w0 is None else objective.value_and_grad(start)))
         # scipy's first step has length 1; in these units that is where the metric has its minimum.
         unit = max(float(np.linalg.norm(here.slope)), 1e-300)
         values: list[float] = []
@@ -78,8 +79,8 @@ class LBFGS(Solver):
         # ftol is a relative decrease: at machine precision it only ends a search that has stalled.
         options = {"maxiter": self.max_iter, "gtol": unit * goal, "ftol": 1e-15, "maxcor": self.memory, "maxls": 40}
         try:
-            zero = np.zeros_like(start)
-            result = minimize(fun, zero, jac=True, method="L-BFGS-B", callback=callback, options=options)
+            u = np.zeros_like(start)
+            result = minimize(fun, u, jac=True, method="L-BFGS-B", callback=callback, options=options)
             message = f"the gradient did not reach tol in {self.max_iter} steps" if result.status == 1 else STALLED
         except _StopError as stop:
             message = str(stop)

@@ -25,25 +25,24 @@ class Metric:
 
     scale: Floats
     U: Floats | None
-    zero: tuple[float, Floats]
-    """f(0) and ∇f(0): how steep it is before anything is learned, which a tolerance is a share of."""
 
     @classmethod
-    def of(cls, objective: Objective) -> Metric:
-        """Look at the objective twice, at w = 0 and beside it."""
-        spread = objective.spread()
-        zero = objective.value_and_grad(np.zeros(objective.n_features))
-        rough = cls._made(spread, 0.0, zero)
-        slope = rough.gradient(zero[1])
+    def of(cls, objective: Objective, zero: Floats | None = None) -> Metric:
+        """Look at a sample of the objective at w = 0 and beside it; `zero`, where it is known, is ∇f(0)."""
+        spread, look = objective.spread(), objective.sample
+        if zero is None or look is not objective:
+            _, zero = look.value_and_grad(np.zeros(objective.n_features))
+        rough = cls._made(spread, 0.0)
+        slope = rough.gradient(zero)
         way, length = rough.weights(slope), float(np.linalg.norm(slope))  # the length in units of the spread
         bend = 0.0
         if length > 0:
-            _, beside = objective.value_and_grad(-_NUDGE / length * way)
-            bend = float((zero[1] - beside) @ way) / (_NUDGE * length) - objective.alpha * float(way @ way) / length**2
-        return cls._made((bend if 0 < bend < np.inf else max(length, 1e-300)) * spread, objective.alpha, zero)
+            _, beside = look.value_and_grad(-_NUDGE / length * way)
+            bend = float((zero - beside) @ way) / (_NUDGE * length) - objective.alpha * float(way @ way) / length**2
+        return cls._made((bend if 0 < bend < np.inf else max(length, 1e-300)) * spread, objective.alpha)
 
     @classmethod
-    def _made(cls, spread: Floats, alpha: float, zero: tuple[float, Floats]) -> Metric:
+    def _made(cls, spread: Floats, alpha: float) -> Metric:
         from . import _metric_kernels as kernels
 
         diagonal = (spread.diagonal() if spread.ndim == 2 else spread) + alpha
@@ -54,7 +53,7 @@ class Metric:
             np.fill_diagonal(U, 1.0 + _RIDGE)
             if not kernels.factorise(U):
                 U = None
-        return cls(scale, U, zero)
+        return cls(scale, U)
 
     def gradient(self, g: Floats) -> Floats:
         """Return a gradient in w as one in v."""

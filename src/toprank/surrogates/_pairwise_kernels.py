@@ -69,9 +69,13 @@ def sort_list(s, keys, order, keys2, order2):
 
 
 @inner_kernel
-def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, grad):
-    """Σ c_i [1 − (s_i − s_j)]₊ over pairs i above j (or the squares) and its gradient, by two sweeps down and up."""
-    loss = 0.0
+def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, grad, ahead, behind, partners):
+    """Σ c_i [1 − (s_i − s_j)]₊ over pairs i above j (or the squares) and its gradient, by two sweeps down and up.
+
+    Where there is room for it, at sorted place i: `ahead` is where the run of possible losers ends, `behind` where the
+    run of possible winners begins, `partners` the weight of the pairs inside the margin that the document is in.
+    """
+    loss, noted = 0.0, len(partners) > 0
     for g in range(levels + 1):
         number[g] = 0.0
         total[g] = 0.0
@@ -86,6 +90,8 @@ def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, gra
         slack = count * (1.0 - t[i]) + c * tree_below(total, level[order[i]])
         grad[order[i]] = -2.0 * slack if squared else -count
         loss += slack * (1.0 - t[i]) if squared else slack
+        if noted:
+            ahead[i], partners[i] = p, count
     for g in range(levels + 1):
         number[g] = 0.0
         total[g] = 0.0
@@ -106,6 +112,9 @@ def hinge_sweeps(t, order, level, levels, n, squared, weight, number, total, gra
             loss += slack * t[i]
         else:
             grad[order[i]] += count
+        if noted:
+            behind[i] = p
+            partners[i] += count
     return loss
 
 
@@ -120,7 +129,7 @@ def pairwise_hinge(s, y, weight, n_weights, place, n_places, ptr, lists, codes, 
     )
     longest = max(longest_list(bounds), 32) + 1
     ints, work = np.empty((4, longest), np.int64), np.empty((4, longest + 1))
-    level, order, keys = ints[0], ints[1], work[0]
+    level, order, keys, nowhere = ints[0], ints[1], work[0], np.empty(0, np.int32)
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
         n = b - a
@@ -130,7 +139,9 @@ def pairwise_hinge(s, y, weight, n_weights, place, n_places, ptr, lists, codes, 
         levels = number_grades(grades[a:b], level, keys, order, work[1], ints[2])
         own, here = doc_weight[a:b] if n_weights > 0 else doc_weight[:0], slopes[a:b]
         sort_list(scores[a:b], keys, order, work[1], ints[2])
-        value[q] = hinge_sweeps(keys, order, level, levels, n, choice[1] == 1, own, work[2], work[3], here)
+        value[q] = hinge_sweeps(
+            keys, order, level, levels, n, choice[1] == 1, own, work[2], work[3], here, nowhere, nowhere, work[0, :0]
+        )
         if choice[2] == 1:
             pairs = pairs_of(level, levels, n, own, work[2], work[3])
             scale = 1.0 / pairs if pairs > 0.0 else 0.0
@@ -141,79 +152,66 @@ def pairwise_hinge(s, y, weight, n_weights, place, n_places, ptr, lists, codes, 
 
 
 @kernel
-def active_runs(scores, y, ptr, weight, order, codes, ahead, behind, partners):
-    """Note for each list the order by score and the margin runs, all that a Hessian product needs of the scores.
+def squared_hinge(scores, y, ptr, weight, normalize, factor, grad, order, codes, ahead, behind, partners):
+    """Return Σ_q factor_q · loss_q, and write its gradient and all that a Hessian product needs of the scores.
 
-    At sorted place i: `ahead` is where the run of possible losers ends, `behind` where the run of possible winners
-    begins, `partners` the weight of the active pairs that the document is in.
+    That is the order of each list by score with its grades, and the runs of `hinge_sweeps`. `factor` is divided by the
+    pairs of each list if `normalize`.
     """
     longest = max(longest_list(ptr), 32) + 1
-    ints, work = np.empty((3, longest), np.int64), np.empty((3, longest + 1))
-    level, t, number = ints[0], work[0], work[1]
+    ints, work, whole = np.empty((3, longest), np.int64), np.empty((4, longest + 1)), 0.0
+    level, here = ints[0], ints[1]
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if n == 0:
             continue
-        levels = number_grades(y[a:b], level, t, ints[1], work[1], ints[2])
-        here = ints[1]
-        sort_list(scores[a:b], t, here, work[1], ints[2])
-        for g in range(levels + 1):
-            number[g] = 0.0
+        levels = number_grades(y[a:b], level, work[0], here, work[1], ints[2])
+        own, slopes = weight[a:b] if len(weight) > 0 else weight, grad[a:b]
+        if normalize:
+            pairs = pairs_of(level, levels, n, own, work[2], work[3])
+            factor[q] *= 1.0 / pairs if pairs > 0.0 else 0.0
+        sort_list(scores[a:b], work[0], here, work[1], ints[2])
+        loss = hinge_sweeps(
+            work[0], here, level, levels, n, True, own, work[2], work[3], slopes, ahead[a:b], behind[a:b], partners[a:b]
+        )
+        whole += factor[q] * loss
         for i in range(n):
-            order[a + i] = a + here[i]
-            codes[a + i] = level[here[i]]
-        p = 0
-        for i in range(n):
-            while p < n and t[i] - t[p] < 1.0:
-                tree_add(number, levels, codes[a + p], 1.0)
-                p += 1
-            ahead[a + i] = a + p
-            c = weight[order[a + i]] if len(weight) > 0 else 1.0
-            partners[a + i] = c * tree_below(number, codes[a + i])
-        for g in range(levels + 1):
-            number[g] = 0.0
-        p, inside = n - 1, 0.0
-        for i in range(n - 1, -1, -1):
-            while p >= 0 and t[p] - t[i] < 1.0:
-                c = weight[order[a + p]] if len(weight) > 0 else 1.0
-                tree_add(number, levels, codes[a + p], c)
-                inside += c
-                p -= 1
-            behind[a + i] = a + p
-            partners[a + i] += inside - tree_below(number, codes[a + i] + 1)
+            order[a + i], codes[a + i] = here[i], level[here[i]]
+            slopes[i] *= factor[q]
+    return whole
 
 
 @kernel
-def hessian_product(v, ptr, doc_weight, order, codes, ahead, behind, partners, weight, out):
-    """out_i = 2 weight_q Σ_{active partners j} c (v_i − v_j), c the winner's weight: a product with the Hessian."""
-    total = np.empty(max(longest_list(ptr), 32) + 2)
+def hessian_product(v, ptr, weight, order, codes, ahead, behind, partners, factor, out):
+    """out_i = 2 factor_q Σ_{active partners j} c (v_i − v_j), c the winner's weight: a product with the Hessian."""
+    total, longest = np.empty(max(longest_list(ptr), 32) + 2), longest_list(ptr)
+    mine, pull = np.empty(longest), np.empty(longest)
     for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        levels = 0
-        for i in range(a, b):
-            levels = max(levels, codes[i] + 1)
+        a, n, levels = ptr[q], ptr[q + 1] - ptr[q], np.int32(0)
+        for i in range(n):
+            levels = max(levels, codes[a + i] + np.int32(1))
+            mine[i] = v[a + order[a + i]]
+            pull[i] = mine[i] * weight[a + order[a + i]] if len(weight) > 0 else mine[i]
         for g in range(levels + 1):
             total[g] = 0.0
-        p = a
-        for i in range(a, b):
-            while p < ahead[i]:
-                tree_add(total, levels, codes[p], v[order[p]])
+        p = 0
+        for i in range(n):
+            while p < ahead[a + i]:
+                tree_add(total, levels, codes[a + p], mine[p])
                 p += 1
-            c = doc_weight[order[i]] if len(doc_weight) > 0 else 1.0
-            out[order[i]] = partners[i] * v[order[i]] - c * tree_below(total, codes[i])
+            c = weight[a + order[a + i]] if len(weight) > 0 else 1.0
+            out[a + order[a + i]] = partners[a + i] * mine[i] - c * tree_below(total, codes[a + i])
         for g in range(levels + 1):
             total[g] = 0.0
-        p = b - 1
-        inside = 0.0
-        for i in range(b - 1, a - 1, -1):
-            while p > behind[i]:
-                pull = v[order[p]] * (doc_weight[order[p]] if len(doc_weight) > 0 else 1.0)
-                tree_add(total, levels, codes[p], pull)
-                inside += pull
+        p, inside = n - 1, 0.0
+        for i in range(n - 1, -1, -1):
+            while p > behind[a + i]:
+                tree_add(total, levels, codes[a + p], pull[p])
+                inside += pull[p]
                 p -= 1
-            out[order[i]] -= inside - tree_below(total, codes[i] + 1)
-            out[order[i]] *= 2.0 * weight[q]
+            at = a + order[a + i]
+            out[at] = 2.0 * factor[q] * (out[at] - (inside - tree_below(total, codes[a + i] + 1)))
 
 
 @kernel

@@ -186,11 +186,14 @@ def _made(surrogate: CompiledSurrogate) -> ListFunction:
 
 
 class Curvature(ABC):
-    """The second derivative of a loss at fixed scores, as a product; it must pickle, so that workers can hold it."""
+    """Σ_q weight_q · loss_q at some scores with its derivatives; it must pickle, so that workers can hold it."""
+
+    loss: float
+    slopes: Floats
 
     @abstractmethod
     def product(self, v: Floats) -> Floats:
-        """Return H v in score space, each list's part times its weight."""
+        """Return the Hessian times v, one value per document."""
 
 
 class TwiceDifferentiable(Surrogate):
@@ -200,7 +203,7 @@ class TwiceDifferentiable(Surrogate):
     def curvature(
         self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None, doc_weight: Floats | None = None
     ) -> Curvature:
-        """Return the (generalised) Hessian of Σ_q weight_q · loss_q at these scores."""
+        """Return Σ_q weight_q · loss_q at these scores with its gradient and (generalised) Hessian."""
 
 
 def weighted(losses: Floats, grad: Floats, ptr: Ints, weight: Floats | None) -> tuple[float, Floats]:

@@ -55,36 +55,32 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
         if self.loss != "squared_hinge":
             raise InputError("the hinge has no second derivative: use loss='squared_hinge', or the bundle solver")
         own = NONE if doc_weight is None else doc_weight
-        factor = _per_pair(y, ptr, own) if self.normalize else np.ones(len(ptr) - 1)
-        order, codes, ahead, behind = (np.empty(len(scores), dtype=np.int64) for _ in range(4))
-        partners = np.empty(len(scores))
-        kernels.active_runs(scores, y, ptr, own, order, codes, ahead, behind, partners)
-        factor = factor if weight is None else factor * weight
-        return PairCurvature(ptr, own, order, codes, ahead, behind, partners, factor)
+        factor = np.ones(len(ptr) - 1) if weight is None else np.array(weight)
+        slopes, partners = np.empty((2, len(scores)))
+        runs = np.empty((4, len(scores)), dtype=np.int32)
+        loss = kernels.squared_hinge(scores, y, ptr, own, bool(self.normalize), factor, slopes, *runs, partners)
+        return PairCurvature(loss, slopes, ptr, own, runs, partners, factor)
 
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature(Curvature):
     """The pairs inside the margin, as runs of the sorted scores."""
 
+    loss: float
+    slopes: Floats
     ptr: Ints
     doc_weight: Floats
-    order: AnyArray
-    codes: AnyArray
-    ahead: AnyArray
-    behind: AnyArray
+    runs: AnyArray
+    """The order by score, the grades in it, and where the runs of each place end and begin."""
     partners: Floats
-    weight: Floats
+    factor: Floats
 
     def product(self, v: Floats) -> Floats:
-        """Return 2 weight_q Σ_{active partners j of i} c (v_i − v_j) for each document i."""
+        """Return 2 factor_q Σ_{active partners j of i} c (v_i − v_j) for each document i."""
         from . import _pairwise_kernels as kernels
 
         out = np.empty_like(v)
-        kernels.hessian_product(
-            v, self.ptr, self.doc_weight, self.order, self.codes, self.ahead, self.behind, self.partners, self.weight,
-            out,
-        )  # fmt: skip
+        kernels.hessian_product(v, self.ptr, self.doc_weight, *self.runs, self.partners, self.factor, out)
         return out
 
 
@@ -112,8 +108,3 @@ def misordered_pairs(scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floa
     wrong, tied = np.empty(len(ptr) - 1), np.empty(len(ptr) - 1)
     kernels.misordered(scores, y, ptr, wrong, tied)
     return wrong, tied
-
-
-def _per_pair(y: Floats, ptr: Ints, doc_weight: Floats) -> Floats:
-    pairs = pair_counts(y, ptr, doc_weight)
-    return np.divide(1.0, pairs, out=np.zeros_like(pairs), where=pairs > 0)
