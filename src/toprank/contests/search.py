@@ -21,13 +21,13 @@ from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.sketch import query_marks
 from ..errors import InputError, MissingExtraError
+from ..interop.trees import TreeRanker
 from ..measures.base import Measure
 from ..rankers.base import Ranker
 from ..rankers.kernel import KernelSlamPerceptron
 from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
-from .peers import Trees
 from .spaces import Candidate
 
 MOST_POINTS = 300
@@ -175,7 +175,7 @@ class Search:
             tried=sum(c.sizes[: len(trials)]),
             planned=sum(c.sizes),
             repeats=repeats,
-            capped=isinstance(ranker, Trees) and ranker.capped_,
+            capped=isinstance(ranker, TreeRanker) and ranker.capped_,
             cut=sum(trial.cut for trial in trials),
         )
 

@@ -15,8 +15,9 @@ from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
+from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, boundaries, per_query_weight
-from .trees import Boosted, BoosterModel, TreeRanker
+from .trees import Boosted, BoosterModel, SurrogateTrees, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class LightGBMModel(BoosterModel):
 
 
 @parameters
-class LightGBMRanker(TreeRanker):
+class LightGBMRanker(SurrogateTrees):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
     `params` go to LightGBM as they are (`num_leaves`, `min_data_in_leaf`, …). With a validation set in `fit_queries`,
@@ -82,25 +83,22 @@ class LightGBMRanker(TreeRanker):
 
     model = LightGBMModel
 
-    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
         params = {
             "learning_rate": self.eta,
             "seed": self.random_state,
             **(self.params or {}),
-            "objective": lightgbm_objective(surrogate, random_state=self.random_state),
+            "objective": lightgbm_objective(self.surrogate or ListNet(), random_state=self.random_state),
         }
-        told = self.verbose
-        return boost_lightgbm("LightGBMRanker", params, data, valid, measure, self.rounds, self.patience, verbose=told)
+        return boost_lightgbm(self, params, data, valid, measure, verbose=self.verbose)
 
 
 def boost_lightgbm(
-    purpose: str,
+    ranker: TreeRanker,
     params: Mapping[str, Any],
     data: QueryDataset,
     valid: QueryDataset | None,
     measure: Measure,
-    rounds: int,
-    patience: int,
     *,
     verbose: bool = False,
 ) -> Boosted:
@@ -108,7 +106,7 @@ def boost_lightgbm(
     try:
         import lightgbm as lgb
     except ImportError:
-        raise MissingExtraError("lightgbm", extra="trees", purpose=purpose) from None
+        raise MissingExtraError("lightgbm", extra="trees", purpose=type(ranker).__name__) from None
 
     def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
         ptr = boundaries(part.get_group())
@@ -118,7 +116,7 @@ def boost_lightgbm(
     history: dict[str, Any] = {}
     callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
     if valid is not None:
-        callbacks.append(lgb.early_stopping(patience, verbose=verbose))
+        callbacks.append(lgb.early_stopping(ranker.patience, verbose=verbose))
     if verbose:
         callbacks.append(lgb.log_evaluation())
 
@@ -135,7 +133,7 @@ def boost_lightgbm(
     booster = lgb.train(
         {**repeatable, "feature_pre_filter": False, **params},
         train,
-        num_boost_round=rounds,
+        num_boost_round=ranker.rounds,
         valid_sets=None if valid is None else [lightgbm_data(lgb, valid, train)],
         valid_names=None if valid is None else ["valid"],
         feval=reached,

@@ -17,7 +17,6 @@ from ..measures.base import Measure
 from ..rankers.base import Ranker, parameters
 from ..rankers.models import Model, TreeModel
 from ..surrogates.base import Surrogate
-from ..surrogates.listwise import ListNet
 from .tree_files import read_trees
 
 
@@ -48,23 +47,20 @@ class Boosted:
 
 @parameters
 class TreeRanker(Ranker):
-    """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
+    """Boosted trees of another package: at most `rounds` of them.
 
-    `params` go to the package as they are. With a validation set in `fit_queries`, boosting stops after `patience`
-    rounds without a better `measure` on it, and the best round is kept. The booster is in `booster_`; save it with its
-    own `save_model`.
+    With a validation set in `fit_queries`, boosting stops after `patience` rounds without a better `measure` on it, and
+    the best round is kept. The booster is in `booster_`; save it with its own `save_model`.
     """
 
     model: ClassVar[type[BoosterModel]]
 
-    surrogate: Surrogate | None = field(default=None, kw_only=False)
-    measure: str | Measure = "ndcg@10"
     rounds: int = 100
     eta: float = 0.1
     patience: int = 20
-    params: dict[str, Any] | None = None
     random_state: int = 0
-    verbose: bool = False
+    capped_: bool = field(init=False)
+    """Whether `rounds` ended the fit while the measure was still rising: more might have been better."""
 
     @property
     def booster_(self) -> Any:
@@ -77,11 +73,25 @@ class TreeRanker(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(rounds=self.rounds, patience=self.patience)
         check_positive(eta=self.eta)
-        found = self._boost(data, valid, self.surrogate or ListNet(), parse_measure(self.measure))
+        found = self._boost(data, valid, parse_measure(self.measure))
         self.model_ = self.model(found.booster)
         self.trace_ = {} if valid is None else {"valid": found.valid}
         self.n_iter_ = found.rounds
+        self.capped_ = valid is not None and len(found.valid) == self.rounds and found.rising(self.patience)
 
     @abstractmethod
-    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
         """Return the booster, cut at its best round, and what it reached on the validation queries round by round."""
+
+
+@parameters
+class SurrogateTrees(TreeRanker):
+    """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
+
+    `params` go to the package as they are.
+    """
+
+    surrogate: Surrogate | None = field(default=None, kw_only=False)
+    measure: str | Measure = "ndcg@10"
+    params: dict[str, Any] | None = None
+    verbose: bool = False

@@ -15,8 +15,9 @@ from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
+from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, per_query_weight
-from .trees import Boosted, BoosterModel, TreeRanker
+from .trees import Boosted, BoosterModel, SurrogateTrees, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class XGBoostModel(BoosterModel):
 
 
 @parameters
-class XGBoostRanker(TreeRanker):
+class XGBoostRanker(SurrogateTrees):
     """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
 
     `params` go to XGBoost as they are (`max_depth`, `lambda`, …). With a validation set in `fit_queries`, boosting
@@ -82,7 +83,7 @@ class XGBoostRanker(TreeRanker):
 
     model = XGBoostModel
 
-    def _boost(self, data: QueryDataset, valid: QueryDataset | None, surrogate: Surrogate, measure: Measure) -> Boosted:
+    def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
         params = {
             "eta": self.eta,
             "seed": self.random_state,
@@ -91,20 +92,16 @@ class XGBoostRanker(TreeRanker):
             "min_child_weight": 1e-3,
             **(self.params or {}),
         }
-        loss, told = xgboost_objective(surrogate, random_state=self.random_state), self.verbose
-        return boost_xgboost(
-            "XGBoostRanker", params, data, valid, measure, self.rounds, self.patience, objective=loss, verbose=told
-        )
+        loss = xgboost_objective(self.surrogate or ListNet(), random_state=self.random_state)
+        return boost_xgboost(self, params, data, valid, measure, objective=loss, verbose=self.verbose)
 
 
 def boost_xgboost(
-    purpose: str,
+    ranker: TreeRanker,
     params: Mapping[str, Any],
     data: QueryDataset,
     valid: QueryDataset | None,
     measure: Measure,
-    rounds: int,
-    patience: int,
     *,
     objective: XGBoostObjective | None = None,
     verbose: bool = False,
@@ -113,7 +110,7 @@ def boost_xgboost(
     try:
         import xgboost as xgb
     except ImportError:
-        raise MissingExtraError("xgboost-cpu", extra="trees", purpose=purpose) from None
+        raise MissingExtraError("xgboost-cpu", extra="trees", purpose=type(ranker).__name__) from None
 
     def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
         ptr = _boundaries(part)
@@ -128,12 +125,12 @@ def boost_xgboost(
     booster = xgb.train(
         {"verbosity": 0, "disable_default_eval_metric": True, **params},
         xgboost_data(xgb, data),
-        num_boost_round=rounds,
+        num_boost_round=ranker.rounds,
         obj=objective,
         custom_metric=reached,
         maximize=True,
         evals=[] if valid is None else [(xgboost_data(xgb, valid), "valid")],
-        early_stopping_rounds=None if valid is None else patience,
+        early_stopping_rounds=None if valid is None else ranker.patience,
         evals_result=history,
         verbose_eval=verbose,
         callbacks=[OnTime()],
