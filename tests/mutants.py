@@ -33,6 +33,8 @@ class Mutant(NamedTuple):
 WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
 SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
 PENALTY = "tests/test_objective.py -k penalty"
+MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
+STREAMS = "tests/certificates/test_streams.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -163,6 +165,14 @@ MUTANTS = [
         "tests/certificates/test_verdicts.py",
     ),
     Mutant("certificates/boosting.py", "0.5 * (1 + phi)", "0.5 * (1 - phi)", "tests/certificates/test_boosting.py"),
+    Mutant("certificates/replay.py", "if self.same.verified is False:", "if False:", f"{MISTAKES} -k negated"),
+    Mutant("certificates/replay.py", "= min(self._found", "= max(self._found", f"{MISTAKES} -k restate"),
+    Mutant("rankers/replay.py", "return heavy * weight", "return heavy", f"{MISTAKES} -k weighted_rounds"),
+    Mutant("rankers/replay.py", "_learned_here(data).verified", "learned_from_", f"{KERNEL} -k never"),
+    Mutant("rankers/kernel_replay.py", "near(mine.alpha, own.alpha)", "True", f"{KERNEL} -k processor and alpha"),
+    Mutant("rankers/noting.py", "int(noted[Noted.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
+    Mutant("rankers/noting.py", "* float(noted[Noted.HEAVIEST])", "* 1.0", f"{STREAMS} -k definitions"),
+    Mutant("rankers/noting.py", "trust if \"ranks every list\" in a.text else a", "a", f"{STREAMS} -k promised"),
 ]  # fmt: skip
 
 

@@ -54,7 +54,12 @@ def by_definition(ranker, data):
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_what_is_noted_is_what_the_definitions_give(kind, data):
     ranker = learned(kind, data, eta=0.2)
-    np.testing.assert_allclose(ranker._noted, by_definition(ranker, data), rtol=1e-9)
+    expected = by_definition(ranker, data)
+    np.testing.assert_allclose(ranker._noted, expected, rtol=1e-9)
+    _, radius2, longest, vmax, *_, heaviest, _ = expected
+    printed = 4 * radius2 * heaviest * (min(3, longest) * vmax if kind is tr.SlamPerceptron else 1)
+    name = "4 k R_X² vmax" if kind is tr.SlamPerceptron else "4 R_X²"
+    assert printed == pytest.approx(ranker.certify()[1].terms[name])
     at_once = kind("ndcg@3", eta=0.2).partial_fit_queries(data)
     np.testing.assert_array_equal(at_once._noted, ranker._noted)
     sparse = kind("ndcg@3", eta=0.2).partial_fit_queries(data.with_X(csr_array(data.X)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._typing import CSR, AnyArray, Floats, Ints, Matrix
 from ..data import linear
-from ..data.csr import dense
+from ..data.csr import as_csr, dense
 from ..data.remote import RemoteMatrix
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
@@ -51,10 +51,12 @@ class Model(ABC):
         """How many features a row has."""
 
     def scores(self, X: Matrix) -> Floats:
-        """Return one score per row; X is taken as already checked, but for its width."""
+        """Return one score per row; values are taken as already checked, but neither the width nor where they stand."""
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but this model is expecting {self.n_features} features")
-        return X.collect(self._scores_of_part) if isinstance(X, RemoteMatrix) else self._scores(X)
+        if isinstance(X, RemoteMatrix):
+            return X.collect(self._scores_of_part)
+        return self._scores(as_csr(X) if is_sparse(X) else X)
 
     def _scores_of_part(self, X: Matrix, ptr: Ints) -> Floats:
         return self._scores(X)
