@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant("rankers/replay.py", "_learned_here(data).verified", "learned_from_", f"{KERNEL} -k never"),
     Mutant("rankers/kernel_replay.py", "near(mine.alpha, own.alpha)", "True", f"{KERNEL} -k processor and alpha"),
     Mutant("rankers/noting.py", "int(noted[Noted.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
-    Mutant("rankers/noting.py", "* float(noted[Noted.HEAVIEST])", "* 1.0", f"{STREAMS} -k definitions"),
+    Mutant("rankers/noting.py", "radius2 * heaviest", "radius2", f"{STREAMS} -k definitions"),
     Mutant("rankers/noting.py", "trust if \"ranks every list\" in a.text else a", "a", f"{STREAMS} -k promised"),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import Perceptron
 
 import toprank as tr
-from toprank.certificates.mistakes import Comparator, Run, best_bound, best_step, lower_bound, ranking_margin
+from toprank.certificates.mistakes import Comparator, Run, best_step, lower_bound, ranking_margin
 
 MEASURES = ["ndcg@3", "ndcg", "map"]
 
@@ -198,11 +198,10 @@ def test_the_best_step_is_the_best(A, norm2, loss, shift):
         return (loss + norm2 / (2 * eta)) / (1 - eta * A / 2)
 
     assert 0 < best < 2 / A
-    assert bound(best) == pytest.approx(best_bound(A, u), rel=1e-6)
-    other = best * (1 + shift)
+    other, q = best * (1 + shift), A * norm2
     assert other >= 2 / A or bound(other) >= bound(best) * (1 - 1e-9)
-    q = A * norm2
-    assert best_bound(A, u) <= loss + math.sqrt(q * loss) + q + 1e-9 * (loss + q)
+    assert bound(best) == pytest.approx(loss + q / 2 + math.sqrt(q * q / 4 + q * loss), rel=1e-6)
+    assert bound(best) <= loss + math.sqrt(q * loss) + q + 1e-9 * (loss + q)
 
 
 def test_a_step_too_long_is_said_so():

@@ -48,7 +48,8 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     same = Assumption("these rounds are the model's own", bool(np.allclose(w, own, rtol=1e-9, atol=1e-9)))
     rounds = len(rows) * int(np.max(model.n_iter_))
     radius = sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
-    u = own if comparator is None else _vector(comparator, rows.shape[1])
+    width = rows.shape[1]
+    u = own if comparator is None else as_vector(comparator, width, "the comparator (weights, then the intercept)")
     norm = float(np.linalg.norm(u))
     margin = float((sign * (rows @ u)).min(initial=inf)) / norm if norm > 0 else 0.0
     if comparator is None and norm > 0:
@@ -84,10 +85,6 @@ def _hinge(u: Floats, rows: Floats, sign: Floats) -> float:
 
 def _bound(radius: float, norm: float, loss: float) -> float:
     return loss + radius * norm * sqrt(loss) + (radius * norm) ** 2
-
-
-def _vector(u: ArrayLike, n: int) -> Floats:
-    return as_vector(u, n, "the comparator (weights, then the intercept if there is one)")
 
 
 def _replay(model: Any, rows: Floats, sign: Floats) -> tuple[Ints, Floats]:

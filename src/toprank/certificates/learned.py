@@ -20,6 +20,7 @@ from ..surrogates.direct import StructuralHinge, in_training, parse_ap_or_ndcg, 
 from ..surrogates.pairwise import Loss, PairwiseHinge, misordered_pairs, pair_counts
 from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, PrecRamp
 from .base import Assumption, Certificate
+from .margins import both_classes
 
 _SHORT = 8
 """Lists up to so many documents are small enough for the worst case over all their rankings."""
@@ -36,7 +37,7 @@ def ranking_bounds(measure: str | Measure, threshold: float | None, w: Floats, d
     except InputError as error:
         return [_nothing("mean (1 − E) ≤ the type-two bound", "Theorem 2", f"{error}")]
     relevant = loss.relevant(data.y)
-    counted = _both(relevant, data)
+    counted = both_classes(relevant, data.ptr)
     target = in_training(parse_ap_or_ndcg(measure))
     what = f"mean 1 − {target.name} (relevant or not)"
     if not counted.any():
@@ -75,7 +76,7 @@ def pair_bound(loss: Loss, w: Floats, data: QueryDataset) -> Certificate:
 
 def top_bounds(k: int | None, kappa: float | None, w: Floats, data: QueryDataset) -> list[Certificate]:
     """Δ/k ≤ ramp/k ≤ avg/k ≤ max/k, each averaged over the lists with both classes (Section 3's hierarchy)."""
-    counted = _both(data.y > 0, data)
+    counted = both_classes(data.y > 0, data.ptr)
     if not counted.any():
         return [_nothing("Δ ≤ ramp ≤ avg ≤ max", "Section 3", "some list holds both classes")]
     scores, weight, found = linear.scores(data.X, w), _weights(data, counted), []
@@ -130,12 +131,6 @@ def _at_w(statement: str, bound: float, observed: float, reference: str, w: Floa
 
 def _nothing(statement: str, reference: str, missing: str) -> Certificate:
     return Certificate(statement, math.inf, math.nan, reference, (Assumption(missing, False),))
-
-
-def _both(positive: AnyArray, data: QueryDataset) -> AnyArray:
-    """Which lists hold both classes."""
-    found = np.diff(np.append(0, np.cumsum(positive))[data.ptr])
-    return (found > 0) & (found < data.lengths)
 
 
 def _weights(data: QueryDataset, counted: AnyArray) -> Floats:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import linear, validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
@@ -174,11 +174,15 @@ def _edges(s: Floats, y: Floats, k: int | None, kappa: float | None) -> _Edges:
     return _Edges(s, rising, int(negatives[np.argmax(s[negatives])]), own)
 
 
+def both_classes(positive: AnyArray, ptr: Ints) -> AnyArray:
+    """Which lists hold both classes."""
+    found = np.diff(np.append(0, np.cumsum(positive))[ptr])
+    return (found > 0) & (found < np.diff(ptr))
+
+
 def _two_classes(y: Floats, ptr: Ints) -> list[tuple[int, int]]:
     """The rows of each list that holds both classes."""
-    positives = np.diff(np.append(0, np.cumsum(y > 0))[ptr])
-    both = (positives > 0) & (positives < np.diff(ptr))
-    return [(int(ptr[q]), int(ptr[q + 1])) for q in np.flatnonzero(both)]
+    return [(int(ptr[q]), int(ptr[q + 1])) for q in np.flatnonzero(both_classes(y > 0, ptr))]
 
 
 def _mean_difference(data: QueryDataset) -> Floats:

@@ -325,16 +325,6 @@ def best_step(A: float, u: Comparator) -> float:
     return 1 / (c + sqrt(c * c + c * u.loss / b))
 
 
-def best_bound(A: float, u: Comparator) -> float:
-    """Return min_η (L + ‖u‖²/(2η)) / (1 − ηA/2) = L + q/2 + √(q²/4 + qL), q = A‖u‖²; the theorems round it up.
-
-    >>> best_bound(4.0, Comparator(norm2=9.0, loss=0.0))
-    36.0
-    """
-    q = A * u.norm2
-    return u.loss + q / 2 + sqrt(q * q / 4 + q * u.loss)
-
-
 def ranking_margin(scores: Floats, y: Floats, ptr: Ints) -> float:
     """γ = min over lists of min_{R_i>R_j} s_i − s_j (Eq. 21); infinite where no list has two grades.
 

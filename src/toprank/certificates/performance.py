@@ -56,7 +56,8 @@ def mean_interval(
     Interval(lower=0.588..., mean=0.75, upper=0.873...)
     """
     x = _unit_values(values)
-    delta = _delta(confidence) / _count(claims) / 2
+    check_count(claims=claims)
+    delta = _delta(confidence) / claims / 2
     if weight is None:
         mean = float(x.mean())
         if ((x == 0) | (x == 1)).all():
@@ -223,11 +224,6 @@ def _delta(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, as 0.95 is, got {confidence!r}")
     return 1 - confidence
-
-
-def _count(claims: int) -> int:
-    check_count(claims=claims)
-    return claims
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..measures import AP, NDCG
 from ..solvers.online import OnlineDescent
 from ..solvers.steps import Rule, Scaling, Total
-from ..surrogates import Minimax, Slam
+from ..surrogates import Minimax, Slam, Surrogate
 
 if TYPE_CHECKING:
     from .online import OnlineRanker
@@ -78,6 +78,17 @@ def compiled() -> tuple[Any, Any]:
     return _list_kernels, _margin_kernels
 
 
+def constant_of(
+    loss: Surrogate, radius2: float, heaviest: float, longest: float, vmax: float
+) -> tuple[Algorithm, float]:
+    """Return which algorithm steps on this loss, and A of Lemma 5: 4 m R_X² vmax, 4 k R_X² vmax or 4 R_X²."""
+    A = 4 * radius2 * heaviest  # c²‖z‖² ≤ c A · c f for a query of weight c
+    if not isinstance(loss, Slam):
+        return ("minimax" if isinstance(loss, Minimax) else "listnet"), A
+    cut = loss.target.k if isinstance(loss.target, NDCG) else None
+    return "slam" if cut is None else "slam@k", A * min(cut or longest, longest) * vmax
+
+
 def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float) -> list[Certificate]:
     """Return what is known of a stream from its totals alone: what its rounds were expected to reach, and Lemma 5.
 
@@ -96,13 +107,8 @@ def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float
     loss, measure = learner.surrogate, learner.measure
     if not isinstance(loss, (Slam, Minimax)) or not isinstance(measure, (AP, NDCG)) or not noted[Noted.LONGEST] > 0:
         return found
-    longest = float(noted[Noted.LONGEST])
-    algorithm: Algorithm = "minimax"
-    A = 4 * float(noted[Noted.RADIUS2]) * float(noted[Noted.HEAVIEST])
-    if isinstance(loss, Slam):
-        cut = loss.target.k if isinstance(loss.target, NDCG) else None
-        algorithm = "slam" if cut is None else "slam@k"
-        A *= min(cut or longest, longest) * float(noted[Noted.VMAX])
+    sizes = (float(noted[at]) for at in (Noted.RADIUS2, Noted.HEAVIEST, Noted.LONGEST, Noted.VMAX))
+    algorithm, A = constant_of(loss, *sizes)
     run = Run(
         algorithm=algorithm,
         A=A,

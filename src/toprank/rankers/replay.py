@@ -29,6 +29,7 @@ from ..solvers.newton import Newton
 from ..solvers.online import OnlineDescent, inverse_scale, within_moment
 from ..solvers.steps import Rule, Scaling, Steps, Total
 from ..surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
+from .noting import constant_of
 
 if TYPE_CHECKING:
     from .base import Ranker
@@ -295,12 +296,9 @@ def observed_run(
 def lemma_5(loss: Surrogate, data: QueryDataset, radius: float) -> tuple[Algorithm, float]:
     """Return which algorithm steps on this loss, and its A: 4 m R_X² vmax, 4 k R_X² vmax or 4 R_X²."""
     heaviest = 1.0 if data.query_weight is None else float(data.query_weight.max())
-    A = 4 * radius**2 * max(heaviest, 1e-300)  # c²‖z‖² ≤ c A · c f for a query of weight c
-    if not isinstance(loss, Slam):
-        return ("minimax" if isinstance(loss, Minimax) else "listnet"), A
     longest = int(data.lengths[data.informative].max(initial=1))
-    cut = loss.target.k if isinstance(loss.target, NDCG) else None
-    return "slam" if cut is None else "slam@k", A * min(cut or longest, longest) * largest_weight_ratio(loss, data)
+    vmax = largest_weight_ratio(loss, data) if isinstance(loss, Slam) else 1.0
+    return constant_of(loss, radius**2, max(heaviest, 1e-300), longest, vmax)
 
 
 def theory_step(
