@@ -37,7 +37,7 @@ def in_steps(data, loss, w):
     """f(w) and its gradient from whole arrays, in numpy."""
     X = data.X.toarray() if data.is_sparse else data.X
     weight = data.informative * (1.0 if data.query_weight is None else data.query_weight)
-    place = None if loss.tie_seed is None else linear.random_places(data.X, data.ptr, loss.tie_seed)
+    place = None if loss.tie_seed is None else linear.places_by_grade(data.X, data.y, data.ptr, loss.tie_seed)
     losses, grad = loss.per_query(X.astype(float) @ w, data.y, data.ptr, place=place)
     return losses @ weight / weight.sum(), X.astype(float).T @ (grad * np.repeat(weight, data.lengths)) / weight.sum()
 
@@ -120,7 +120,8 @@ def test_sampled_orders_follow_the_documents_and_not_their_rows():
         assert (here[0] == pytest.approx(there[0], rel=1e-12)) == same
         assert np.allclose(here[1], there[1], rtol=1e-9) == same
     sparse = data.with_X(csr_array(data.X))
-    assert linear.random_places(data.X, data.ptr, 5).tolist() == linear.random_places(sparse.X, sparse.ptr, 5).tolist()
+    here, there = (linear.places_by_grade(part.X, part.y, part.ptr, 5).tolist() for part in (data, sparse))
+    assert here == there
 
 
 def test_parts_lie_where_their_rows_begin():

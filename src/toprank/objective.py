@@ -30,7 +30,7 @@ from .surrogates.base import (
 )
 
 _Part: TypeAlias = tuple[QueryDataset, Ints]
-"""A block with the weights of its queries, and the places of documents by which a loss orders those of one grade."""
+"""A block with the weights of its queries, and the places of documents by grade where a loss draws them among ties."""
 
 
 WHOLE = 500
@@ -202,7 +202,7 @@ def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
     own = _weight(block)
     weight = None if np.all(own == 1) else own  # a weight of 1 everywhere is no weight: the same bits in less time
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
-    place = NO_PLACES if seed is None else linear.random_places(block.X, block.ptr, seed)
+    place = NO_PLACES if seed is None else linear.places_by_grade(block.X, block.y, block.ptr, seed)
     return block._with(query_weight=weight), place
 
 

@@ -63,14 +63,17 @@ def adjoint_of(values, indices, indptr, ptr, chosen, g, out):
 
 
 @kernel
-def places_in_lists(keys, ptr, places):
-    """places = each document's place in its list by falling key, from 0; ties as they stand."""
+def places_in_lists(y, keys, ptr, places):
+    """places = each document's place in its list by falling grade, then by falling key, from 0; ties as they stand."""
     longest = longest_list(ptr)
     work, ints, rank = np.empty((2, longest)), np.empty((2, longest), np.int64), np.empty(longest, np.int32)
     for q in range(len(ptr) - 1):
         a, n = ptr[q], ptr[q + 1] - ptr[q]
         for i in range(n):
             work[0, i], ints[0, i] = keys[a + i], i
+        order_down(work[0], ints[0], n, rank, work[1], ints[1])
+        for p in range(n):
+            work[0, p] = y[a + ints[0, p]]
         order_down(work[0], ints[0], n, rank, work[1], ints[1])
         for p in range(n):
             places[a + ints[0, p]] = p
@@ -88,13 +91,21 @@ def variances(values, indices, indptr, ptr, weight, d, out):
                 sums[indices[at]] += values[at]
                 squares[indices[at]] += np.float64(values[at]) * values[at]
         else:
-            first = values[a * d : (a + 1) * d]
-            for i in range(a + 1, a + m):
+            first, rest = values[a * d : (a + 1) * d], a + 1 + (m - 1) % 4
+            for i in range(a + 1, rest):
                 row = values[i * d : (i + 1) * d]
                 for j in range(d):
                     z = np.float64(row[j]) - first[j]
                     sums[j] += z
                     squares[j] += z * z
+            for i in range(rest, a + m, 4):
+                r0, r1 = values[i * d : (i + 1) * d], values[(i + 1) * d : (i + 2) * d]
+                r2, r3 = values[(i + 2) * d : (i + 3) * d], values[(i + 3) * d : (i + 4) * d]
+                for j in range(d):
+                    x = np.float64(first[j])
+                    z0, z1, z2, z3 = r0[j] - x, r1[j] - x, r2[j] - x, r3[j] - x
+                    sums[j] += (z0 + z1) + (z2 + z3)
+                    squares[j] += (z0 * z0 + z1 * z1) + (z2 * z2 + z3 * z3)
         share = (weight[q] if len(weight) else 1.0) / m
         for j in range(d):
             out[j] += share * max(squares[j] - sums[j] * sums[j] / m, 0.0)

@@ -114,15 +114,15 @@ def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1) -> Floats:
     return out
 
 
-def random_places(X: Matrix, ptr: Ints, seed: int) -> Ints:
-    """Return each document's place in a random order of its list, drawn by the seed and the document's features.
+def places_by_grade(X: Matrix, y: Floats, ptr: Ints, seed: int) -> Ints:
+    """Return each document's place in its list by grade, those of one grade as the seed and their features draw.
 
     The order of the rows does not matter, except among equal rows, which are one document to a linear model.
 
-    >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    >>> there, back = random_places(X, np.array([0, 3]), 0), random_places(X[::-1].copy(), np.array([0, 3]), 0)
-    >>> bool((there == back[::-1]).all())
-    True
+    >>> X, y, ptr = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0.0, 1.0, 0.0]), np.array([0, 3])
+    >>> there, back = places_by_grade(X, y, ptr, 0), places_by_grade(X[::-1].copy(), y, ptr, 0)
+    >>> bool((there == back[::-1]).all()), int(there[1])
+    (True, 0)
     """
     direction = np.random.default_rng(seed % 2**63).normal(size=(X.shape[1],))
     bits = (scores(X, direction) + 0.0).view(np.uint64)  # −0 and 0 are one number
@@ -130,5 +130,5 @@ def random_places(X: Matrix, ptr: Ints, seed: int) -> Ints:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     places = np.empty(len(bits), dtype=np.int64)
-    _kernels().places_in_lists((bits >> np.uint64(11)).astype(np.float64), ptr, places)
+    _kernels().places_in_lists(y, (bits >> np.uint64(11)).astype(np.float64), ptr, places)
     return places

@@ -182,6 +182,7 @@ class ListMLE(ListwiseRanker):
     """
 
     alpha: float = 0.1
+    tol: float = 1e-3  # another draw of the orders moves the minimum by some percent: more digits would be the draw's
     ties: Literal["fixed", "sampled"] = "sampled"
     orders: int | None = None
 

@@ -98,7 +98,7 @@ class MiniBatch(Solver):
         data, weight = objective.data, objective.weight
         surrogate = objective.surrogate
         seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
-        places = None if seed is None else linear.random_places(data.X, data.ptr, seed)
+        places = None if seed is None else linear.places_by_grade(data.X, data.y, data.ptr, seed)
         informative = np.flatnonzero(weight)
         scale = len(informative) / objective.total_weight
         order = rng.permutation(informative)

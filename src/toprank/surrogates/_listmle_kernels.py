@@ -52,19 +52,17 @@ def end_of_run(level, order, first, n):
 
 
 @inner_kernel
-def place_ties(n, place, level, order, spare):
-    """Put each run of one level into the order of the documents' places, which are 0, 1, … in some order."""
-    for i in range(n):
-        spare[place[i]] = i
-    first = 0
-    while first < n:
-        last = end_of_run(level, order, first, n)
-        g, at = level[order[first]], first
-        for p in range(n) if last > first + 1 else range(0):
-            if level[spare[p]] == g:
-                order[at] = spare[p]
-                at += 1
-        first = last
+def take_places(y, place, level, order):
+    """The order that the documents' places say, with the runs of one grade numbered; return whether there are ties."""
+    ties, run = False, 0
+    for i in range(len(y)):
+        order[place[i]] = i
+    for p in range(len(y)):
+        same = p > 0 and y[order[p]] == y[order[p - 1]]
+        ties |= same
+        run += not same
+        level[order[p]] = run
+    return ties
 
 
 @inner_kernel
@@ -155,13 +153,15 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
             continue
         u, v, slope = work[0, :n], work[1, :n], work[2, :n]
         shift = transformed(code, a, b, scores[first:last], u, v, slope)
-        ties = grade_order(labels[first:last], ints, work[4:])
+        placed = n_places > 0 and choice[4] > 0
+        if placed:
+            ties = take_places(labels[first:last], places[first:last], level, order)
+        else:
+            ties = grade_order(labels[first:last], ints, work[4:])
         if math.isnan(shift) or (ties and choice[3] == 1):
             return q
         parts = max(choice[4], 1) if ties else 1
-        if ties and n_places > 0 and choice[4] > 0:
-            place_ties(n, places[first:last], level, order, turned)
-        elif ties and choice[4] > 0:
+        if ties and choice[4] > 0 and not placed:
             shuffle_ties(labels[first:last], choice[5], level, order)
         here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
         here[:] = 0.0

@@ -147,7 +147,7 @@ class CompiledSurrogate(Surrogate):
     ) -> tuple[Floats, Floats]:
         """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked.
 
-        `place`, for losses with a `tie_seed`, are the places of documents in a random order of their list.
+        `place`, for losses with a `tie_seed`, are the places of documents in their list by grade (`places_by_grade`).
         """
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
         self._fill(scores, y, ptr, losses, grad, NONE, doc_weight, place)
