@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from html import escape
 
 
@@ -21,6 +22,16 @@ def element(tag: str, *children: str, **attributes: str | int | bool | None) -> 
         if value is not None and value is not False
     ]
     return f"<{tag}{''.join(parts)}>{''.join(children)}</{tag}>"
+
+
+def typeset(text: str) -> str:
+    """Return a sentence with its numbers written as the page writes them all: − for minus, 1,000 for 1000.
+
+    >>> typeset("loss on 2679 queries: -0.5 (e-mail, run-2, seed=1234) above 1.5e-07")
+    'loss on 2,679 queries: −0.5 (e-mail, run-2, seed=1234) above 1.5e−07'
+    """
+    text = re.sub(r"(?<![\w.)])-(?=\d)|(?<=\de)-(?=\d)", "−", text)
+    return re.sub(r"(?<![\w.,=−-])\d{4,}(?=[ ,;]|$)", lambda found: f"{int(found[0]):,}", text)
 
 
 def clip(text: str, longest: int) -> str:

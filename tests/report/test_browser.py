@@ -340,3 +340,17 @@ def test_a_page_of_reports_alone(browser: Browser, small_contest: Contest, tmp_p
     assert page.run("document.querySelectorAll('#list .open').length") == 0
     assert page.run("document.querySelectorAll('#list tbody tr').length") == 25
     page.close()
+
+
+def test_pairs_that_were_not_tested_say_so(browser: Browser, small_contest: Contest, tmp_path: Path) -> None:
+    """Against one baseline alone, the other cells of the matrix hold a dot and tell why."""
+    reports = {entrant.name: entrant.report for entrant in small_contest.entrants}
+    path = tmp_path / "baseline.html"
+    write_report(tr.compare(reports, baseline=next(iter(reports))), path)
+    page = Page(browser).open(path)
+    cells = page.run("[...document.querySelectorAll('#matrix button')].map((e) => [e.textContent, e.title])")
+    untested = [title for text, title in cells if text == "·"]
+    assert untested
+    assert all("were not tested against each other" in title for title in untested)
+    assert not [text for text, _ in cells if not text.strip()]
+    page.close()

@@ -353,3 +353,16 @@ def test_certificates_that_say_nothing_are_folded_away() -> None:
     for name in ("silent", "elsewhere"):
         assert name in folded
         assert name not in drawn
+
+
+def test_numbers_are_written_one_way(small_page: Path) -> None:
+    """− is the minus of every number, and no whole number of four digits or more stands without its commas."""
+    text = small_page.read_text(encoding="utf-8")
+    body = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+    assert not re.findall(r"(?<![\w.)])-\d|\de-\d", body)
+    assert not re.findall(r"(?<![\w.,=−/-])\d{4,}(?=[ ,;])", body)
+    assert "−" in body
+    said = [Certificate("loss on 2679 queries ≤ A", 1.5e-7, -2e-8, "told")]
+    html = "".join(sections._certificate(one) for one in said)
+    assert "loss on 2,679 queries" in html
+    assert "observed −2e−08 ≤ bound 1.5e−07" in html

@@ -308,13 +308,13 @@ def _certificate(
         why = next(assumption.text for assumption in assumptions if assumption.verified is False)
         meaning = f"nothing can be said of {measure} on new queries from these: it would take that {why}"
     elif rival is None:
-        meaning = f"{like}: {measure} ≥ {lower:.4g} {sure} (mean {mean:.4f})"
+        meaning = f"{like}: {measure} ≥ {lower:.4f} {sure} (mean {mean:.4f})"
     elif worse:
-        meaning = f"{like}: worse than {rival} by at least {-upper:.4g} {measure} {sure} (mean {mean:+.4f})"
+        meaning = f"{like}: worse than {rival} by at least {-upper:.4f} {measure} {sure} (mean {mean:+.4f})"
     elif lower > 0:
-        meaning = f"{like}: better than {rival} by at least {lower:.4g} {measure} {sure} (mean {mean:+.4f})"
+        meaning = f"{like}: better than {rival} by at least {lower:.4f} {measure} {sure} (mean {mean:+.4f})"
     else:
-        meaning = f"{like}: {measure} − that of {rival} is in [{lower:+.4g}, {upper:+.4g}] {sure}: either may be better"
+        meaning = f"{like}: {measure} − that of {rival} is in [{lower:+.4f}, {upper:+.4f}] {sure}: either may be better"
     what = f"expected {measure}" if rival is None else f"expected {measure} − that of {rival}"
     return PerformanceCertificate(
         statement=f"{what} of a new query {'≤ upper' if worse else '≥ lower'} bound by betting",

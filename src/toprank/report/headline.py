@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 
-from .._html import element
+from .._html import element, typeset
 from .._tables import signed
 from ..comparison import Difference, span
 from ..contests.tables import gain, promised
@@ -37,7 +36,7 @@ def _gain(view: ContestView, best: int, base: int) -> list[str]:
     ahead = [i for i in range(len(mean)) if (d := view.difference(measure, i, base)) and d.shown and d.direction > 0]
     won = found.shown and found.direction > 0
     lead = f"{name} is better than {rival}" if won else f"No gain of {name} over {rival} is shown"
-    share = f" ({found.difference / mean[base]:+.1%})".replace("-", "−") if mean[base] > 0 else ""
+    share = f" ({typeset(f'{found.difference / mean[base]:+.1%}')})" if mean[base] > 0 else ""
     text = f"{_code(measure)} {mean[best]:.4f} against {mean[base]:.4f} of the baseline: {_gap(found)}{share}, "
     text += words if won else f"not {words}"
     others = len(mean) - 1
@@ -50,7 +49,7 @@ def _promise(view: ContestView, best: int) -> list[str]:
     found = [c for c in (promised(entrant), gain(entrant)) if c is not None]
     if not found:
         return []
-    first, *more = (re.sub(r"-(?=\d)", "−", escape(c.meaning)) for c in found)
+    first, *more = (typeset(escape(c.meaning)) for c in found)
     text = "; ".join([first, *(one.partition(": ")[2] for one in more)])
     return [element("b", "Certified: ") + text + ", if the judged queries are an independent sample of those to come."]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .._html import bound_bar, clip, element
+from .._html import bound_bar, clip, element, typeset
 from .._tables import Table, signed
 from ..certificates.base import Certificate
 from ..certificates.performance import PerformanceCertificate
@@ -126,15 +126,15 @@ def learning(view: ContestView) -> str:
 def _curve(view: ContestView, i: int, series: Mapping[str, Sequence[float]], limits: tuple[float, float] | None) -> str:
     ends = "; ".join(f"{clip(name, 24)} {v[0]:.4g} → {v[-1]:.4g}" for name, v in series.items())
     steps = max(len(values) for values in series.values())
-    text = f"{ends} in {steps} step{'s' if steps > 1 else ''}"
+    text = typeset(f"{ends} in {steps} step{'s' if steps > 1 else ''}")
     named = {name if name in MEASURED else "other": values for name, values in series.items()}
     low, high = svg.extent(series.values()) if limits is None else limits
     picture = svg.curves(named, f"{view.labels[i]}: {text}", (low, high))
     axes = "".join(
         element("span", label, class_=place)
         for place, label in (
-            ("high", f"{high:.4g}".replace("-", "−")),
-            ("low", f"{low:.4g}".replace("-", "−")),
+            ("high", typeset(f"{high:.4g}")),
+            ("low", typeset(f"{low:.4g}")),
             ("last", f"{steps:,}"),
         )
     )
@@ -194,7 +194,7 @@ def certificates(view: ContestView) -> str:
 
 
 def _folded(title: str, certificates: list[Certificate]) -> str:
-    items = (element("li", escape(str(certificate))) for certificate in certificates)
+    items = (element("li", typeset(escape(str(certificate)))) for certificate in certificates)
     return element("details", element("summary", title), element("ul", *items))
 
 
@@ -204,7 +204,7 @@ def _certificate(certificate: Certificate) -> str:
     for assumption in certificate.assumptions:
         mark, state = words[assumption.verified]
         label = element("span", f"{mark} {state}", class_=f"state {state.split()[0]}")
-        assumed.append(element("li", label, " ", escape(assumption.text)))
+        assumed.append(element("li", label, " ", typeset(escape(assumption.text))))
     sign = "≤" if certificate.sense == "<=" else "≥"
     share = (
         f", {certificate.observed / certificate.value:.1%} of the bound"
@@ -214,7 +214,7 @@ def _certificate(certificate: Certificate) -> str:
     numbers = f"observed {certificate.observed:.6g} {sign} bound {certificate.value:.6g}{share}"
     if not certificate.holds():
         numbers = f"observed {certificate.observed:.6g}, bound {certificate.value:.6g}"
-    sentence = escape(f"{certificate.statement} ({certificate.reference}): {numbers}. ")
+    sentence = typeset(escape(f"{certificate.statement} ({certificate.reference}): {numbers}. "))
     verdict = element("b", escape(certificate.verdict[0].upper() + certificate.verdict[1:]) + ".")
     bar = bound_bar(certificate.observed, certificate.value) + _scale(certificate.observed, certificate.value)
     return element(
@@ -227,7 +227,7 @@ def _scale(observed: float, bound: float) -> str:
     low, high = min(0.0, observed, bound), max(0.0, observed, bound)
     if not math.isfinite(high - low) or high == low:
         return ""
-    ends = [element("span", f"{end:.4g}".replace("-", "−")) for end in (low, high)]
+    ends = [element("span", typeset(f"{end:.4g}")) for end in (low, high)]
     return element("div", ends[0], element("span", "bar: observed, line: bound"), ends[1], class_="scale")
 
 
@@ -296,7 +296,7 @@ def facts(view: ContestView) -> str:
     if data is None:
         return element("ul", *(element("li", one) for one in said))
     rows = [
-        element("th", escape(name), scope="row") + element("td", escape(f"{value} {note}"))
+        element("th", escape(name), scope="row") + element("td", typeset(escape(f"{value} {note}")))
         for name, value, note in data.info().rows()
     ]
     table = element("table", element("tbody", *(element("tr", row) for row in rows)))

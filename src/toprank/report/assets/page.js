@@ -95,7 +95,7 @@ function cell(i, j) {
   const tell = () => { $('pair').textContent = sentence(state.measure, i, j); };
   const choose = () => choosePair(i, j);
   const label = sentence(state.measure, i, j);
-  const text = d ? [el('span', { class: 'mark' }, markOf(d)), signed(d.difference, 3)] : [''];
+  const text = d ? [el('span', { class: 'mark' }, markOf(d)), signed(d.difference, 3)] : ['·'];
   const kind = d && d.shown ? kindOf(d.shown) : 'quiet';
   return el('td', {}, el('button', { type: 'button', tabindex: -1, class: kind, 'aria-label': label, title: label, focus: tell, mouseenter: tell, click: choose }, ...text));
 }
