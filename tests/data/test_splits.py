@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from toprank.data.dataset import QueryDataset
-from toprank.data.splits import QueryKFold, find_part, query_train_test_split, read_fold, read_folds, widen
+from toprank.data.splits import QueryKFold, find_part, query_train_test_split, read_fold, read_folds, stacked, widen
 from toprank.errors import InputError
 
 qids = st.lists(st.integers(0, 12), min_size=2, max_size=60).filter(lambda ids: len(set(ids)) >= 2)
@@ -188,3 +188,25 @@ def test_widening_keeps_values_and_storage() -> None:
         assert wide.X.dtype == np.float32
         assert wide.is_sparse == data.is_sparse
         assert widen(data, 2) is data
+
+
+def test_stacked_parts_keep_every_array_beside_the_features():
+    """Weights of documents too: they were lost where a contest fitted its winners again."""
+    rng = np.random.default_rng(0)
+
+    def part(n, **more):
+        return QueryDataset.from_arrays(rng.normal(size=(n, 2)), rng.integers(0, 3, n), np.arange(n) // 2, **more)
+
+    weighed = part(4, doc_weight=[1.0, 2.0, 3.0, 4.0], query_weight=[2.0, 5.0], doc_ids=list("abcd"))
+    plain = part(3)
+    both = stacked([weighed, plain])
+    assert both.doc_weight.tolist() == [1.0, 2.0, 3.0, 4.0, 1.0, 1.0, 1.0]
+    assert both.query_weight.tolist() == [2.0, 5.0, 1.0, 1.0]
+    assert both.doc_ids is None
+    assert stacked([weighed, weighed]).doc_ids.tolist() == list("abcdabcd")
+    for q, (source, own) in enumerate([(weighed, 0), (weighed, 1), (plain, 0), (plain, 1)]):
+        assert both[q].X.tobytes() == source[own].X.tobytes()
+        assert both[q].y.tolist() == source[own].y.tolist()
+    thin = stacked([p.with_X(csr_array(np.asarray(p.X))) for p in (weighed, plain)])
+    assert thin.is_sparse
+    assert (thin.X.toarray() == both.X).all()

@@ -73,6 +73,22 @@ def test_learners_take_it(half, data) -> None:
     tr.ListNet(measure="half@2", max_iter=5).fit_queries(data, valid=data)
 
 
+def test_a_stream_is_judged_by_it(half, data) -> None:
+    """Round by round: what the weights of before reach on the list that comes, out of what can be reached."""
+    ranker, wanted, got = tr.OnlineListNet(measure="half@2", eta=0.5), [], []
+    for query in data:
+        before = ranker.last_coef_ if wanted else np.zeros(data.n_features)
+        value, best = (half(k=2).per_query(s, query.y, query.ptr)[0] for s in (query.X @ before, query.y))
+        ranker.partial_fit(query.X, query.y, query.qid)
+        if best > 0 and query.informative[0]:
+            wanted.append(value / best)
+            got.append(ranker.trace_["measure"][-1])
+    assert got == wanted
+    assert len(set(wanted)) > 1
+    whole = tr.OnlineListNet(measure="half@2", eta=0.5).partial_fit_queries(data)
+    assert whole.trace_["measure"].tolist() == wanted
+
+
 def test_a_contest_chooses_and_reports_by_it(half, data, tmp_path) -> None:
     """Settings chosen by it, everybody's kind of learner, the tests, the certificates and the page."""
     more = {"budget": 0, "n_resamples": 100, "repeats": 2, "fusion": ["rrf"]}

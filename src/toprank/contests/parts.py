@@ -10,10 +10,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from .._typing import AnyArray, Ints
-from ..data.csr import dense
+from .._typing import Ints
 from ..data.dataset import QueryDataset
-from ..data.splits import Fold, query_train_test_split, widen
+from ..data.splits import Fold, query_train_test_split, stacked
 from ..data.validation import check_informative
 from ..errors import InputError
 
@@ -185,40 +184,4 @@ def pool(parts: Sequence[QueryDataset]) -> tuple[QueryDataset, Ints]:
     >>> data.n_queries, data.y.tolist(), part.tolist()
     (2, [0.0, 1.0, 0.0, 1.0], [0, 1])
     """
-    number = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
-    if len(parts) == 1:
-        return parts[0], number
-    width = max(part.n_features for part in parts)
-    wide = [widen(part, width) for part in parts]
-    lengths = np.concatenate([part.lengths for part in wide])
-    names = {part.feature_names for part in parts}
-    return QueryDataset(
-        X=_stacked(wide),
-        y=np.concatenate([part.y for part in wide]),
-        ptr=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
-        query_ids=_joined([part.query_ids for part in wide]),
-        feature_names=names.pop() if len(names) == 1 else None,
-        doc_ids=_joined([part.doc_ids for part in wide]) if all(p.doc_ids is not None for p in wide) else None,
-        query_weight=_weights(wide),
-    ), number
-
-
-def _stacked(parts: Sequence[QueryDataset]) -> Any:
-    if all(part.is_sparse for part in parts):
-        from scipy.sparse import csr_array, vstack
-
-        return csr_array(vstack([part.X for part in parts], format="csr"))
-    return np.concatenate([dense(part.X) for part in parts])
-
-
-def _joined(arrays: Sequence[Any]) -> AnyArray:
-    """Concatenate ids; those of different kinds stay what they are, as objects."""
-    if len({array.dtype.kind for array in arrays}) == 1:
-        return np.concatenate(arrays)
-    return np.concatenate([array.astype(object) for array in arrays])
-
-
-def _weights(parts: Sequence[QueryDataset]) -> Any:
-    if all(part.query_weight is None for part in parts):
-        return None
-    return np.concatenate([np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts])
+    return stacked(parts), np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])

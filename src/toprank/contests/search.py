@@ -17,7 +17,8 @@ from .._checkpoint import Checkpoint
 from .._progress import OnProgress
 from .._typing import Floats
 from .._version import __version__
-from ..data.dataset import QueryDataset
+from ..data import linear
+from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.sketch import query_marks
 from ..errors import InputError, MissingExtraError
@@ -248,12 +249,12 @@ def fingerprint(data: QueryDataset) -> str:
     >>> one, other = (QueryDataset.from_arrays([[1.0], [0.0]], [grade, 0]) for grade in (1, 2))
     >>> fingerprint(one) == fingerprint(one), fingerprint(one) == fingerprint(other)
     (True, False)
+    >>> fingerprint(replace(one, doc_weight=np.array([1.0, 2.0]))) == fingerprint(one)
+    False
     """
-    X: Any = data.X
-    parts: list[Any] = [X.data, X.indices, X.indptr] if data.is_sparse else [X]
-    if isinstance(X, RemoteMatrix):
-        parts = [query_marks(X, data.ptr)]
-    parts += [data.y, data.ptr, data.query_weight, data.doc_weight, data.doc_ids]
+    X = data.X
+    parts = [query_marks(X, data.ptr)] if isinstance(X, RemoteMatrix) else list(linear.parts(X))
+    parts += [vars(data)[name] for name in ("ptr", "query_weight", *PER_ROW)]
     digest = hashlib.blake2b(f"{X.shape} {data.is_sparse} {data.feature_names}".encode(), digest_size=16)
     for part in parts:
         if part is None or part.dtype == object:

@@ -5,7 +5,7 @@ Two documents of one query share everything the query brings; a split by rows wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -13,9 +13,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import AnyArray, ArrayLike, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import validation
+from .csr import csr_of, dense, is_sparse
 from .dataset import QueryDataset
 
 
@@ -204,15 +205,57 @@ def widen(data: QueryDataset, n_features: int) -> QueryDataset:
     """Return the data set with columns of zeros up to `n_features`; the same object where nothing is missing."""
     if data.n_features >= n_features:
         return data
-    X: Any = data.X
-    if data.is_sparse:
-        from scipy.sparse import csr_array
-
-        wide = csr_array((X.data, X.indices, X.indptr), shape=(data.n_docs, n_features))
-    else:
-        wide = np.zeros((data.n_docs, n_features), dtype=X.dtype)
-        wide[:, : data.n_features] = X
+    X = data.X
+    if is_sparse(X):
+        return data.with_X(csr_of(X.data, X.indices, X.indptr, n_features))
+    wide = np.zeros((data.n_docs, n_features), dtype=X.dtype)
+    wide[:, : data.n_features] = dense(X)
     return data.with_X(wide)
+
+
+def stacked(parts: Sequence[QueryDataset]) -> QueryDataset:
+    """Return the queries of all parts as one data set, widened where a part has fewer features.
+
+    Document ids stay where every part has them; a part without weights weighs 1.
+
+    >>> one = QueryDataset.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"])
+    >>> stacked([one, one]).ptr.tolist()
+    [0, 2, 4]
+    """
+    if len(parts) == 1:
+        return parts[0]
+    wide = [widen(part, max(part.n_features for part in parts)) for part in parts]
+    names = {part.feature_names for part in parts}
+    return QueryDataset(
+        X=_stacked_rows([part.X for part in wide]),
+        ptr=np.concatenate(([0], np.cumsum(np.concatenate([part.lengths for part in wide])))),
+        feature_names=names.pop() if len(names) == 1 else None,
+        **{name: _joined([vars(part)[name] for part in wide]) for name in ("y", "query_ids", "doc_ids")},
+        query_weight=_joined_weights([(part.query_weight, part.n_queries) for part in wide]),
+        doc_weight=_joined_weights([(part.doc_weight, part.n_docs) for part in wide]),
+    )
+
+
+def _stacked_rows(parts: Sequence[Matrix]) -> Any:
+    if all(is_sparse(X) for X in parts):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate([dense(X) for X in parts])
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """Concatenate ids; those of different kinds stay what they are, as objects. None where a part has none."""
+    if any(array is None for array in arrays):
+        return None
+    same = len({array.dtype.kind for array in arrays}) == 1
+    return np.concatenate(arrays if same else [array.astype(object) for array in arrays])
+
+
+def _joined_weights(weights: Sequence[tuple[Floats | None, int]]) -> Floats | None:
+    if all(weight is None for weight, _ in weights):
+        return None
+    return np.concatenate([np.ones(n) if weight is None else weight for weight, n in weights])
 
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
