@@ -127,13 +127,13 @@ def clicks(own, naive, true, n=10_000):
 
 
 MADE_UP = {
-    "clicks.goal": [
+    "clicks._goal": [
         (clicks(0.5, 0.4, 0.505), "yy"),
         (clicks(0.4, 0.4, 0.45), "nn"),
         (clicks(0.47, 0.4, 0.45), "yn"),
         (clicks(0.5, 0.4, 0.5, n=2_000), "??"),
     ],
-    "clicks.beats": [(({"c": ([0.5], [0.4])},), "y"), (({"c": ([0.4], [0.4])},), "n")],
+    "clicks._beats": [(({"c": ([0.5], [0.4])},), "y"), (({"c": ([0.4], [0.4])},), "n")],
     "direct_optimization.bounds._tighter": [
         (({"exponential": np.zeros(2), "logistic": np.ones(2)},), "y"),
         (({"exponential": np.array([0.0, 1.0]), "logistic": np.array([1.0, 0.9])},), "n"),
@@ -197,17 +197,17 @@ MADE_UP = {
         (([("a", "yes", "no", 7)], {"agree": 8, "points": 9, "footnote": 4, "footnote agrees": 3}), "nnnn"),
     ],
     "listwise_generalization.tables._vanish": [(([-0.5, -0.5003],), "y"), (([-0.5, -0.4],), "n")],
-    "listwise_generalization.theorems._contracts": [
+    "listwise_generalization.measured._contracts": [
         (([("a", "φL", 1.0, 2.0, 3.0)],), "yy"),
         (([("a", "φL", 3.0, 2.0, 1.0)],), "nn"),
         (([("a", "φL", 1.0, 2.0, 3.0), ("b", "φL", 1.0, 4.0, 3.0)],), "yn"),
     ],
-    "listwise_generalization.gap._findings": [
+    "listwise_generalization.measured._findings": [
         (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50), "yyyyy"),
         (gaps(lambda _: 0.95, lambda m: m / 50, lambda m: 1 / m), "nnnnn"),
         (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50, 7.0), "?yyyy"),  # a bound above 1 cannot fail
     ],
-    "listwise_generalization.gap._within": [
+    "listwise_generalization.measured._within": [
         (([("c", "ListMLE", 0.1, 0.2, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.4)],), "yy"),
         (([("c", "ListMLE", 0.1, 0.6, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.6, 9.0, 0.4)],), "nn"),
         (([("c", "ListMLE", 0.1, 0.2, 9.0, 1.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.6)],), "??"),
@@ -262,8 +262,8 @@ MADE_UP = {
         (hierarchy((0, 1, 2, 3), (0.3, 0.2, 0.1)), "yyyy???"),
     ],
     "precision_at_top.theory._rates": [
-        (({"avg": (-0.5, 1.0)}, {10: 0.2, 20: 0.1}, -0.6, {10: 0.1}), "yy?"),
-        (({"avg": (-0.1, 1.0)}, {10: 0.2, 20: 0.1}, -0.1, {10: 0.1}), "nn?"),
+        (({"avg": (-0.5, 1.0)}, -0.6, {10: 0.2, 20: 0.1}, {10: 0.1}), "yy?"),
+        (({"avg": (-0.1, 1.0)}, -0.1, {10: 0.2, 20: 0.1}, {10: 0.1}), "nn?"),
     ],
     "precision_at_top.theory._wrong": [
         (([("r", "", 0.0, 1.0, 0.0), ("s", "", 1.0, -5.0, 0.0), ("a", "", 0.0, 1.0, 0.0)],), "yy"),

@@ -11,7 +11,7 @@ from toprank.papers import clicks
 
 def test_differences_are_paired_by_seed():
     runs = [[{"naive": [0.4 + seed / 1000], "estimated": [0.5]}] * 2 for seed in range(3)]
-    own, naive = (clicks._by_seed(runs, name, 0) for name in ("estimated", "naive"))
+    (own,), (naive,) = (clicks._by_seed(runs, name) for name in ("estimated", "naive"))
     assert (own - naive).tolist() == pytest.approx([0.1, 0.099, 0.098])
 
 

@@ -99,24 +99,16 @@ def test_other_code_makes_other_pieces(tmp_path, monkeypatch):
     pieces = experiments.Checkpoint(tmp_path)
     assert [experiments.piece(pieces, compute, fold=1) for _ in range(2)] == [1, 1]
     assert experiments.piece(pieces, compute, fold=2) == 2
-    source = tmp_path / "src" / "papers"
+    source = tmp_path / "toprank" / "papers"
     source.mkdir(parents=True)
-    (source / "experiments.py").write_text("one = 1\n")
     monkeypatch.setattr(experiments, "__file__", str(source / "experiments.py"))
-    for folder, stale in (("solvers", True), ("cli", False), ("papers/other", False)):
-        experiments._code.cache_clear()
-        before = experiments._code(source / "experiments.py")
-        (tmp_path / "src" / folder).mkdir(exist_ok=True)
-        (tmp_path / "src" / folder / "module.py").write_text("one = 2\n")
-        experiments._code.cache_clear()
-        assert (experiments._code(source / "experiments.py") != before) == stale
-    (source / "experiments.py").write_text("one = 3\n")  # what computes
-    experiments._code.cache_clear()
-    assert experiments._code(source / "experiments.py") != before
-    assert experiments.piece(pieces, compute, fold=1) == 3
+    for number, code in enumerate(("one = 1\n", "one = 2\n"), start=3):
+        (source / "module.py").write_text(code)
+        experiments.source_digest.cache_clear()
+        assert [experiments.piece(pieces, compute, fold=1) for _ in range(2)] == [number, number]
     monkeypatch.setattr(experiments, "__version__", "0")
-    assert experiments.piece(pieces, compute, fold=1) == 4
-    experiments._code.cache_clear()
+    assert experiments.piece(pieces, compute, fold=1) == 5
+    experiments.source_digest.cache_clear()
 
 
 def test_absent_collections_have_an_exhibit_that_says_so(home, pieces):

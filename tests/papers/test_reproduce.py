@@ -10,7 +10,7 @@ import toprank as tr
 from toprank._tables import Table
 from toprank.cli import cli
 from toprank.papers import reproduce
-from toprank.papers.exhibits import VERDICTS, Exhibit, claim
+from toprank.papers.exhibits import JUDGES, VERDICTS, Claim, Exhibit, judge
 from toprank.papers.page import render
 
 
@@ -41,7 +41,12 @@ def test_an_option_that_no_exhibit_takes_is_refused(tmp_path):
 
 
 def test_a_verdict_is_that_of_the_comparison():
-    assert [claim("", holds, "").verdict for holds in (True, False, None)] == list(VERDICTS)
+    @judge
+    def all_three():
+        yield from (("", holds, "") for holds in (np.True_, np.False_, None))
+
+    JUDGES.pop()
+    assert [found.verdict for found in all_three()] == list(VERDICTS)
 
 
 def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
@@ -49,7 +54,13 @@ def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
         figure.subplots().plot([0, 1], [1, 0])
 
     exhibit = Exhibit(
-        "one", "One", {"x": np.arange(2)}, Table(("a",), [(1.0,)]), ("A note.",), draw, (claim("C.", True, "W."),)
+        "one",
+        "One",
+        {"x": np.arange(2)},
+        Table(("a",), [(1.0,)]),
+        ("A note.",),
+        draw,
+        (Claim("C.", "replicates", "W."),),
     )
     first, second = (exhibit.save(tmp_path / place) for place in ("first", "second"))
     assert [file.suffix for file in first] == [".json", ".md", ".png", ".svg"]
@@ -67,7 +78,7 @@ def test_the_page_has_claims_pictures_tables_and_fetches_nothing():
             Table(("a",), [("<i>",)]),
             ("n",),
             lambda f: f.subplots(),
-            (claim("A <b>.", False, "w"),),
+            (Claim("A <b>.", "does not replicate", "w"),),
         ),
         Exhibit("two", "Two", {}),
     ]

@@ -55,18 +55,10 @@ def judge(say: Callable[P, Said]) -> Callable[P, tuple[Claim, ...]]:
 
     @wraps(say)
     def judged(*args: P.args, **kwargs: P.kwargs) -> tuple[Claim, ...]:
-        return tuple(claim(*sentence) for sentence in say(*args, **kwargs))
+        found = say(*args, **kwargs)
+        return tuple(Claim(text, VERDICTS[2 if holds is None else not holds], why) for text, holds, why in found)
 
     return judged
-
-
-def claim(text: str, holds: bool | None, why: str) -> Claim:
-    """Return a claim with the verdict of a comparison; None where the numbers at hand cannot decide.
-
-    >>> print(claim("A is above B.", 0.3 > 0.4, "0.300 against 0.400."))
-    Does not replicate: A is above B. 0.300 against 0.400.
-    """
-    return Claim(text, VERDICTS[2] if holds is None else VERDICTS[0] if holds else VERDICTS[1], why)
 
 
 @dataclass(frozen=True)
@@ -137,9 +129,9 @@ class Panel:
 
     curves: Mapping[str, Any]
     x: Any = ()
-    title: str = ""
     xlabel: str = ""
     ylabel: str = ""
+    title: str = ""
     log: str = ""
     """The axes that are logarithmic: "x", "y" or "xy"."""
     ylim: tuple[float | None, float | None] = (None, None)

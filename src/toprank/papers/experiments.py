@@ -107,26 +107,14 @@ def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
     """Return a finished piece, or compute it: one of other data, settings, version or code does not count."""
     if pieces.folder is None:
         return pieces.get({}, compute)
-    return pieces.get({**key, "version": __version__, "code": _code(Path(_source(compute)))}, compute)
+    return pieces.get({**key, "version": __version__, "code": source_digest(Path(__file__).parents[1])}, compute)
 
 
-def _source(compute: Any) -> str:
-    while isinstance(compute, partial):
-        compute = compute.func
-    return str(compute.__code__.co_filename)
-
-
-_FACES = ("cli", "demo", "papers", "report", "serve")
-"""Folders whose code changes no result of an experiment."""
-
-
-@lru_cache(maxsize=8)
-def _code(file: Path) -> str:
-    """Return a digest of the library's source without its faces, and of the folder that computes."""
-    home = Path(__file__).parents[1]
-    found = [path for path in home.rglob("*.py") if path.relative_to(home).parts[0] not in _FACES]
+@lru_cache(maxsize=1)
+def source_digest(package: Path) -> str:
+    """Return a digest of a package's source: what an edited program computed does not come back."""
     told = hashlib.sha256()
-    for path in sorted({*found, *file.parent.glob("*.py")}):
+    for path in sorted(package.rglob("*.py")):
         told.update(path.read_bytes())
     return told.hexdigest()[:16]
 

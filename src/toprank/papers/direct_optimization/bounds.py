@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def _tightest(bounds: Curves) -> Said:
 def _curves(name: str, title: str, axis: str, x: Floats, curves: Curves, claims: tuple[Claim, ...]) -> Exhibit:
     at = np.linspace(0, len(x) - 1, 9).astype(int)
     table = Table((axis, *curves), [(float(x[i]), *(float(values[i]) for values in curves.values())) for i in at])
-    drawn = panels(Panel(curves, x, xlabel=axis, ylabel="loss"))
+    drawn = panels(Panel(curves, x, axis, "loss"))
     return Exhibit(name, title, {"x": x, "curves": curves}, table, draw=drawn, claims=claims)
 
 
@@ -90,17 +91,14 @@ def _simulation(name: str, spread: tuple[float, float], angles: int, random_stat
     labels = ("1 − E", "type one", "type two, all pairs", "type two, relevant × irrelevant")
     bounds = dict(zip(labels, (1 - found["E"], one, two, graded), strict=True))
     quarter = _quarter(theta)
-    table = Table(
-        ("bound", "at π/4", "smallest", "at θ", "largest"),
-        [
-            (label, float(v[quarter]), float(v.min()), float(theta[np.argmin(v)]), float(v.max()))
-            for label, v in bounds.items()
-        ],
-    )
+    rows: list[tuple[Any, ...]] = [
+        (label, *map(float, (v[quarter], v.min(), theta[np.argmin(v)], v.max()))) for label, v in bounds.items()
+    ]
+    table = Table(("bound", "at π/4", "smallest", "at θ", "largest"), rows)
     points = {kind: (*X[y == grade].T, None) for grade, kind in ((1.0, "relevant"), (0.0, "irrelevant"))}
     drawn = panels(
         Panel(points, styles={"relevant": "o", "irrelevant": "x"}),
-        Panel(bounds, theta, xlabel="θ", at={"x": np.pi / 4}),
+        Panel(bounds, theta, "θ", at={"x": np.pi / 4}),
     )
     title = f"Fig. {name[-1]}: type-one and type-two bounds, Σ = diag({spread[0]:g}, {spread[1]:g})"
     data = {"theta": theta, **found, "X": X, "y": y}

@@ -31,7 +31,7 @@ def fig14(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
         return without("fig14", title, OHSUMED)
     rates = {m: {label: _rate(results, m, *grades) for label, grades in PAIRS.items()} for m in SHOWN}
     table = Table(("method", *PAIRS), [[method, *values.values()] for method, values in rates.items()])
-    drawn = Panel({m: list(v.values()) for m, v in rates.items()}, list(PAIRS), ylabel="error", bars=True)
+    drawn = Panel({m: list(v.values()) for m, v in rates.items()}, list(PAIRS), "", "error", bars=True)
     return Exhibit("fig14", title, rates, table, ("Tied pairs count one half.",), panels(drawn), _fewer(rates))
 
 
@@ -79,13 +79,11 @@ def _by_group(name: str, title: str, data: Place, checkpoint: Place) -> Exhibit:
     rows = [(label, int(counts[g]), *(row[g] for row in means.values())) for g, label in enumerate(names)]
     table = Table(("document pairs", "queries", *means), rows)
     first = name == "fig15"
-    drawn = Panel(
-        {"queries": counts.tolist()} if first else means, names, ylabel="queries" if first else "MAP", bars=True
-    )
+    shown, label = ({"queries": counts.tolist()}, "queries") if first else (means, "MAP")
+    drawn = panels(Panel(shown, names, "", label, bars=True))
     claims = _vary(pairs) if first else _grouped(means, values, group)
-    return Exhibit(
-        name, title, {"groups": names, "queries": counts, "map": means}, table, draw=panels(drawn), claims=claims
-    )
+    stored = {"groups": names, "queries": counts, "map": means}
+    return Exhibit(name, title, stored, table, draw=drawn, claims=claims)
 
 
 @judge

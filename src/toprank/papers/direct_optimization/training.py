@@ -49,13 +49,9 @@ def fig11(*, data: Place = None) -> Exhibit:
     permu = PermuRank(measure, rounds=ROUNDS["AdaRank"], C=100.0, pairs="all", average=False, tol=1e-3)
     curves[PERMURANK] = permu.fit_queries(train).trace_["measure"]
     sizes = float(permu.trace_["perfect"][-1] + permu.trace_["imperfect"][-1])
-    drawn = Panel(
-        {label: (np.arange(1, len(v) + 1), v, None) for label, v in curves.items()},
-        styles={label: ":" for label in curves if "bound" in label},
-        xlabel="round",
-        ylabel="training MAP",
-        ylim=(0, 0.6),
-    )
+    styles = {label: ":" for label in curves if "bound" in label}
+    shown = {label: (np.arange(1, len(v) + 1), v, None) for label, v in curves.items()}
+    drawn = Panel(shown, (), "round", "training MAP", styles=styles, ylim=(0, 0.6))
     rows = [(label, len(v), float(v[0]), float(v.max()), float(v[-1])) for label, v in curves.items()]
     notes = (
         "All curves are of the same training queries. The bound of Theorem 4 falls below 0 as soon as some query loses "

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..exhibits import Exhibit
-from .gap import gap, letor
+from .measured import gap, letor, theorems
 from .tables import list_length, rate, table_1, table_2, table_3
-from .theorems import theorems
 
 FIGURES: dict[str, Callable[..., Exhibit]] = {
     "table-1": table_1,

@@ -111,16 +111,11 @@ def table_2(*, points: int = 3000) -> Exhibit:
     curves: dict[str, Any] = {order: (*np.array(here).T, None) for order, here in sorted(seen.items())}
     curves |= {"K²(1 + K)": (u, np.exp(-2 * u) * (1 + np.exp(-u)), None), "K²": (u, np.exp(-2 * u), None)}
     styles = {**dict.fromkeys(seen, "."), "K²(1 + K)": "k-", "K²": "k--"}
-    title = "RankCosine: the tighter transform (Table 2)"
-    drawn = Panel(curves, title=title, xlabel="aBM", ylabel="b − aBM", log="y", styles=styles)
-    return Exhibit(
-        "table-2",
-        "Table 2: results of different φ for RankCosine (K = e^(−aBM))",
-        {"rows": rows, "ratio φE/φS": ratio},
-        Table(("condition", "result", "points", "agree", "agree, exact N"), rows),
-        draw=panels(drawn),
-        claims=(*_right(2, counts.values()), *_factor(ratio)),
-    )
+    drawn = Panel(curves, (), "aBM", "b − aBM", "RankCosine: the tighter transform (Table 2)", "y", styles=styles)
+    title, data = "Table 2: results of different φ for RankCosine (K = e^(−aBM))", {"rows": rows, "ratio φE/φS": ratio}
+    table = Table(("condition", "result", "points", "agree", "agree, exact N"), rows)
+    claims = (*_right(2, counts.values()), *_factor(ratio))
+    return Exhibit("table-2", title, data, table, draw=panels(drawn), claims=claims)
 
 
 @judge
@@ -165,26 +160,16 @@ def table_3(*, points: int = 5000) -> Exhibit:
         curves[u] = {name: [math.exp(values[name]) for values in found] for name in ("φL", "φS", "φE")}
     example = [_tighter(_products("ListMLE", 1.0, 11.0, 10.0, 1000, e)) for e in (False, True)]
     drawn = [
-        Panel(
-            values,
-            lengths,
-            title=f"aBM = {u:g}",
-            xlabel="list length m",
-            ylabel="C_ListMLE(φ) N(φ)",
-            log="xy",
-            at={"x": math.exp(min(u * (math.exp(u) - 1), 7))},
-        )
+        Panel(values, lengths, "list length m", "C_ListMLE(φ) N(φ)", f"aBM = {u:g}", "xy", at={"x": math.exp(change)})
         for u, values in curves.items()
+        for change in [min(u * (math.exp(u) - 1), 7)]
     ]
-    return Exhibit(
-        "table-3",
-        "Table 3: results of different φ for ListMLE and ListNet",
-        {"rows": rows, "lengths": lengths, "curves": curves, "example": example},
-        Table(("result", "condition", "points", "agree", "agree, exact N"), rows),
-        ("In the figure the dotted line is where φS and φE change places, b = aBM + 1.",),
-        panels(*drawn, columns=3),
-        (*_right(3, counts.values()), *_cases([str(row[0]) for row in rows if row[2] == 0], *example)),
-    )
+    data = {"rows": rows, "lengths": lengths, "curves": curves, "example": example}
+    table = Table(("result", "condition", "points", "agree", "agree, exact N"), rows)
+    notes = ("In the figure the dotted line is where φS and φE change places, b = aBM + 1.",)
+    claims = (*_right(3, counts.values()), *_cases([str(row[0]) for row in rows if row[2] == 0], *example))
+    title = "Table 3: results of different φ for ListMLE and ListNet"
+    return Exhibit("table-3", title, data, table, notes, panels(*drawn, columns=3), claims)
 
 
 @judge
@@ -213,25 +198,14 @@ def list_length() -> Exhibit:
         rows.append((label, "no" if rises["ListMLE"].any() else "yes", "yes" if rise else "no", lengths[below]))
     conditions = _below_six()
     drawn = [
-        Panel(
-            {name: logs / math.log(10) for name, logs in curves[label].items()},
-            lengths,
-            title=label,
-            xlabel="list length m",
-            ylabel="log10 C_A(φ)",
-            ylim=(-1, 6),
-            at={"x": 6},
-        )
+        Panel(decimal, lengths, "list length m", "log10 C_A(φ)", label, ylim=(-1, 6), at={"x": 6})
         for label in ("exponential (BM = 0.25)", "exponential (BM = 1)")
+        for decimal in [{name: logs / math.log(10) for name, logs in curves[label].items()}]
     ]
-    return Exhibit(
-        "list-length",
-        "The bounds and the list length m (Section 3.3.1)",
-        {"lengths": lengths, "log C": curves, "below six": conditions, "rows": rows},
-        Table(("transform", "ListMLE falls with m", "others rise with m", "ListMLE < RankCosine from m ="), rows),
-        draw=panels(*drawn),
-        claims=_by_length(rows, conditions),
-    )
+    data = {"lengths": lengths, "log C": curves, "below six": conditions, "rows": rows}
+    table = Table(("transform", "ListMLE falls with m", "others rise with m", "ListMLE < RankCosine from m ="), rows)
+    title, claims = "The bounds and the list length m (Section 3.3.1)", _by_length(rows, conditions)
+    return Exhibit("list-length", title, data, table, draw=panels(*drawn), claims=claims)
 
 
 @judge
@@ -283,16 +257,11 @@ def rate() -> Exhibit:
         needed = math.ceil(math.exp(2 * (one + (math.log(2) if algorithm == "RankCosine" else 0))))
         curves[f"{algorithm}, {phi}"] = np.exp(logs)
         rows.append((algorithm, str(phi), float(np.polyfit(np.log(sizes), logs, 1)[0]), f"{needed:.3g}"))
-    drawn = Panel(curves, sizes, xlabel="queries n", ylabel="bound on the gap", log="xy", ylim=(1e-4, 1e9), at={"y": 1})
-    return Exhibit(
-        "rate",
-        "The rate O(1/√n): B = M = a = 1, b = 2, m = 10, δ = 0.05",
-        {"sizes": sizes, "bound": curves},
-        Table(("algorithm", "transform", "slope of log bound in log n", "queries until it says something"), rows),
-        ("A bound says something below 1, RankCosine's below ½, the most that its loss can be.",),
-        panels(drawn),
-        _vanish([row[2] for row in rows]),
-    )
+    drawn = Panel(curves, sizes, "queries n", "bound on the gap", log="xy", ylim=(1e-4, 1e9), at={"y": 1})
+    table = Table(("algorithm", "transform", "slope of log bound in log n", "queries until it says something"), rows)
+    notes = ("A bound says something below 1, RankCosine's below ½, the most that its loss can be.",)
+    title, data = "The rate O(1/√n): B = M = a = 1, b = 2, m = 10, δ = 0.05", {"sizes": sizes, "bound": curves}
+    return Exhibit("rate", title, data, table, notes, panels(drawn), _vanish([row[2] for row in rows]))
 
 
 @judge

@@ -50,23 +50,13 @@ def upper_and_lower(*, margins: tuple[float, ...] = (0.25, 0.18, 0.125, 0.09, 0.
             wrong = int((values < 1).sum())
         real, forced = adversary.verified_margin(), lower_bound("map", 1.0, gamma, min(lost)).value
         rows.append((gamma, real, len(adversary), wrong, 4 / real**2, forced, *lost, 40 / real**2))
-    drawn = Panel(
-        {name: [row[column] for row in rows] for name, (column, _) in _CURVES.items()},
-        [1 / row[1] ** 2 for row in rows],
-        xlabel="R²/γ², γ realised",
-        ylabel="mistakes, cumulative AP loss",
-        log="xy",
-        styles={name: style for name, (_, style) in _CURVES.items()},
-    )
-    return Exhibit(
-        name="upper_and_lower",
-        title="Upper and lower bounds against the adversary, 10 documents a list",
-        data={"columns": COLUMNS, "rows": rows},
-        table=Table(COLUMNS, rows, digits=2),
-        notes=("Asked for γ the adversary's witness realises at least 2γ, and the upper bounds use that.",),
-        draw=panels(drawn),
-        claims=_meet(rows),
-    )
+    curves = {name: [row[column] for row in rows] for name, (column, _) in _CURVES.items()}
+    styles, x = {name: style for name, (_, style) in _CURVES.items()}, [1 / row[1] ** 2 for row in rows]
+    drawn = Panel(curves, x, "R²/γ², γ realised", "mistakes, cumulative AP loss", log="xy", styles=styles)
+    title = "Upper and lower bounds against the adversary, 10 documents a list"
+    notes = ("Asked for γ the adversary's witness realises at least 2γ, and the upper bounds use that.",)
+    stored, table = {"columns": COLUMNS, "rows": rows}, Table(COLUMNS, rows, digits=2)
+    return Exhibit("upper_and_lower", title, stored, table, notes, panels(drawn), _meet(rows))
 
 
 @judge

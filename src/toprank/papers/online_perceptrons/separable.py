@@ -75,28 +75,14 @@ def fig1(*, passes: int = 200, random_state: int = 0) -> Exhibit:
         losses |= {f"bound of {name}": np.full(len(at), bound) for name, bound in held.items()}
         dashed = {f"bound of {name}": f"{style}--" for name, style in STYLES.items()}
         drawn += [
-            Panel(curves, at + 1, xlabel="round", ylabel=f"NDCG@10, {stream}", log="x", styles=STYLES),
-            Panel(losses, at + 1, xlabel="round", ylabel="cumulative loss", log="xy", styles={**STYLES, **dashed}),
+            Panel(curves, at + 1, "round", f"NDCG@10, {stream}", log="x", styles=STYLES),
+            Panel(losses, at + 1, "round", "cumulative loss", log="xy", styles={**STYLES, **dashed}),
         ]
-    columns = (
-        "stream",
-        "learner",
-        "η",
-        "time-averaged NDCG@10",
-        "mistakes",
-        "last mistake",
-        "cumulative loss",
-        "its bound",
-    )
-    return Exhibit(
-        name="fig1",
-        title=f"Fig. 1: time-averaged NDCG@10 on separable streams of {rounds:,} rounds",
-        data={"round": at + 1, "bounds": bounds, "curves": found},
-        table=Table(columns, rows, digits=6),
-        notes=(f"1,000 lists, {passes} times over. The hard stream has {NOISE:g} times the noise across u.",),
-        draw=panels(*drawn),
-        claims=tuple(claims),
-    )
+    columns = ("stream", "learner", "η", "time-averaged NDCG@10", "mistakes", "last mistake", "loss", "its bound")
+    title = f"Fig. 1: time-averaged NDCG@10 on separable streams of {rounds:,} rounds"
+    notes = (f"1,000 lists, {passes} times over. The hard stream has {NOISE:g} times the noise across u.",)
+    values, table = {"round": at + 1, "bounds": bounds, "curves": found}, Table(columns, rows, digits=6)
+    return Exhibit("fig1", title, values, table, notes, panels(*drawn), tuple(claims))
 
 
 @judge
@@ -140,19 +126,14 @@ def regret(*, passes: int = 100, random_state: int = 0) -> Exhibit:
         half, end = float(curve[len(curve) // 2 - 1]), float(curve[-1])
         rows.append((name, half, end, float(np.log2(max(end, 1e-9) / max(half, 1e-9)))))
         curves[name] = np.maximum(curve[at], 1e-3)
-    drawn = Panel(curves, at + 1, xlabel="round", ylabel="Σ f_t(w_t) − Σ f_t(u)", log="xy", styles=STYLES)
-    return Exhibit(
-        "regret",
-        "Regret against the best fixed vector, hard separable stream",
-        {"round": at + 1, "curves": curves},
-        Table(("learner", "after half the rounds", "at the end", "power of t in the second half"), rows, digits=2),
-        (
-            "u minimises each learner's own loss over all lists; a long separating vector has the SLAM loss 0. The "
-            "steps are the best of a grid in units of 1/R_X² (ListNet: falling like 1/√t).",
-        ),
-        panels(drawn),
-        _grow(*(row[3] for row in rows)),
+    drawn = Panel(curves, at + 1, "round", "Σ f_t(w_t) − Σ f_t(u)", log="xy", styles=STYLES)
+    table = Table(("learner", "after half the rounds", "at the end", "power of t in the second half"), rows, digits=2)
+    notes = (
+        "u minimises each learner's own loss over all lists; a long separating vector has the SLAM loss 0. The steps "
+        "are the best of a grid in units of 1/R_X² (ListNet: falling like 1/√t).",
     )
+    title, values = "Regret against the best fixed vector, hard separable stream", {"round": at + 1, "curves": curves}
+    return Exhibit("regret", title, values, table, notes, panels(drawn), _grow(*(row[3] for row in rows)))
 
 
 @judge

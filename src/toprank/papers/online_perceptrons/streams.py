@@ -105,19 +105,13 @@ def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
             "have one grade only: nothing can be ranked wrong, and they are no rounds."
         )
     drawn = [
-        Panel(found, np.arange(1, 1 + len(found[TWO])), source, "round", f"time-averaged {text}", styles=STYLES)
+        Panel(found, np.arange(1, 1 + len(found[TWO])), "round", f"time-averaged {text}", source, styles=STYLES)
         for source, found in curves.items()
     ]
     columns = ("stream", "learner", "η", "mean of the last ten averages", f"time-averaged {text}")
-    return Exhibit(
-        name=f"fig{number}",
-        title=f"Fig. {number}: time-averaged {text} over one pass",
-        data={"curves": curves, "scale": scale},
-        table=Table(columns, rows),
-        notes=tuple(notes),
-        draw=panels(*drawn, columns=3),
-        claims=_beside(ends, text),
-    )
+    title, values = f"Fig. {number}: time-averaged {text} over one pass", {"curves": curves, "scale": scale}
+    drawing, claims = panels(*drawn, columns=3), _beside(ends, text)
+    return Exhibit(f"fig{number}", title, values, Table(columns, rows), tuple(notes), drawing, claims)
 
 
 def _short(eta: float | str) -> str:
@@ -161,7 +155,7 @@ def eta_dependence(data: Source = None, *, points: int = 22) -> Exhibit:
         found = [kind("ndcg@10", eta=eta).partial_fit_queries(stream).totals_ for eta in grid.tolist()]
         values[NAMES[kind]] = [totals["measure"] / totals["rounds"] for totals in found]
     title = f"Step size and ranking, one pass over {source}"
-    drawn = Panel(values, grid, xlabel="η", ylabel="time-averaged NDCG@10", log="x", styles=STYLES)
+    drawn = Panel(values, grid, "η", "time-averaged NDCG@10", log="x", styles=STYLES)
     rows: list[list[Any]] = [[f"{eta:.3g}", *(v[i] for v in values.values())] for i, eta in enumerate(grid)]
     stored, table = {"eta": grid, "values": values, "source": source}, Table(("η", *values), rows)
     return Exhibit("eta_dependence", title, stored, table, draw=panels(drawn), claims=_depends(values))

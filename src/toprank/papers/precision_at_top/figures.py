@@ -13,20 +13,9 @@ from ..._progress import track
 from ..._tables import Table
 from ..exhibits import Exhibit, Panel, Said, interval, judge, panels
 from .lab import KNOWN, Classes, Lab, Sweeps, in_lab
-from .methods import (
-    ALLOWANCE,
-    BATCHED,
-    METHODS,
-    PAPER,
-    PERCEPTRON_AVG,
-    PERCEPTRON_MAX,
-    SGD_AVG,
-    SGD_MAX,
-    STYLES,
-    Trial,
-    baselines,
-)
+from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Trial, baselines
 
+PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX = NEW = PAPER[:4]
 Found = Mapping[str, Mapping[str, Any]]
 """Task ↦ method ↦ numbers."""
 
@@ -51,26 +40,18 @@ def fig2(lab: Lab) -> Exhibit:
         for task, name in product(lab.there, methods)
     ]
     drawn = [
-        Panel(
-            {name: _against_time(runs) for name, runs in found.items()},
-            title=KNOWN[task].title,
-            xlabel="training time (CPU s)",
-            ylabel="prec@0.25 on the test part",
-            log="x",
-            styles=STYLES,
-        )
+        _panel(task, {name: _against_time(runs) for name, runs in found.items()}, "training time (CPU s)", "0.25", "x")
         for task, found in curves.items()
     ]
     splits = f"{lab.seeds} random 70/30 splits, at most {lab.passes} passes, b = 500"
-    return Exhibit(
-        name="fig2",
-        title=f"Fig. 2: prec@0.25 on the test part, {splits}",
-        data={"curves": curves},
-        table=Table(("task", "method", "prec@0.25", "± (95%)", "CPU seconds"), rows),
-        notes=lab.notes,
-        draw=panels(*drawn, legend="below"),
-        claims=_findings(ends, cost, early),
-    )
+    title = f"Fig. 2: prec@0.25 on the test part, {splits}"
+    table = Table(("task", "method", "prec@0.25", "± (95%)", "CPU seconds"), rows)
+    drawing, claims = panels(*drawn, legend="below"), _findings(ends, cost, early)
+    return Exhibit("fig2", title, {"curves": curves}, table, lab.notes, drawing, claims)
+
+
+def _panel(task: str, curves: Mapping[str, Any], xlabel: str, at: str, log: str) -> Panel:
+    return Panel(curves, (), xlabel, f"prec@{at} on the test part", KNOWN[task].title, log, styles=STYLES)
 
 
 def _against_time(runs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Any, Any, Any]:
@@ -146,7 +127,8 @@ def fig3(lab: Sweeps) -> Exhibit:
         }
         for sign, names, found in (("κ", PAPER, by_kappa), ("b", BATCHED, by_length))
     }
-    axes = {"κ": lab.kappas, "b": lab.lengths}
+    axes: dict[str, Sequence[float]] = {"κ": lab.kappas, "b": lab.lengths}
+    labels = {"κ": ("κ", "κ", ""), "b": ("batch length b", "0.25", "x")}
     rows: list[list[Any]] = [
         [KNOWN[task].title, name, f"{sign} = {place:g}", mean, half]
         for sign, found in swept.items()
@@ -155,33 +137,23 @@ def fig3(lab: Sweeps) -> Exhibit:
         for place, (mean, half) in zip(axes[sign], runs, strict=True)
     ]
     drawn = [
-        Panel(
-            {name: (axes[sign], *np.array(runs).T) for name, runs in methods.items()},
-            title=KNOWN[task].title,
-            xlabel="κ" if sign == "κ" else "batch length b",
-            ylabel=f"prec@{'κ' if sign == 'κ' else 0.25} on the test part",
-            log="" if sign == "κ" else "x",
-            styles=STYLES,
-        )
+        _panel(task, {name: (axes[sign], *np.array(runs).T) for name, runs in methods.items()}, *labels[sign])
         for sign, found in swept.items()
         for task, methods in found.items()
     ]
-    return Exhibit(
-        name="fig3",
-        title=f"Fig. 3: prec@κ against κ (b = 500), and prec@0.25 against the batch length; {lab.seeds} splits",
-        data={"kappas": lab.kappas, "lengths": lab.lengths, "by_kappa": swept["κ"], "by_length": swept["b"]},
-        table=Table(("task", "method", "at", "precision", "± (95%)"), rows),
-        notes=(f"SVMPerf may take {ALLOWANCE} times as long as the slowest of the others.", *lab.notes),
-        draw=panels(*drawn, columns=len(lab.there), legend="below"),
-        claims=_swept(swept["κ"], swept["b"], lab.lengths),
-    )
+    title = f"Fig. 3: prec@κ against κ (b = 500), and prec@0.25 against the batch length; {lab.seeds} splits"
+    data = {"kappas": lab.kappas, "lengths": lab.lengths, "by_kappa": swept["κ"], "by_length": swept["b"]}
+    table = Table(("task", "method", "at", "precision", "± (95%)"), rows)
+    notes = (f"SVMPerf may take {ALLOWANCE} times as long as the slowest of the others.", *lab.notes)
+    drawing = panels(*drawn, columns=len(lab.there), legend="below")
+    return Exhibit("fig3", title, data, table, notes, drawing, _swept(swept["κ"], swept["b"], lab.lengths))
 
 
 @judge
 def _swept(by_kappa: Found, by_length: Found, lengths: Sequence[int]) -> Said:
     wins = [
         mean > base
-        for found, name in product(by_kappa.values(), (PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX))
+        for found, name in product(by_kappa.values(), NEW)
         for (mean, _), (base, _) in zip(found[name], found["SVMPerf"], strict=True)
     ]
     text = "The methods with the new surrogates consistently outperform SVMPerf over κ."
@@ -208,10 +180,6 @@ def covertype(lab: Classes) -> Exhibit:
         for task, found in values.items()
     ]
     splits = f"{lab.seeds} splits of {lab.max_rows or 581_012:,} rows"
-    return Exhibit(
-        name="covertype",
-        title=f"Covertype: each class against the rest, prec@0.25, {splits}",
-        data={"precision": values},
-        table=Table(("class", "share of positives", *PAPER), rows),
-        notes=("The paper speaks of rare classes and names neither the class nor its share.",),
-    )
+    title = f"Covertype: each class against the rest, prec@0.25, {splits}"
+    notes = ("The paper speaks of rare classes and names neither the class nor its share.",)
+    return Exhibit("covertype", title, values, Table(("class", "share of positives", *PAPER), rows), notes)

@@ -94,21 +94,12 @@ def theorems(*, seeds: int = 5, random_state: int = 0) -> Exhibit:
         ("Theorem 15, excess avg loss of SGD@k-avg", "T", slope, float(over[0]), float(over[-1])),
         ("Theorem 13, mean error of Perceptron@k-avg's models", "T", None, errors[0], errors[-1]),
     ]
-    guide = {"b^(−1/2)": curves["max"][0] * np.sqrt(sizes[0] / sizes)}
-    drawn = Panel(
-        {**curves, **guide},
-        sizes,
-        xlabel="sample size b",
-        ylabel="95% quantile of the largest deviation",
-        log="xy",
-        styles={**dict.fromkeys(curves, "o-"), **dict.fromkeys(guide, "k:")},
-    )
-    claims = _rates(
-        {name: (found.exponent, float(found.constants.max())) for name, found in strays.items()},
-        dict(zip(batches, over.tolist(), strict=True)),
-        slope,
-        dict(zip(batches, needed, strict=True)),
-    )
+    guide, styles = {"b^(−1/2)": curves["max"][0] * np.sqrt(sizes[0] / sizes)}, dict.fromkeys(curves, "o-")
+    labels = ("sample size b", "95% quantile of the largest deviation")
+    drawn = Panel({**curves, **guide}, sizes, *labels, log="xy", styles={**styles, **dict.fromkeys(guide, "k:")})
+    constants = {name: (found.exponent, float(found.constants.max())) for name, found in strays.items()}
+    by_batches = (dict(zip(batches, each, strict=True)) for each in (over.tolist(), needed))
+    claims = _rates(constants, slope, *by_batches)
     notes = ("Theorems stated as O(·) have no bound to hold a number against: measured are the powers.",)
     values = {**curves, "excess": over, "errors": errors, "needed": needed}
     table = Table(("what", "in", "power", "first", "last"), rows)
@@ -117,10 +108,7 @@ def theorems(*, seeds: int = 5, random_state: int = 0) -> Exhibit:
 
 @judge
 def _rates(
-    strays: Mapping[str, tuple[float, float]],
-    over: Mapping[int, float],
-    slope: float,
-    needed: Mapping[int, float],
+    strays: Mapping[str, tuple[float, float]], slope: float, over: Mapping[int, float], needed: Mapping[int, float]
 ) -> Said:
     for name, (power, constant) in strays.items():
         told = f"The 95% quantile over 20 models falls like b^({power:.2f}); it would need the constant {constant:.2f}"
@@ -184,14 +172,11 @@ def counterexample() -> Exhibit:
         s = X @ w
         values = [loss.value_and_grad(s, y, [0, 4])[0] for loss in losses.values()]
         rows.append([who, f"({w[0]:.2f}, {w[1]:.2f})", float(s[3] > s[0]), *values])
-    return Exhibit(
-        name="counterexample",
-        title="Where struct goes wrong: positives (1, 0) three times, negative (2, −½), k = 1",
-        data={"X": X.tolist(), "y": y.tolist(), "k": k, "C": C, "right": right, **found},
-        table=Table(("w", "weights", "negatives in the top 1", "struct", "avg"), rows, digits=3),
-        draw=partial(_plane, X, y, losses, found, right, C),
-        claims=_wrong(rows),
-    )
+    title = "Where struct goes wrong: positives (1, 0) three times, negative (2, −½), k = 1"
+    data = {"X": X, "y": y, "k": k, "C": C, "right": right, **found}
+    table = Table(("w", "weights", "negatives in the top 1", "struct", "avg"), rows, digits=3)
+    draw = partial(_plane, X, y, losses, found, right, C)
+    return Exhibit("counterexample", title, data, table, draw=draw, claims=_wrong(rows))
 
 
 @judge
@@ -207,15 +192,7 @@ def _wrong(rows: Sequence[Sequence[Any]]) -> Said:
     yield text, wrong > 0 and right == 0, told
 
 
-def _plane(
-    X: Floats,
-    y: Floats,
-    losses: Mapping[str, PrecisionSurrogate],
-    found: Mapping[str, Floats],
-    right: Floats,
-    C: float,
-    figure: Any,
-) -> None:
+def _plane(X: Floats, y: Floats, losses: Any, found: Any, right: Floats, C: float, figure: Any) -> None:
     """Draw the regularised struct and avg surrogates over the plane of weights."""
     figure.set_size_inches(9.0, 4.4)
     side = np.linspace(-7, 7, 141)
