@@ -17,7 +17,7 @@ import pytest
 
 from toprank.papers import reproduce
 from toprank.papers.direct_optimization import methods
-from toprank.papers.direct_optimization.pairs import SHOWN
+from toprank.papers.direct_optimization.tables import SHOWN
 from toprank.papers.exhibits import JUDGES, VERDICTS, judge
 from toprank.papers.online_perceptrons.learners import LISTNET, THREE, TWO
 from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX
@@ -151,9 +151,9 @@ MADE_UP = {
         (({"a": np.array([0.1, 0.0])},), "y"),
         (({"a": np.array([0.1, -0.1])},), "n"),
     ],
-    "direct_optimization.pairs._fewer": [((rates(0.2, 0.3, 0.2, 0.3),), "yy"), ((rates(0.4, 0.3, 0.2, 0.3),), "nn")],
-    "direct_optimization.pairs._vary": [((np.array([1.0, 100.0]),), "y"), ((np.array([5.0, 6.0]),), "n")],
-    "direct_optimization.pairs._grouped": [
+    "direct_optimization.tables._fewer": [((rates(0.2, 0.3, 0.2, 0.3),), "yy"), ((rates(0.4, 0.3, 0.2, 0.3),), "nn")],
+    "direct_optimization.tables._vary": [((np.array([1.0, 100.0]),), "y"), ((np.array([5.0, 6.0]),), "n")],
+    "direct_optimization.tables._grouped": [
         (groups([0.6, 0.3], [0.4, 0.3]), "yy"),
         (groups([0.4, 0.3], [0.6, 0.3]), "nn"),
         (groups([0.5, 0.6], [0.4, 0.3]), "yn"),

@@ -9,7 +9,7 @@ import pytest
 import toprank as tr
 from toprank.papers import direct_optimization as paper
 from toprank.papers import experiments
-from toprank.papers.direct_optimization import methods, pairs, tables
+from toprank.papers.direct_optimization import methods, tables
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +158,10 @@ def test_the_switch_from_type_one_to_type_two_is_shown(home, pieces):
 
 
 def test_error_rates_are_those_of_the_pairs(home, pieces):
-    rates = paper.fig14(data=home, checkpoint=pieces).data[pairs.ADARANK]
-    found = experiments.run(methods.OHSUMED, {pairs.ADARANK: methods.LITERAL[pairs.ADARANK]}, home, pieces)
+    rates = paper.fig14(data=home, checkpoint=pieces).data[tables.ADARANK]
+    found = experiments.run(methods.OHSUMED, {tables.ADARANK: methods.LITERAL[tables.ADARANK]}, home, pieces)
     wrong = total = 0.0
-    for test, fit in zip(found.tests, found.runs[pairs.ADARANK], strict=True):
+    for test, fit in zip(found.tests, found.runs[tables.ADARANK], strict=True):
         s = np.array(fit["scores"])
         for a, b in zip(test.ptr[:-1], test.ptr[1:], strict=True):
             for i in range(a, b):

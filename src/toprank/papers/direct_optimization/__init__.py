@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from ..exhibits import Exhibit
 from .bounds import fig1, fig2, fig3, fig4, fig5
-from .pairs import fig14, fig15, fig16
-from .tables import comparison, fig8, fig9, fig10, fig12, fig13, switch, table2, table3, ttests
+from .tables import comparison, fig8, fig9, fig10, fig12, fig13, fig14, fig15, fig16, switch, table2, table3, ttests
 from .training import fig11, table4
 
 FIGURES: dict[str, Callable[..., Exhibit]] = {
