@@ -246,7 +246,7 @@ def test_real_reports_are_compared_under_their_convention() -> None:
         ({"a": FakeReport({"map": [1]}), "b": FakeReport({"mrr": [1]})}, {}, "'a' has the measures map and 'b' mrr"),
         ({"a": FakeReport({}), "b": FakeReport({})}, {}, "hold no measures"),
         (reports(a=[1], b=[2]), {"test": "z"}, "test must be one of 'permutation', 't', 'wilcoxon', got 'z'"),
-        (reports(a=[1], b=[2]), {"alpha": 1}, "alpha must be a share between 0 and 1"),
+        (reports(a=[1], b=[2]), {"alpha": 1}, "alpha must be a number between 0 and 1"),
         (reports(a=[1], b=[2]), {"baseline": "c"}, "baseline must be one of 'a', 'b', got 'c'"),
         (reports(a=[1], b=[2]), {"n_resamples": 0}, "n_resamples must be a whole number"),
     ],

@@ -16,7 +16,6 @@ from ._paired_tests import TESTS, Found, Paired, Test, effect
 from ._pairing import aligned, pairs_of
 from ._tables import Table, signed
 from .data import validation
-from .errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -288,8 +287,7 @@ def compare(
     validation.check_choice(get_args(Test), test=test)
     if n_resamples is not None:
         validation.check_count(n_resamples=n_resamples)
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must be a share between 0 and 1, got {alpha!r}")
+    validation.check_fraction(alpha=alpha)
     if margin is not None:
         validation.check_positive(margin=margin)
     pairs = pairs_of(systems, baseline)

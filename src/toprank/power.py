@@ -134,8 +134,7 @@ def queries_needed(
     >>> plan["ndcg@10"].detectable > 0.01, plan["ndcg@10"].needed > 100
     (True, True)
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must be a share between 0 and 1, got {alpha!r}")
+    validation.check_fraction(alpha=alpha)
     if not alpha < power < 1:
         raise InputError(f"power must be a share between alpha and 1, got {power!r}")
     validation.check_count(comparisons=comparisons)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import ArrayLike, Floats
-from ..data.validation import as_scores, check_count
+from ..data.validation import as_scores, check_count, check_fraction
 from ..errors import InputError
 from .base import Assumption, Certificate
 
@@ -221,8 +221,7 @@ def _unit_values(values: ArrayLike) -> Floats:
 
 
 def _delta(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must be between 0 and 1, as 0.95 is, got {confidence!r}")
+    check_fraction(confidence=confidence)
     return 1 - confidence
 
 

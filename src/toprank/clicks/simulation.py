@@ -49,8 +49,8 @@ def simulate_clicks(
     validation.check_count(sessions=sessions, cut=cut)
     validation.check_choice(("position", "cascade", "trust"), model=model)
     validation.check_choice(tuple(_CASCADE), user=user)
-    if not 0 <= noise <= 1 or not eta >= 0:
-        raise InputError(f"noise must be between 0 and 1 and eta not below 0, got {noise!r} and {eta!r}")
+    validation.check_share(noise=noise)
+    validation.check_not_negative(eta=eta)
     rng = np.random.default_rng(random_state)
     served = ranker if isinstance(ranker, Sequence) and not isinstance(ranker, str) else [ranker]
     if not served:

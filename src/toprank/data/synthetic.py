@@ -97,8 +97,7 @@ def make_graded(
     validation.check_not_negative(noise=noise)
     if n_grades < 2:
         raise InputError(f"n_grades must be at least 2 (grade 0 and one relevant), got {n_grades}")
-    if not 0 <= blank <= 1:
-        raise InputError(f"blank must be a share between 0 and 1, got {blank!r}")
+    validation.check_share(blank=blank)
     if density is not None and not 0 < density <= 1:
         raise InputError(f"density must be a share above 0 and up to 1, got {density!r}")
     informative, redundant = _roles(n_features, n_informative, n_redundant)

@@ -1,4 +1,4 @@
-"""The only place that checks what a caller gave.
+"""The only place that checks arrays and numbers that a caller gave; what a file or a ranker alone can know, it refuses.
 
 Each function takes one thing as people have it (lists, frames, sparse matrices, any id type) and returns it as the
 kernels want it (C-order float32/float64 or canonical CSR, float64 labels, int64 pointers), or raises `InputError`
@@ -414,6 +414,11 @@ def check_finite(**values: float) -> None:
 def check_fraction(**values: float) -> None:
     """Refuse a hyper-parameter that is not a number between 0 and 1, both excluded, by its name."""
     _check_each(values, lambda value: _is_real(value) and 0 < value < 1, "a number between 0 and 1")
+
+
+def check_share(**values: float) -> None:
+    """Refuse a hyper-parameter that is not a number from 0 to 1, by its name."""
+    _check_each(values, lambda value: _is_real(value) and 0 <= value <= 1, "a share between 0 and 1")
 
 
 def check_count(**values: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from .._typing import Floats
+from ..data.validation import check_finite
 from ..errors import InputError
 from .replicas import Replica
 from .scorers import Linear, Prepared, Scorer, Stumps, Trees
@@ -109,8 +110,8 @@ class Target(ABC):
         for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
                 raise InputError(f"{self.name} has no use for {key}: leave it out")
-        if settings.shift is not None and not np.isfinite(settings.shift):
-            raise InputError(f"shift must be a finite number, got {settings.shift}")
+        if settings.shift is not None:
+            check_finite(shift=settings.shift)
         if settings.normalizers and not isinstance(scorer, Linear):
             raise InputError(f"thresholds need no scaling, so {scorer.source} has no normalisers: leave them out")
         if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
