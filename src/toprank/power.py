@@ -184,7 +184,8 @@ def power_of(n: int, effect: float, alpha: float) -> float:
     bar, shift = t.ppf(1 - alpha / 2, n - 1), np.sqrt(n) * effect
     if shift > 37:  # beyond, the library's noncentral t has no digits left
         return 1.0
-    return float(np.nan_to_num(nct.sf(bar, n - 1, shift) + nct.cdf(-bar, n - 1, shift), nan=1.0))
+    with np.errstate(all="ignore"):  # older releases of the library divide by 0 on the way there
+        return float(np.nan_to_num(nct.sf(bar, n - 1, shift) + nct.cdf(-bar, n - 1, shift), nan=1.0))
 
 
 def _first(effect: float, power: float, alpha: float) -> int | None:

@@ -455,3 +455,6 @@ def test_the_classification_perceptron_s_comparator_is_recorded_and_does_not_res
     assert tr.certify_perceptron(model, X, y, comparator=u)[0].value == pytest.approx(theorem.value)
     with pytest.raises(tr.InputError, match="comparator"):
         tr.certify_perceptron(model, X, y, comparator=[np.nan] * 5)
+    noise = np.random.default_rng(0).integers(0, 2, 200)  # no u is better than none: 32.0014 for 32 says nothing
+    model = Perceptron(max_iter=1, tol=None, shuffle=False, fit_intercept=False).fit(X, noise)
+    assert [c.verdict for c in tr.certify_perceptron(model, X, noise)] == ["vacuous", "does not apply"]

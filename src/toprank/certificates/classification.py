@@ -22,7 +22,7 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     own weights is checked. L(u) is the hinge loss of u on the mistake rounds. An intercept counts as one more feature
     with value 1. `comparator` has the weights, then the intercept; by default it is the model itself, at the length at
     which the bound with the hinge loss of all rounds is smallest (with that of the mistake rounds u = 0 would always
-    be best, and would restate the mistakes). Vacuous from the number of rounds on.
+    be best, and would restate the mistakes). Vacuous from the number of rounds on, and where u = 0 does as well so.
 
     >>> from sklearn.datasets import make_blobs
     >>> from sklearn.linear_model import Perceptron
@@ -48,24 +48,28 @@ def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike |
     same = Assumption("these rounds are the model's own", bool(np.allclose(w, own, rtol=1e-9, atol=1e-9)))
     rounds = len(rows) * int(np.max(model.n_iter_))
     radius = sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
+
+    def price(u: Floats) -> float:
+        """The bound with the hinge loss of all rounds: every pass has each row once, in whatever order."""
+        return _bound(radius, float(np.linalg.norm(u)), rounds / len(rows) * _hinge(u, rows, sign))
+
     width = rows.shape[1]
     u = own if comparator is None else as_vector(comparator, width, "the comparator (weights, then the intercept)")
     norm = float(np.linalg.norm(u))
     margin = float((sign * (rows @ u)).min(initial=inf)) / norm if norm > 0 else 0.0
     if comparator is None and norm > 0:
         lengths = [*np.geomspace(1e-4, 1e4, 161), *([1 / margin] if 0 < margin < inf else [])]
-        # In the last pass rows come in another order, never another number of times.
-        prices = [_bound(radius, c, rounds / len(rows) * _hinge(c / norm * u, rows, sign)) for c in lengths]
-        u = lengths[int(np.argmin(prices))] / norm * u
+        u = min((c / norm * u for c in lengths), key=price)
         norm = float(np.linalg.norm(u))
     loss = _hinge(u, rows[missed], sign[missed])
     bound = _bound(radius, norm, loss)
     separates = Assumption(f"u/‖u‖ classifies every row with margin γ = {margin:.4g}", margin > 0)
     terms = {"u": u, "‖u‖": norm, "L(u)": loss, "R": radius, "rounds": rounds}
+    known = float(rounds) if price(u) < rounds else bound  # where u = 0 does as well, L(u) restates the mistakes
     wrong = float(len(missed))
     return [
         Certificate(
-            "mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖²", bound, wrong, "Theorem 1", (same,), vacuous_from=float(rounds),
+            "mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖²", bound, wrong, "Theorem 1", (same,), vacuous_from=known,
             meaning=f"of {rounds:,} rows shown while it learned, at most {bound:.6g} were classified wrongly",
             terms=terms,
             arithmetic=f"{loss:.6g} + {radius:.4g}·{norm:.4g}·√{loss:.6g} + ({radius:.4g}·{norm:.4g})² = {bound:.6g}",
