@@ -74,7 +74,7 @@ def test_other_losses_refuse_by_name(loss):
 
 
 def test_bad_weights_are_named():
-    with pytest.raises(tr.InputError, match="one weight per document: 9"):
+    with pytest.raises(tr.InputError, match=r"one weight per document \(9\)"):
         ListNet().value_and_grad(np.zeros(9), Y, PTR, doc_weight=[1.0])
-    with pytest.raises(tr.InputError, match="doc_weight is -1 in row 0"):
+    with pytest.raises(tr.InputError, match=r"doc_weight has -1\.0 in row 0"):
         ListNet().value_and_grad(np.zeros(9), Y, PTR, doc_weight=-np.ones(9))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._typing import AnyArray, ArrayLike, Floats, Ints
+from .._typing import ArrayLike, Floats, Ints
+from ..core.address import AtAddress
 from ..data import validation
 from ..errors import InputError
 from ..measures.base import Measure
@@ -28,22 +28,8 @@ def _call() -> Any:
     return call
 
 
-@dataclass(frozen=True, eq=False)
-class ListFunction:
-    """A loss of lists as a C function, with its parameters; it belongs to this process and is not pickled."""
-
-    address: int
-    codes: Ints
-    numbers: Floats
-    raised: list[BaseException] = field(default_factory=list)
-    """What a loss in plain Python raised while compiled code called it."""
-    owner: object = None
-    """What must live as long as the address is used."""
-
-    def check(self) -> None:
-        """Raise what the loss raised: compiled loops that call it cannot."""
-        if self.raised:
-            raise self.raised.pop()
+class ListFunction(AtAddress):
+    """A loss of lists as a C function (`core._call_kernels.LOSS`)."""
 
     @classmethod
     def of(cls, function: Any, codes: Sequence[int] = (), numbers: Sequence[float] | Floats = ()) -> ListFunction:
@@ -119,7 +105,7 @@ class Surrogate(ABC):
         weights = validation.as_query_weight(weight, len(bounds) - 1)
         if doc_weight is None:
             return weighted(*self.per_query(s, labels, bounds), bounds, weights)
-        own = as_doc_weight(doc_weight, len(s))
+        own = validation.as_doc_weight(doc_weight, len(s))
         if not (isinstance(self, CompiledSurrogate) and self.weighs_documents):
             raise no_doc_weight(self)
         return weighted(*self.per_query(s, labels, bounds, own), bounds, weights)
@@ -226,17 +212,6 @@ def check_finite_scores(scores: Floats) -> None:
         raise InputError(f"the score in row {bad[0]} is {scores[bad[0]]}: a loss needs finite scores")
 
 
-def as_doc_weight(doc_weight: ArrayLike, n_docs: int) -> Floats:
-    """Return one weight per document as float64, checked."""
-    weight = np.asarray(doc_weight, dtype=np.float64)
-    if weight.shape != (n_docs,):
-        raise InputError(f"doc_weight must have one weight per document: {n_docs}, got shape {weight.shape}")
-    bad: AnyArray = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
-        raise InputError(f"doc_weight is {weight[bad[0]]:g} in row {bad[0]}: weights are finite and not negative")
-    return weight
-
-
 def no_doc_weight(surrogate: Surrogate) -> InputError:
     """Return the refusal of weights of documents by a loss that has no sum over preferred documents."""
     return InputError(
@@ -257,25 +232,4 @@ def list_function_of(surrogate: Surrogate) -> ListFunction:
     """Return the loss as a C function; one in plain Python is called back."""
     if isinstance(surrogate, CompiledSurrogate):
         return surrogate.list_function
-    import ctypes
-
-    whole, real, count = ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_double), ctypes.c_int64
-    kinds = (real, real, real, count, whole, count, whole, count, whole, real, real, real, real, count)
-
-    def fill(s: Any, y: Any, _w: Any, _n: int, _p: Any, _m: int, ptr: Any, lists: int, *rest: Any) -> int:
-        bounds = np.ctypeslib.as_array(ptr, (lists + 1,)).copy()
-        n = int(bounds[-1])
-        scores, grades = (np.ctypeslib.as_array(part, (n,)).copy() for part in (s, y))
-        try:
-            losses, grad = surrogate.per_query(scores, grades, bounds)
-            np.ctypeslib.as_array(rest[2], (lists,))[:] = losses
-            np.ctypeslib.as_array(rest[3], (n,))[:] = grad
-        except BaseException as error:  # C cannot raise it
-            raised.append(error)
-            return 0
-        return -1
-
-    raised: list[BaseException] = []
-    function: Any = ctypes.CFUNCTYPE(count, *kinds)(fill)
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    return ListFunction(int(address or 0), np.zeros(1, dtype=np.int64), np.zeros(1), raised, owner=function)
+    return ListFunction.called_back("fffnininiffffn", 6, (10, 11), surrogate.per_query)
