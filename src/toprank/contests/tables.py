@@ -43,6 +43,7 @@ def means(contest: Contest) -> Table:
     folds = f" of {contest.n_folds} folds" if contest.n_folds > 1 else ""
     few = f", rough below {FEW} queries" if comparison.n_queries < FEW else ""
     notes = [
+        *([_promises(contest)] if promised(contest.best) is not None else []),
         f"p: {TESTS[comparison.test]}, Holm's correction over {family}; "
         f"* where p ≤ {comparison.alpha:g}: the difference to {rival} is shown. Without *, it is not shown, which does "
         "not mean that there is none.",
@@ -50,7 +51,6 @@ def means(contest: Contest) -> Table:
         f"these fitted models. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
         *([comparison.caution] if comparison.caution else []),
-        *([_promises(contest)] if promised(contest.best) is not None else []),
     ]
     return Table(
         ["", main, f"{level} interval", "new queries", f"− {rival}", "p (Holm)", *others],
