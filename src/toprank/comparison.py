@@ -220,20 +220,20 @@ class Comparison:
         """Return everything as plain values, for JSON; an end of an interval that is nowhere is None."""
         found: dict[str, Any] = plain({**asdict(replace(self, reports={})), "n_queries": self.n_queries})
         del found["reports"]
-        for told, d in zip(found["differences"], self.differences, strict=True):
-            told["verdict"] = d.verdict
+        for row, d in zip(found["differences"], self.differences, strict=True):
+            row["verdict"] = d.verdict
         return found
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return one row per difference as a data frame."""
         import narwhals as nw
 
-        told = ("effect", "p", "p_holm", "wins", "ties", "losses", "shown", "verdict")
+        names = ("effect", "p", "p_holm", "wins", "ties", "losses", "shown", "verdict")
         rows = [
             {"measure": d.measure, "a": d.a, "b": d.b}
             | {"mean_a": self.means[d.measure][d.a], "mean_b": self.means[d.measure][d.b], "difference": d.difference}
             | {"low": d.interval[0], "high": d.interval[1], "level": d.level}
-            | {name: getattr(d, name) for name in told}
+            | {name: getattr(d, name) for name in names}
             for d in self.differences
         ]
         return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=backend).to_native()

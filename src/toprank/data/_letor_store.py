@@ -161,8 +161,8 @@ class MemoryRows:
             return
         self._choose(DENSE_FROM if self._dense in (None, True) else _BACK_TO_DENSE)
         if self._dense:
-            room = self._flat.extend(len(chunk.lengths) * self._width, chunk.fraction)
-            kernels.fill_rows(room, self._width, self._base, chunk.values, chunk.columns, chunk.lengths)
+            rows = self._flat.extend(len(chunk.lengths) * self._width, chunk.fraction)
+            kernels.fill_rows(rows, self._width, self._base, chunk.values, chunk.columns, chunk.lengths)
         else:
             chunk.drop_zeros()
             self._values.append(chunk.values, chunk.fraction)
