@@ -86,11 +86,42 @@ def test_ties_are_broken_as_in_the_pseudo_code(variant):
         np.testing.assert_allclose(ours.coef_, expected[-1], atol=0 if variant == "max" else 1e-9)
 
 
-def test_one_row_is_refused_and_two_rows_are_a_pairwise_perceptron():
+def rosenblatt(X, y, order, w):
+    """The classical perceptron: a row on the wrong side of 0, or on 0, is added or taken off."""
+    mistakes = 0
+    for i in order:
+        if (w @ X[i]) * (1 if y[i] else -1) <= 0:
+            w = w + X[i] if y[i] else w - X[i]
+            mistakes += 1
+    return w, mistakes
+
+
+@pytest.mark.parametrize("variant", ["avg", "max"])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_batches_of_one_row_are_the_classical_perceptron(variant, form):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, size=(200, 5)).astype(float)
+    y = (X @ rng.normal(size=5) + rng.normal(size=200) > 1).astype(int)
+    options = {"k": 1, "batch_size": 1, "average": False}
+    ours = tr.PerceptronAtK(variant, shuffle=None, epochs=3, **options).fit(form(X), y)
+    w, mistakes = rosenblatt(X, y, np.tile(np.arange(200), 3), np.zeros(5))
+    assert ours.coef_.tolist() == w.tolist()
+    assert (ours.n_updates_, ours.n_skipped_, ours.trace_["loss"].sum() * 200) == (mistakes, 0, pytest.approx(mistakes))
+    stream = tr.PerceptronAtK(variant, **options)
+    for rows in np.array_split(np.arange(200), 7):
+        stream.partial_fit(form(X)[rows], y[rows])
+    assert stream.coef_.tolist() == rosenblatt(X, y, np.arange(200), np.zeros(5))[0].tolist()
+    for shuffle in ("rows", "batches"):
+        ranker = tr.PerceptronAtK(variant, shuffle=shuffle, epochs=2, **options).fit(form(X), y)
+        assert ranker.n_batches_ == 400
+        assert ranker.score(X, y) > 0.8
+
+
+def test_one_row_is_refused_where_it_teaches_nothing_and_two_rows_are_a_pairwise_perceptron():
     X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), [0, 1]
-    for shuffle in (None, "rows", "batches"):
+    for kind in (tr.SGDAtK, tr.OnePassMiniBatch):
         with pytest.raises(InputError, match="a batch of one row has one class"):
-            tr.PerceptronAtK(k=1, batch_size=1, shuffle=shuffle).fit(X, y)
+            kind(k=1, batch_size=1).fit(X, y)
     ranker = tr.PerceptronAtK(k=1, batch_size=2, shuffle=None, epochs=1, average=False).fit(X, y)
     assert ranker.coef_.tolist() == [-1.0, 1.0]
 

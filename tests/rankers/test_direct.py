@@ -219,6 +219,7 @@ def test_data_in_which_the_measure_can_teach_nothing_are_told(ranker):
     X = np.random.default_rng(0).normal(size=(8, 2))
     with pytest.warns(ConvergenceWarning, match="learned nothing.*alike to the measure"):
         ranker.fit(X, [1, 2, 1, 3, 1, 2, 2, 1], qid=np.repeat([0, 1], 4))
+    assert not ranker.coef_.any()
 
 
 @pytest.mark.parametrize("name", ["mrr", "wta", "p@2", "map@3", "recall@2", "rbp", "err@5", "auc", "meanndcg"])

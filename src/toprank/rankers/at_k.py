@@ -79,6 +79,8 @@ class _MiniBatchRanker(TwoClassRanker):
 
     def _check(self) -> Steps:
         check_count(batch_size=self.batch_size, epochs=self.epochs)
+        if self.batch_size == 1 and not isinstance(self, PerceptronAtK):
+            raise InputError("a batch of one row has one class and teaches nothing: batch_size must be at least 2")
         check_choice(("batches", "rows", None), shuffle=self.shuffle)
         return self._steps()
 
@@ -261,7 +263,8 @@ class PerceptronAtK(_MiniBatchRanker):
 
     `variant="avg"` spreads the reward over all missed positives, D = Δ/(n₊ − true positives); "max" gives 1 to the Δ
     best of them. There is no step size: w scales with it and the ranking does not. `average=False` predicts with the
-    last iterate, as the paper does.
+    last iterate, as the paper does. With `batch_size=1` a row is in the top if its score is above 0: the classical
+    perceptron.
 
     >>> import toprank as tr
     >>> from sklearn.datasets import make_classification

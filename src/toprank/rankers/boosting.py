@@ -71,6 +71,9 @@ class AdaRank(Ranker):
         importance = self._importance(data, measure)
         if not is_informative(measure, data):
             tell_nothing_learned(type(self).__name__, ALIKE)
+            self.candidates_, self.alphas_ = np.empty(0, dtype=np.int64), np.empty(0)
+            self.model_, self.n_iter_, self.trace_ = LinearModel(self._summed()), 0, {}
+            return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)

@@ -12,6 +12,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
+from ..data.validation import is_sparse
 from ..errors import InputError
 from ..surrogates.precision_at_k import (
     MistakesAvg,
@@ -149,8 +150,29 @@ class Batches:
         """Cut one list into batches of `batch_size` rows; with None each query is a batch."""
         if batch_size is None:
             return cls(data, data.ptr, _NO_ROWS)
+        if batch_size == 1:
+            return cls._against_zero(data)
         starts = np.arange(0, data.n_docs, batch_size, dtype=np.int64)
         return cls(data, np.append(starts, data.n_docs), _NO_ROWS)
+
+    @classmethod
+    def _against_zero(cls, data: QueryDataset) -> Batches:
+        """Pair each row with a row of zeros of the other class, which has the score 0: ŷ = [w·x > 0].
+
+        The positive one stands last, so that equal scores are a mistake. X is copied, unless it is sparse.
+        """
+        X, n = data.X, data.n_docs
+        wide: Any = np.zeros((n + 2, data.n_features), dtype=X.dtype)
+        if is_sparse(X):
+            from scipy.sparse import csr_array
+
+            wide = csr_array((X.data, X.indices, np.append(X.indptr, X.indptr[-1:].repeat(2))), shape=wide.shape)
+        else:
+            wide[:n] = X
+        own = np.arange(n)
+        rows = np.stack([np.where(data.y > 0, n, own), np.where(data.y > 0, own, n + 1)], axis=1).ravel()
+        made = QueryDataset.from_arrays(wide, np.append(data.y, [0.0, 1.0]))
+        return cls(made, np.arange(0, 2 * n + 1, 2), rows)
 
     @property
     def count(self) -> int:
@@ -182,6 +204,8 @@ class Batches:
 
     def mixed(self, rng: np.random.Generator) -> Batches:
         """Return batches of a random permutation of the rows."""
+        if len(self.rows) > self.data.n_docs:  # rows that stand against zero stay with it
+            return replace(self, rows=rng.permutation(self.rows.reshape(-1, 2)).ravel())
         return replace(self, rows=rng.permutation(self.data.n_docs))
 
     def epochs(self, count: int, shuffle: Shuffle, rng: np.random.Generator) -> Iterator[tuple[Batches, Ints]]:
