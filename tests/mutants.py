@@ -3,11 +3,13 @@
 `make mutants` runs all of them, `python tests/mutants.py watching` those whose file or test has this in its name, and
 `--list` prints them. A mutant that survives is a hole in the tests, and so is one whose line is no longer there: the
 script says which and ends with 1. Each runs on a copy of the sources in `.cache/mutants`, where compiled kernels stay
-from run to run, so nothing here is ever changed.
+from run to run, so nothing here is ever changed. A run that was cut short goes on where it stopped: what was caught is
+kept under a hash of all sources and tests, and tried again when one of them has changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -19,6 +21,7 @@ from typing import NamedTuple
 TOP = Path(__file__).resolve().parent.parent
 PLACE = TOP / ".cache" / "mutants"
 SOURCES, COMPILED, CHANGED = PLACE / "src", PLACE / "compiled", PLACE / "changed"
+CAUGHT = PLACE / "caught.txt"
 
 
 class Mutant(NamedTuple):
@@ -56,7 +59,10 @@ MUTANTS = [
         "rankers/base.py", "grades = data.in_caller_order(data.y)", "grades = data.y",
         f"{WATCH} -k same_words and ListNet",
     ),
-    Mutant("rankers/base.py", "places[order] = ranks(", "places[:] = ranks(", f"{LAWS} -k interleaved and ListNet"),
+    Mutant(
+        "rankers/base.py", "columns[rows, j] = ranks(", "columns[:, j] = ranks(",
+        f"{LAWS} -k interleaved and ListNet",
+    ),
     Mutant("rankers/base.py", "rows > ONE_LIST", "rows < 0", f"{SILENCE} -k without_qid"),
     Mutant("rankers/base.py", "known.get(query, length) != length", "False", f"{SILENCE} -k cuts_queries"),
     Mutant(
@@ -223,6 +229,18 @@ def caught(mutant: Mutant) -> str:
     return {"passed": "SURVIVED"}.get(result, result.replace("failed", "caught"))
 
 
+@cache
+def as_it_is() -> bytes:
+    """A hash of all sources and tests."""
+    files = sorted(path for folder in ("src", "tests") for path in (TOP / folder).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).digest()
+
+
+def name_of(mutant: Mutant) -> str:
+    """Under which a caught mutant is kept."""
+    return hashlib.sha256(as_it_is() + repr(mutant).encode()).hexdigest()
+
+
 def main(words: list[str]) -> int:
     """Try the mutants and return 0 where all were caught."""
     names = [word for word in words if word != "--list"]
@@ -234,10 +252,13 @@ def main(words: list[str]) -> int:
     shutil.rmtree(SOURCES, ignore_errors=True)
     shutil.copytree(TOP / "src", SOURCES, ignore=shutil.ignore_patterns("__pycache__"))
     COMPILED.mkdir(exist_ok=True)
-    bad = 0
+    bad, known = 0, CAUGHT.read_text("ascii").split() if CAUGHT.exists() else []
     for mutant in chosen:
-        what = caught(mutant)
+        what = "caught before" if name_of(mutant) in known else caught(mutant)
         bad += not what.startswith("caught")
+        if what.startswith("caught") and what != "caught before":
+            with CAUGHT.open("a", encoding="ascii") as file:
+                file.write(f"{name_of(mutant)}\n")
         print(f"{what:10} {mutant.file}: {mutant.old} → {mutant.new}", flush=True)
     print(f"{len(chosen) - bad} of {len(chosen)} mutants caught")
     return 1 if bad else 0

@@ -15,8 +15,8 @@ from sklearn.base import clone
 import toprank as tr
 from tests.oracles import perceptrons as oracle
 from tests.rankers.test_laws import interleaved
-from toprank.solvers.online import OnlineDescent
-from toprank.solvers.steps import Linked, Scaling, Steps
+from toprank.solvers.online import CALLED, OnlineDescent
+from toprank.solvers.steps import Scaling, Steps
 from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam
 
 RANKERS = [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet]
@@ -75,7 +75,7 @@ def test_csr_that_stores_everything_is_dense_to_the_last_bit(kind, dtype):
 def called(learner):
     """The same learner in the loop that calls any loss and any measure."""
     same = replace(learner)
-    vars(same).update(_ranked=None, _linked=Linked.NONE)
+    vars(same).update(_ranked=None, _linked=CALLED)
     return same
 
 

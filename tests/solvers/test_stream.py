@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 import toprank as tr
 from toprank.measures import Measure
-from toprank.solvers.online import OnlineDescent
-from toprank.solvers.steps import Linked, Scaling, Steps
+from toprank.solvers.online import CALLED, OnlineDescent
+from toprank.solvers.steps import Scaling, Steps
 from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 LEARNERS = [
@@ -26,7 +26,7 @@ LEARNERS = [
 def called(learner):
     """The same learner with judge and loss called by address."""
     same = OnlineDescent(**{name: getattr(learner, name) for name in learner.__dataclass_fields__})
-    vars(same).update(_ranked=None, _linked=Linked.NONE)
+    vars(same).update(_ranked=None, _linked=CALLED)
     return same
 
 
@@ -66,6 +66,20 @@ def test_the_judge_does_not_read_the_order_of_rows(learner):
     assert measured[0] == measured[1] == measured[2] < 1
     wanted = tr.measure("ndcg@3:ties=average").per_query(np.zeros(6), y, [0, 6])[0]
     assert measured[0] == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("learner", [LEARNERS[0], called(LEARNERS[0])], ids=["ranked", "called"])
+def test_grades_may_be_integers_apart_or_read_only(learner, data):
+    """Compiled code is handed their address: it must find numbers in double precision, one after the other."""
+    apart, fixed = np.repeat(data.y, 2)[::2], data.y.copy()
+    fixed.flags.writeable = False
+    weights = []
+    for y in (data.y, data.y.astype(np.int64), apart, fixed):
+        state = learner.start(data.n_features)
+        learner.play(state, data.X, y, data.ptr)
+        weights.append(state.weights)
+    for found in weights[1:]:
+        np.testing.assert_array_equal(found, weights[0])
 
 
 def test_any_measure_judges_and_any_loss_is_stepped_on(data):

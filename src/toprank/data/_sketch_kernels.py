@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.jit import inner_kernel, kernel
 
 ROWS = 4
 """Documents of a query that its mark is made of."""
 
 
-@kernel
+@inner_kernel
 def mixed(x):
     """Spread the bits of a number over all 64 (the finaliser of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -44,15 +44,25 @@ def query_marks(values, indices, indptr, n_features, ptr):
 
 @kernel
 def with_marks(known, marks, size):
-    """The `size` smallest of known and other marks, upwards, each once; 0 is no mark."""
+    """The `size` smallest of known and other marks, upwards, each once; 0 is no mark.
+
+    Plain loops: numpy's search and a slice of one array in another take three seconds to compile.
+    """
     merged, n = known, len(known)
     for mark in marks:
-        place = np.searchsorted(merged[:n], mark)
+        place, beyond = 0, n
+        while place < beyond:
+            middle = (place + beyond) // 2
+            if merged[middle] < mark:
+                place = middle + 1
+            else:
+                beyond = middle
         if mark == 0 or place == size or (place < n and merged[place] == mark):
             continue
         if merged is known:
             merged = np.empty(size, np.uint64)
-            merged[:n] = known
+            for p in range(n):
+                merged[p] = known[p]
         n = min(n + 1, size)
         for p in range(n - 1, place, -1):
             merged[p] = merged[p - 1]

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..core._order_kernels import count_ranks, sort_down, whole_levels
+from ..core._order_kernels import COUNTED, count_ranks, sort_down, whole_levels
 from ..core.jit import inner_kernel
 from .steps import Target
 
@@ -22,8 +22,6 @@ LANES = 16
 """Up to this many places are found through running maxima, more by ranking the whole list."""
 FEWER = 64
 """Up to this many documents are put in order by grade and score by counting, more by sorting."""
-COUNTED = 256
-"""Lists up to this length are ranked by counting (SIMD), longer ones by a stable sort."""
 
 
 @inner_kernel

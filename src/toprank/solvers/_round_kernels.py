@@ -123,7 +123,8 @@ def full_inverse(values, begin, m, moment, docs, inverse, mean):
     Returns whether the sums are finite.
     """
     d = len(moment)
-    mean[:] = 0
+    for j in range(d):
+        mean[j] = 0.0
     for i in range(begin, begin + m * d, d):
         for j in range(d):
             mean[j] += values[i + j]

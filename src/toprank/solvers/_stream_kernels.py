@@ -8,11 +8,13 @@ step. moment is the within-list sum of squares of each feature. `totals` counts 
 depends on which lists came in the same call.
 
 `codes` are (rule, scaling, step in every round, compare with the average, the loss reads grades as relevant or not,
-target, k, linked loss); `params` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
+target, k); `params` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
 is NDCG or AP (the target) and grades are whole, a list is ranked here, in the precision of X, and SLAM with weights by
 score is taken on that order: to have both called takes half as long again. The functions of Minimax and ListNet are
 linked in, which spares them the memory that a call by address must ask for: a tenth of an epoch. All other judges and
-losses, and lists with tied scores, are called by address.
+losses, and lists with tied scores, are called by address. What is None (the codes of a judge, `by_order` for SLAM,
+`as_minimax`, `as_listnet`, and `apart` where each list lies in X row after row, all its values stored) is not compiled
+at all: a type of its own, by which the compiler leaves branches out.
 While a list is judged and its loss taken, memory would be idle, so the list that comes next is fetched then.
 """
 
@@ -39,11 +41,10 @@ from ._ranking_kernels import (
     tied,
 )
 from ._round_kernels import csr_inverse, full_inverse, gather_rows, listed_scores, listed_sum, weighted_sum
-from .steps import NEARLY, TRIAL, Linked, Rule, Scaling, Total
+from .steps import NEARLY, TRIAL, Rule, Scaling, Total
 
 SQRT, ADAPTIVE, RUNNING = int(Rule.SQRT), int(Rule.ADAPTIVE), int(Scaling.RUNNING)
 ROUNDS, STEPS, MISTAKES, MEASURE = int(Total.ROUNDS), int(Total.STEPS), int(Total.MISTAKES), int(Total.MEASURE)
-SLAM, MINIMAX, LISTNET = int(Linked.SLAM), int(Linked.MINIMAX), int(Linked.LISTNET)
 SURROGATE, ZNORM2, DOCS = int(Total.SURROGATE), int(Total.ZNORM2), int(Total.DOCS)
 LAST, AVERAGE = int(Total.LAST), int(Total.AVERAGE)
 
@@ -147,20 +148,21 @@ def value_of(
 
 @kernel
 def epoch(
-    values, indices, indptr, rows, y, ptr, lists, best, query_weight, doc_weight, sizes, weights, totals, codes, params,
-    gain, discount, judge_at, judge_codes, judge_numbers, loss_at, loss_codes, loss_numbers, seen, trace
+    values, indices, indptr, rows, y, ptr, lists, best, query_weight, sizes, weights, totals, codes, params,
+    gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, apart, loss_at,
+    loss_codes, loss_numbers, seen, trace
 ):  # fmt: skip
     """Play the lists in the given order; return (rounds played, list at which it stopped or −1, why).
 
     List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where that is not empty. It is a round where
     it has two grades (or both classes) and something relevant. best[q] is the best value of the measure (empty: 1), and
     above 0. `sizes` are what lists are multiplied by (empty: 1). `gain` are those of whole grades, `discount` those of
-    places. Without an address of a measure every round steps, and the trace has the number of relevant documents.
+    places. Without a measure every round steps, and the trace has the number of relevant documents.
     `seen`, where not empty, gets the scores that losses saw.
     """
     raw, drift, moment = weights[0], weights[1], weights[2]
     d, dense, permuted, running = len(raw), len(indptr) == 0, len(rows) > 0, codes[1] == RUNNING
-    target, ranks, linked = codes[5], codes[5] >= 0, codes[7]
+    target, ranks = codes[5], codes[5] >= 0
     longest = 1
     for q in lists:
         longest = max(longest, ptr[q + 1] - ptr[q])
@@ -173,7 +175,6 @@ def epoch(
     w, mean_w, z = np.empty(d, values.dtype), np.empty(d, values.dtype), np.zeros(d, values.dtype)
     numbers, whole, small = np.empty((9, size_of)), np.empty((7, size_of), np.int64), np.empty((3, size_of), np.int32)
     s, g, keys, keys2 = numbers[0], numbers[1], numbers[3], numbers[4]
-    own = np.empty(longest if len(doc_weight) > 0 else 0)
     order, count, ideal, chosen, reach, spare = whole[1], whole[2], whole[3], whole[4], whole[5], whole[6]
     free, free_ints = numbers[3:], whole[3:]  # what no ranking needs any more when a loss is taken
     level, rank, steps = small[0], small[1], small[2]
@@ -183,7 +184,8 @@ def epoch(
     noted, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
     ball = params[2] < math.inf
     square = square_norm(raw) if ball else 0.0
-    w[:] = raw
+    for j in range(d):
+        w[j] = raw[j]
     played = 0
     for t in range(len(lists)):
         q = lists[t]
@@ -195,39 +197,37 @@ def epoch(
         if weight * size == 0.0 or not wanted > 0.0:
             continue
         bounds[1] = m
-        full = not permuted and is_full(indptr, a, b, d)
-        ids, labels = rows[a:b], y[a:b]
-        if permuted:
-            labels = numbers[2, :m]
+        full, copied, ids, labels = True, False, whole[0, :m], y[a:b]
+        if apart is not None:
+            full = not permuted and is_full(indptr, a, b, d)
             for i in range(m):
-                labels[i] = y[ids[i]]
-        elif not full or len(own) > 0:
-            ids = whole[0, :m]
-            for i in range(m):
-                ids[i] = a + i
+                ids[i] = rows[a + i] if permuted else a + i
+            if permuted:
+                labels = numbers[2, :m]
+                for i in range(m):
+                    labels[i] = y[ids[i]]
         other = relevant = 0
         for i in range(m):
             other += labels[i] != labels[0]
             relevant += labels[i] > params[3]
         if relevant == 0 or other == 0 or (codes[4] and relevant == m):
             continue
-        for i in range(min(m, len(own))):
-            own[i] = doc_weight[ids[i]]
         k, levels, ideal_total = min(codes[6], m), 0, 1.0
-        if ranks:
+        if judge_codes is not None and ranks:
             levels = make_levels(labels[:m], target, params[3], level)
-        if levels > 0:
+        if judge_codes is not None and levels > 0:
             count_levels(level, m, levels, count)
             ideal_total = best_total(target, k, levels, discount, count, gain)
         following, after = a, a
         if t + 1 < len(lists) and not permuted:
             following, after = ptr[lists[t + 1]], ptr[lists[t + 1] + 1]
         begin, coming = start_of(indptr, a, d), start_of(indptr, following, d)
-        if running and dense:
+        if dense and running:
             if not full_inverse(values, begin, m, moment, totals[DOCS], inverse, mean):
                 return played, q, OVERFLOW
-            w[:] = raw * inverse
-        elif running:
+            for j in range(d):
+                w[j] = raw[j] * inverse[j]
+        if apart is not None and running and not dense:
             beyond = start_of(indptr, b, d)
             good = csr_inverse(values, indices, begin, beyond, m, moment, totals[DOCS], t, noted, mean, number, inverse)
             if not good:
@@ -235,27 +235,28 @@ def epoch(
             for p in range(begin, beyond):
                 w[indices[p]] = raw[indices[p]] * inverse[indices[p]]
         totals[DOCS] += m
-        copied = not full and gather_rows(values, indices, indptr, ids, m, d, most, following, block)
-        trial = codes[3] and judge_at != 0 and totals[ROUNDS] % TRIAL == TRIAL - 1
+        if apart is not None and not full:
+            copied = gather_rows(values, indices, indptr, ids, m, d, most, following, block)
+        trial = codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1
         for line in range(following * 8, after * 8, LINE):
             prefetch(y, np.int64(line))
         if full:
             full_scores(values, begin, m, w, r, coming, AHEAD, 4)
         elif copied:
             full_scores(block, 0, m, w, r, 0, 0, 0)
-        else:
+        elif apart is not None:
             listed_scores(values, indices, indptr, ids, m, w, r, following)
         at = fetch(values, indices, coming + (AHEAD if dense else AHEAD // 2), BURST)
         if not all_finite(r, m):
             return played, q, OVERFLOW
-        if trial:
+        if judge_codes is not None and trial:
             for j in range(d):
                 mean_w[j] = (raw[j] - drift[j] / totals[ROUNDS]) * inverse[j]
             if full:
                 full_scores(values, begin, m, mean_w, mean_r, coming, AHEAD, 4)
             elif copied:
                 full_scores(block, 0, m, mean_w, mean_r, 0, 0, 0)
-            else:
+            elif apart is not None:
                 listed_scores(values, indices, indptr, ids, m, mean_w, mean_r, following)
             measure = value_of(
                 mean_r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept,
@@ -265,7 +266,7 @@ def epoch(
                 return played, q, REFUSED
             totals[AVERAGE] += measure
         mistake, measure = True, float(relevant)
-        if judge_at != 0:
+        if judge_codes is not None:
             measure = value_of(
                 r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept, keys,
                 keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
@@ -279,7 +280,7 @@ def epoch(
         if mistake or codes[2]:
             for i in range(len(seen[a:b])):
                 seen[a + i] = params[0] * size * r[i]
-            if linked == SLAM and levels > 0:
+            if by_order is not None and levels > 0:
                 weighted = order_ideal(
                     target, r, m, k, levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, keys2,
                     spare,
@@ -293,14 +294,14 @@ def epoch(
             else:
                 for i in range(m):
                     s[i] = params[0] * size * r[i]
-                if linked == MINIMAX:
+                if as_minimax is not None:
                     refused = largest_hinges(s, labels, bounds, loss_codes, loss_numbers, value, g, free_ints, free)
-                elif linked == LISTNET:
+                elif as_listnet is not None:
                     refused = cross_entropies(
-                        s, labels, own, bounds, loss_codes, loss_numbers, value, g, none, free, free_ints
+                        s, labels, none, bounds, loss_codes, loss_numbers, value, g, none, free, free_ints
                     )
                 else:
-                    refused = call(loss_at, s, labels, own, nowhere, bounds, loss_codes, loss_numbers, value, g, none)
+                    refused = call(loss_at, s, labels, none, nowhere, bounds, loss_codes, loss_numbers, value, g, none)
                 if refused >= 0:
                     return played, q, REFUSED
                 n = moving(g, m, weight * size, single, active)
@@ -312,7 +313,7 @@ def epoch(
         elif n > 0 and copied:
             weighted_sum(block, 0, single, active, n, inverse, running, z, values, indices, at)
             znorm2 = square_norm(z)
-        elif n > 0:
+        elif apart is not None and n > 0:
             znorm2, columns = listed_sum(values, indices, indptr, ids, single, active, n, inverse, mark, t, touched, z)
         if not math.isfinite(znorm2):
             return played, q, OVERFLOW
@@ -340,6 +341,6 @@ def epoch(
                 if square > params[2] * params[2]:
                     shrink(params[2] / math.sqrt(square), past, raw, drift, w)
                     square = square_norm(raw)
-        record(played, measure, weight * value[0], mistake and judge_at != 0, znorm2, totals, trace)
+        record(played, measure, weight * value[0], mistake and judge_codes is not None, znorm2, totals, trace)
         played += 1
     return played, -1, 0

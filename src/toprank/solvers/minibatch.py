@@ -24,6 +24,7 @@ from ..surrogates.precision_at_k import (
     PrecStruct,
     Rule,
 )
+from .online import CALLED, owned
 from .steps import Rule as Rule_
 from .steps import Scaling, Total
 
@@ -220,17 +221,18 @@ def sweep(batches: Batches, order: Ints, steps: Steps, state: State) -> tuple[St
     from . import _stream_kernels as kernels
 
     data, loss = batches.data, steps.loss.list_function
+    parts = linear.parts(data.X)
     weights, totals = np.stack([state.w, state.drift, np.zeros_like(state.w)]), np.zeros(len(Total))
     totals[Total.ROUNDS] = state.t
     by_query = batches.by_query and data.query_weight is not None
     query_weight = data.query_weight if by_query and data.query_weight is not None else _NONE
-    codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True, -1, 0, False])
+    codes = np.array([Rule_.SQRT if steps.decay else Rule_.CONSTANT, Scaling.NONE, True, False, True, -1, 0])
     rows = np.empty((len(order), 4))
     with in_any_order(data.X, order if len(batches.rows) == 0 else batches.rows):
         count, stopped, _ = kernels.epoch(
-            *linear.parts(data.X), batches.rows, data.y, batches.bounds, order, _NONE, query_weight, _NONE, _NONE,
-            weights, totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0, 0.0]), _NONE, _NONE, 0, _NO_ROWS,
-            _NONE, loss.address, loss.codes, loss.numbers, _NONE, rows,
+            *parts, batches.rows, owned(data.y), batches.bounds, order, _NONE, query_weight, _NONE, weights,
+            totals, codes, np.array([1.0, steps.eta, steps.radius, 0.0, 0.0]), _NONE, _NONE, 0, None, None, *CALLED,
+            len(parts[2]) + len(batches.rows) > 0 or None, loss.address, loss.codes, loss.numbers, _NONE, rows,
         )  # fmt: skip
     if stopped >= 0:
         raise InputError(f"numbers overflow at batch {stopped}: scale the features down or lower eta")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
 from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of
-from .steps import Linked, Scaling, Steps, Target, Total
+from .steps import Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
 _NO_ROWS = np.empty(0, dtype=np.int64)
+CALLED = None, None, None
+"""A loss that the compiled loop calls by its address."""
 
 
 @dataclass(eq=False)
@@ -140,14 +142,14 @@ class OnlineDescent:
         return Target.NDCG if isinstance(judge, NDCG) and self._binary is None else None
 
     @cached_property
-    def _linked(self) -> Linked:
-        """The loss as the compiled loop takes it: on the judge's order, linked in, or by address."""
+    def _linked(self) -> tuple[Literal[True] | None, ...]:
+        """How the compiled loop takes the loss: on the judge's order (SLAM), as Minimax, as ListNet, or called."""
         loss, target = self.surrogate, self.measure
         if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or isinstance(target, AP)):
-            return Linked.SLAM
+            return True, None, None
         if isinstance(loss, Minimax):
-            return Linked.MINIMAX
-        return Linked.LISTNET if isinstance(loss, ListNet) and loss.k == 1 else Linked.NONE
+            return None, True, None
+        return (None, None, True) if isinstance(loss, ListNet) and loss.k == 1 else CALLED
 
     @cached_property
     def functions(self) -> tuple[MeasureFunction, ListFunction]:
@@ -166,7 +168,7 @@ class OnlineDescent:
         above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
         k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
         target = -1 if self._ranked is None else self._ranked
-        codes = [self.steps.rule, self.scaling, self.always, self.compare, binary, target, k, self._linked]
+        codes = [self.steps.rule, self.scaling, self.always, self.compare, binary, target, k]
         grades = np.arange(32.0)
         gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
         row = int(judge.discount) if isinstance(judge, NDCG) else 0
@@ -190,7 +192,7 @@ class OnlineDescent:
         """
         kernels = _kernels()
         order = np.arange(len(ptr) - 1) if order is None else order
-        y, ptr, parts = _own(y), _own(ptr), linear.parts(X)
+        y, ptr, parts = owned(np.asarray(y, dtype=np.float64)), owned(ptr), linear.parts(X)
         judge, loss = self.functions
         weight = _EMPTY if query_weight is None else query_weight
         sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
@@ -200,9 +202,9 @@ class OnlineDescent:
         longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
         with in_any_order(X, order):
             count, stopped, why = kernels.epoch(
-                *parts, _NO_ROWS, y, ptr, order, best, weight, _EMPTY, sizes, state.weights, state.totals, codes,
-                params, gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers, loss.address,
-                loss.codes, loss.numbers, seen, rows,
+                *parts, _NO_ROWS, y, ptr, order, best, weight, sizes, state.weights, state.totals, codes,
+                params, gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers,
+                *self._linked, len(parts[2]) > 0 or None, loss.address, loss.codes, loss.numbers, seen, rows,
             )  # fmt: skip
         if stopped >= 0:
             judge.check()
@@ -278,9 +280,9 @@ def judge_of_rounds(measure: Measure) -> Measure:
     return replace(measure, ties=Ties.AVERAGE) if isinstance(measure, AP) else measure
 
 
-def _own(array: AnyArray) -> AnyArray:
-    """Copy an array that must not be written: to the compiler it is another type, and compiling costs seconds."""
-    return array if array.flags.writeable else array.copy()
+def owned(array: AnyArray) -> AnyArray:
+    """Copy an array that is read-only or has gaps: another type to the compiler, and compiling costs seconds."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
 def _overflow(query: int) -> InputError:

@@ -11,15 +11,6 @@ from ..data.validation import check_positive
 from ..errors import InputError
 
 
-class Linked(IntEnum):
-    """Losses whose lists the compiled loop takes itself; all others are called by address."""
-
-    NONE = 0
-    SLAM = 1
-    MINIMAX = 2
-    LISTNET = 3
-
-
 class Target(IntEnum):
     """The measure that a round reads."""
 
