@@ -24,7 +24,7 @@ from . import lucene
 from .replicas import Replica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import NAME, Artifact, Settings, Target, check_names, model_name, to_json
-from .tree_replicas import Split, TreeReplica, side
+from .tree_replicas import Split, TreeReplica, float32_of, side
 from .trees import (
     LARGEST,
     Cut,
@@ -224,22 +224,14 @@ class LtrPlugin(Target):
             raise InputError(f"{place} normalises {unknown!r}, a feature without a weight")
         names = tuple(weights)
         scalers = [body.feature_normalizers.get(name, _Normalizer()).scaler() for name in names]
-        columns = np.array(list(weights.values())), np.array([c for c, _ in scalers]), np.array([s for _, s in scalers])
-        try:
-            order = ", added in the order of the feature set (rounding is allowed for in any)"
-            return lucene.replica(names, columns, np.zeros(len(names)), order)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
+        order = ", added in the order of the feature set (rounding is allowed for in any)"
+        return lucene.replica(place, names, np.array(list(weights.values())), scalers, np.zeros(len(names)), order)
 
 
 def _guarded(inner: dict[str, Any], absent: float) -> dict[str, Any]:
     """Return a tree whose first split is passed by every number, and by no missing value."""
     children = [inner, {"nodeid": 2, "leaf": single(absent)}]
-    return _split(_feature(inner), LARGEST, (0, 0), (1, 2), 2, children)
-
-
-def _feature(node: dict[str, Any]) -> str:
-    return str(node["split"])
+    return _split(str(inner["split"]), LARGEST, (0, 0), (1, 2), 2, children)
 
 
 def _node(node: Tree, names: Sequence[str], nodeid: int, depth: int, ids: Iterator[int]) -> dict[str, Any]:
@@ -286,7 +278,7 @@ def _forest(text: str | bytes, gaps: Literal["split", "right", "zero"]) -> TreeR
 
 def _parsed(node: _Node, places: dict[str, int], right: bool) -> Split | float:
     if node.leaf is not None:
-        return _float(node.leaf)
+        return float32_of(node.leaf)
     if None in (node.depth, node.split, node.split_condition, node.yes, node.no) or len(node.children) != 2:
         raise ValueError(f"the split {node.nodeid} does not have all the required fields")
     if (node.yes, node.no) != tuple(child.nodeid for child in node.children):
@@ -295,19 +287,11 @@ def _parsed(node: _Node, places: dict[str, int], right: bool) -> Split | float:
         raise ValueError(f"missing of split {node.nodeid} is none of its children")
     assert node.split is not None
     assert node.split_condition is not None
-    condition = _float(node.split_condition)
+    condition = float32_of(node.split_condition)
     last = next_single(condition, -np.inf)  # x < condition is x ≤ the float32 number before it
     feature = places.setdefault(node.split, len(places))
     low, high = (_parsed(child, places, right) for child in node.children)
     return Split(feature, last, condition, low, high, side(node.missing == node.yes and not right))
-
-
-def _float(value: float) -> float:
-    with np.errstate(over="ignore", under="ignore"):
-        number = float(np.float32(value))
-    if not np.isfinite(number):
-        raise ValueError(f"{value} is no float32 number")
-    return number
 
 
 def rescore_request(name: str, store: str | None) -> dict[str, Any]:

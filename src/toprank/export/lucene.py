@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,13 +97,18 @@ def missing_notes(linear: Linear, where: str) -> list[str]:
 
 
 def replica(
-    names: tuple[str, ...], form: tuple[Floats, Floats, Floats], fill: Floats, order: str = ""
+    place: str,
+    names: tuple[str, ...],
+    weights: Floats,
+    scalers: Sequence[tuple[float, float]],
+    fill: Floats,
+    order: str = "",
 ) -> LinearReplica:
-    """Return float32 arithmetic over weights, centres and scales."""
-    weights, center, scale = form
+    """Return float32 arithmetic over weights, and the centre and scale of each feature."""
+    center, scale = np.array(scalers, dtype=np.float64).reshape(-1, 2).T
     with np.errstate(over="ignore", under="ignore"):
-        fits = all(np.isfinite(column.astype(np.float32)).all() for column in form)
+        fits = all(np.isfinite(column.astype(np.float32)).all() for column in (weights, center, scale))
         if not fits or not (scale.astype(np.float32) > 0).all():
-            raise InputError("weights and normalisers must be finite float32 numbers, and scales above 0")
+            raise InputError(f"{place}: weights and normalisers must be finite float32 numbers, and scales above 0")
     rule = RULE.format(order=order, default="0" if not fill.any() else "its defaultValue")
     return LinearReplica(names, weights, rule, np.float32, np.float32, fill=fill, center=center, scale=scale)

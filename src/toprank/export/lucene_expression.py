@@ -16,11 +16,11 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..errors import InputError
 from .replicas import Replica, unit
-from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
-from .sql import DIALECTS, balanced
+from .scorers import Linear, Scorer, Stumps, Trees
+from .sql import DIALECTS, Terms, balanced
 from .sql_engines import SqlReplica, run_sqlite, sqlite_engine
 from .targets import Artifact, Settings, Target, check_names, listing, model_name, to_json
-from .trees import Cut, Tree, forest_of, negative_note, shift_note, shift_up, used_features, used_note
+from .trees import Cut, Tree, negative_note, shift_note, shift_up, used_note
 
 LONGEST = 65_535
 """Bytes of a script that the engines take by default; Java takes a method of about as many."""
@@ -140,19 +140,7 @@ def _in_sqlite(text: str) -> str:
     return _FIELD.sub(lambda found: names[found[2]].format(found[1].replace('"', '""')), "".join(out))
 
 
-class _Writer:
-    def __init__(self, scorer: Scorer) -> None:
-        self.scorer = scorer
-        self.inner: Scorer = scorer.inner if isinstance(scorer, Prepared) else scorer
-        self.steps: tuple[Step, ...] = scorer.steps if isinstance(scorer, Prepared) else ()
-        self.roots: list[Tree] = []
-        if isinstance(self.inner, Linear):
-            self.used = np.flatnonzero(self.inner.weights).tolist()
-        else:
-            assert isinstance(self.inner, (Stumps, Trees))
-            self.roots = forest_of(self.inner)
-            self.used = used_features(self.roots)
-
+class _Writer(Terms):
     def shift(self, settings: Settings) -> tuple[float, list[str]]:
         """Return what is added to every score, and what to know of it."""
         if self.roots:
@@ -169,14 +157,7 @@ class _Writer:
 
     def source(self, shift: float) -> str:
         """Return the expression."""
-        if isinstance(self.inner, Linear):
-            terms = [f"{_number(float(self.inner.weights[j]))} * {self._value(j)}" for j in self.used]
-        else:
-            terms = [self._choice(root) for root in self.roots]
-        constant = self.inner.offset + shift
-        if constant or not terms:
-            terms.append(_number(constant))
-        return balanced(terms, " + ")
+        return balanced(self.total(_number, self._value, self._choice, shift), " + ")
 
     def _value(self, feature: int) -> str:
         field, fill = f"doc['{self.scorer.names[feature]}']", self.scorer.fill_value(feature)

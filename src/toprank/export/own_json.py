@@ -30,7 +30,7 @@ LINEAR, STUMPS, TREES = "toprank-linear", "toprank-stumps", "toprank-trees"
 FORMATS = (LINEAR, STUMPS, TREES)
 VERSION = 1
 
-_File = TypeVar("_File", "LinearFile", "StumpsFile", "TreesFile")
+_Kind = TypeVar("_Kind", "LinearFile", "StumpsFile", "TreesFile")
 
 
 class Feature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -43,8 +43,8 @@ class Feature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     scale: float | None = None
 
 
-class LinearFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The layout of the file."""
+class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What the layouts share."""
 
     format: str
     version: int
@@ -52,9 +52,14 @@ class LinearFile(msgspec.Struct, forbid_unknown_fields=True):
     source: str
     missing: Literal["refuse", "fill"]
     offset: float
-    features: list[Feature]
     name: str | None = None
     prepare: list[Step] = []
+
+
+class LinearFile(_File, kw_only=True):
+    """The layout of the file."""
+
+    features: list[Feature]
 
 
 class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,18 +71,10 @@ class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     missing: float | None = None
 
 
-class StumpsFile(msgspec.Struct, forbid_unknown_fields=True):
+class StumpsFile(_File, kw_only=True):
     """The layout of the file."""
 
-    format: str
-    version: int
-    toprank: str
-    source: str
-    missing: Literal["refuse", "fill"]
-    offset: float
     features: list[StepFeature]
-    name: str | None = None
-    prepare: list[Step] = []
 
 
 class TreeFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -97,20 +94,13 @@ class Node(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     missing_low: bool = False
 
 
-class TreesFile(msgspec.Struct, forbid_unknown_fields=True):
+class TreesFile(_File, kw_only=True):
     """The layout of the file."""
 
-    format: str
-    version: int
-    toprank: str
-    source: str
-    missing: Literal["refuse", "fill", "follow"]
-    offset: float
+    missing: Literal["refuse", "fill", "follow"]  # type: ignore[assignment]
     features: list[TreeFeature]
     roots: list[int]
     nodes: list[Node]
-    name: str | None = None
-    prepare: list[Step] = []
 
 
 def encode(scorer: Scorer, name: str | None = None) -> bytes:
@@ -229,7 +219,7 @@ def _stumps_file(content: bytes, path: Path | str) -> StumpsFile:
     return file
 
 
-def _checked(content: bytes, path: Path | str, kind: type[_File], named: str) -> _File:
+def _checked(content: bytes, path: Path | str, kind: type[_Kind], named: str) -> _Kind:
     try:
         file = msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

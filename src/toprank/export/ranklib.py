@@ -20,7 +20,7 @@ from .lucene import missing_notes
 from .replicas import LinearReplica, Replica, StumpReplica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name
-from .tree_replicas import Split, TreeReplica
+from .tree_replicas import Split, TreeReplica, float32_of
 from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, stand_in, used_note
 
 RULE = "float32 features, {sums} sums; a feature without a value is 0, with -missingZero at the end of a row too"
@@ -155,20 +155,12 @@ def _forest(text: str) -> TreeReplica:
 def _parsed(element: ElementTree.Element, used: list[int]) -> Split | float:
     parts = {child.tag if child.tag != "split" else child.attrib["pos"]: child for child in element}
     if "output" in parts:
-        return _single(parts["output"].text)
+        return float32_of(parts["output"].text or "")
     if set(parts) != {"feature", "threshold", "left", "right"}:
         raise ValueError("a split lacks its feature, its threshold or a branch")
-    feature, last = int(parts["feature"].text or ""), _single(parts["threshold"].text)
+    feature, last = int(parts["feature"].text or ""), float32_of(parts["threshold"].text or "")
     if feature < 1:
         raise ValueError("features are numbered from 1")
     used.append(feature)
     low, high = (_parsed(parts[pos], used) for pos in ("left", "right"))
     return Split(feature - 1, last, next_single(last, np.inf), low, high)
-
-
-def _single(text: str | None) -> float:
-    with np.errstate(over="ignore", under="ignore"):
-        number = float(np.float32(float(text or "")))
-    if not np.isfinite(number):
-        raise ValueError(f"{text} is no float32 number")
-    return number

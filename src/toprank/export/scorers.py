@@ -39,12 +39,12 @@ class Scorer(ABC):
         """Return one score per row of a dense X without gaps."""
 
     @abstractmethod
-    def renamed(self, names: tuple[str, ...]) -> Scorer:
-        """Return the same score with other names for the features."""
-
-    @abstractmethod
     def magnitude(self, X: Floats, ptr: Ints) -> Floats:
         """Return how large the numbers are that a dense row's score is added up from: rounding is a part of it."""
+
+    def renamed(self, names: tuple[str, ...]) -> Scorer:
+        """Return the same score with other names for the features."""
+        return replace(self, names=names)  # type: ignore[type-var]
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """Return one score per row, in float64. X is a matrix, a frame or a data set; NaN is a missing value.
@@ -160,10 +160,6 @@ class Linear(Scorer):
         """Return |offset| + Σ_j |w_j x_j|."""
         return np.asarray(np.abs(X) @ np.abs(self.weights) + abs(self.offset))
 
-    def renamed(self, names: tuple[str, ...]) -> Linear:
-        """Return the same score with other names for the features."""
-        return replace(self, names=names)
-
 
 @dataclass(frozen=True, eq=False)
 class Stumps(Scorer):
@@ -198,10 +194,6 @@ class Stumps(Scorer):
     def magnitude(self, X: Floats, ptr: Ints) -> Floats:
         """Return |offset| + Σ_t |weight_t|, the same for all rows."""
         return np.full(len(X), abs(self.offset) + float(np.abs(self.model.weight).sum()))
-
-    def renamed(self, names: tuple[str, ...]) -> Stumps:
-        """Return the same score with other names for the features."""
-        return replace(self, names=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +243,6 @@ class Trees(Scorer):
         leaf = np.where(self.model.feature < 0, np.abs(self.model.value), 0.0)
         largest = np.maximum.reduceat(leaf, np.sort(self.model.root))
         return np.full(len(X), abs(self.offset) + float(largest.sum()))
-
-    def renamed(self, names: tuple[str, ...]) -> Trees:
-        """Return the same score with other names for the features."""
-        return replace(self, names=names)
 
 
 Step: TypeAlias = Literal["log", "minmax", "standard"]
@@ -331,7 +319,7 @@ class Prepared(Scorer):
 
     def renamed(self, names: tuple[str, ...]) -> Prepared:
         """Return the same score with other names for the features."""
-        return replace(self, inner=self.inner.renamed(names))
+        return replace(self, inner=replace(self.inner, names=names))
 
 
 def with_gaps(X: Any) -> Matrix:

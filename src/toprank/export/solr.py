@@ -21,7 +21,7 @@ from . import lucene
 from .replicas import Replica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, check_names, model_name, to_json
-from .tree_replicas import Split, TreeReplica
+from .tree_replicas import Split, TreeReplica, float32_of
 from .trees import (
     EVERY,
     Cut,
@@ -70,16 +70,19 @@ class _Feature(msgspec.Struct, forbid_unknown_fields=True):
     norm: _Norm | None = None
 
 
+class _Model(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    kind: str = msgspec.field(name="class")
+    name: str
+    features: list[_Feature]
+    store: str = "_DEFAULT_"
+
+
 class _Params(msgspec.Struct, forbid_unknown_fields=True):
     weights: dict[str, float]
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
-    kind: str = msgspec.field(name="class")
-    name: str
-    features: list[_Feature]
+class _Body(_Model, kw_only=True):
     params: _Params
-    store: str = "_DEFAULT_"
 
 
 class _Node(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,12 +102,8 @@ class _Trees(msgspec.Struct, forbid_unknown_fields=True):
     trees: list[_Tree]
 
 
-class _Forest(msgspec.Struct, forbid_unknown_fields=True):
-    kind: str = msgspec.field(name="class")
-    name: str
-    features: list[_Feature]
+class _Forest(_Model, kw_only=True):
     params: _Trees
-    store: str = "_DEFAULT_"
 
 
 class _Head(msgspec.Struct):
@@ -183,11 +182,7 @@ class Solr(Target):
         if lacking is not None:
             raise InputError(f"{place} lists {lacking!r} without a weight, which Solr refuses")
         weights = np.array([body.params.weights[name] for name in names])
-        columns = weights, np.array([c for c, _ in scalers]), np.array([s for _, s in scalers])
-        try:
-            return lucene.replica(names, columns, np.array([defaults.get(name, 0.0) for name in names]))
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
+        return lucene.replica(place, names, weights, scalers, np.array([defaults.get(name, 0.0) for name in names]))
 
 
 _Encoded: TypeAlias = tuple[dict[int, float | None], dict[str, Any], list[str]]
@@ -273,7 +268,7 @@ def _forest(body: _Forest, defaults: dict[str, float]) -> TreeReplica:
     if len(set(names)) != len(names) or any(f.norm is not None and f.norm.kind != IDENTITY for f in body.features):
         raise ValueError("trees can be verified here over distinct features without normalisers")
     places = {name: j for j, name in enumerate(names)}
-    roots = [_parsed(tree.root, _float(tree.weight), places) for tree in body.params.trees]
+    roots = [_parsed(tree.root, float32_of(tree.weight), places) for tree in body.params.trees]
     fill = np.array([defaults.get(name, 0.0) for name in names])
     default = "0" if not fill.any() else "its defaultValue"
     return TreeReplica(names, roots, lucene.RULE.format(order="", default=default), np.float32, np.float32, fill)
@@ -283,21 +278,13 @@ def _parsed(node: _Node, weight: float, places: dict[str, int]) -> Split | float
     if node.feature is None:
         if node.left is not None or node.right is not None:
             raise ValueError("a leaf of a tree has branches")
-        return float(np.float32(weight) * np.float32(_float(node.value)))
+        return float(np.float32(weight) * np.float32(float32_of(node.value)))
     if node.threshold is None or node.left is None or node.right is None:
         raise ValueError(f"a split at {node.feature!r} lacks its threshold or a branch")
     if node.feature not in places:
         raise ValueError(f"a tree looks at {node.feature!r}, which is not among the features")
-    number = _float(node.threshold)
+    number = float32_of(node.threshold)
     last = reached(number)
     first = max(next_single(last, np.inf), reached(next_single(number, np.inf)))
     low, high = (_parsed(branch, weight, places) for branch in (node.left, node.right))
     return Split(places[node.feature], last, first, low, high)
-
-
-def _float(text: str | float) -> float:
-    with np.errstate(over="ignore", under="ignore"):
-        number = float(np.float32(float(text)))
-    if not np.isfinite(number):
-        raise ValueError(f"{text} is no float32 number")
-    return number

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -177,14 +177,13 @@ class Sql(Target):
         return SqlReplica(names, run.rstrip().rstrip(";"), table, (qid, doc_id), runner, place, engine=how)
 
 
-class _Writer:
-    """One scorer in one dialect."""
+class Terms:
+    """A scorer as terms of a sum: the features that count, its preparations, and its trees where it has any."""
 
-    def __init__(self, scorer: Scorer, dialect: Dialect, settings: Settings) -> None:
-        self.dialect, self.settings, self.scorer = dialect, settings, scorer
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
         self.inner: Scorer = scorer.inner if isinstance(scorer, Prepared) else scorer
         self.steps: tuple[Step, ...] = scorer.steps if isinstance(scorer, Prepared) else ()
-        self.per_query = any(step != "log" for step in self.steps)
         self.roots: list[Tree] = []
         if isinstance(self.inner, Linear):
             self.used = np.flatnonzero(self.inner.weights).tolist()
@@ -192,6 +191,26 @@ class _Writer:
             assert isinstance(self.inner, (Stumps, Trees))
             self.roots = forest_of(self.inner)
             self.used = used_features(self.roots)
+
+    def total(
+        self, literal: Callable[[float], str], value: Callable[[int], str], tree: Callable[[Tree], str], shift: float
+    ) -> list[str]:
+        """Return the terms as text: weight times value or a tree each, and a constant where there is one."""
+        if isinstance(self.inner, Linear):
+            terms = [f"{literal(float(self.inner.weights[j]))} * {value(j)}" for j in self.used]
+        else:
+            terms = [tree(root) for root in self.roots]
+        constant = self.inner.offset + shift
+        return [*terms, literal(constant)] if constant or not terms else terms
+
+
+class _Writer(Terms):
+    """One scorer in one dialect."""
+
+    def __init__(self, scorer: Scorer, dialect: Dialect, settings: Settings) -> None:
+        super().__init__(scorer)
+        self.dialect, self.settings = dialect, settings
+        self.per_query = any(step != "log" for step in self.steps)
         keys = (settings.qid, settings.doc_id)
         clash = next((key for key in keys if key.lower() in ("score", "rank")), None)
         if clash is not None:
@@ -262,14 +281,8 @@ class _Writer:
 
     def _score(self, values: Sequence[str]) -> str:
         column = dict(zip(self.used, values, strict=True))
-        if isinstance(self.inner, Linear):
-            terms = [f"{self.dialect.literal(float(self.inner.weights[j]))} * {column[j]}" for j in self.used]
-        else:
-            terms = [self._case(root, column) for root in self.roots]
-        constant = self.inner.offset + (self.settings.shift or 0.0)
-        if constant or not terms:
-            terms.append(self.dialect.literal(constant))
-        return balanced(terms)
+        tree = partial(self._case, column=column)
+        return balanced(self.total(self.dialect.literal, column.__getitem__, tree, self.settings.shift or 0.0))
 
     def _case(self, node: Tree, column: Mapping[int, str]) -> str:
         """Return a tree as nested CASEs; a comparison with NULL is not true, so ELSE is where missing values go."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,17 +35,25 @@ def side(low: bool) -> Literal["low", "high"]:
     return "low" if low else "high"
 
 
-def leaves(root: Split | float) -> list[float]:
-    """Return the leaves of a tree."""
-    found: list[float] = []
-    stack = [root]
+def leaves(root: Any) -> list[float]:
+    """Return the leaves of a tree, which are numbers; anything else has a `low` and a `high` side."""
+    found, stack = [], [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, Split):
-            stack += [node.low, node.high]
-        else:
+        if isinstance(node, (int, float)):
             found.append(node)
+        else:
+            stack += [node.low, node.high]
     return found
+
+
+def float32_of(text: str | float) -> float:
+    """Return the float32 number that an engine reads; ValueError where there is none."""
+    with np.errstate(over="ignore", under="ignore"):
+        number = float(np.float32(float(text)))
+    if not np.isfinite(number):
+        raise ValueError(f"{text} is no float32 number")
+    return number
 
 
 @dataclass(frozen=True, eq=False)

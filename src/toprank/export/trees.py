@@ -22,6 +22,7 @@ from ..errors import InputError
 from .replicas import next_single
 from .scorers import Scorer, Stumps, Trees
 from .targets import Settings, listing, round_up
+from .tree_replicas import leaves
 
 LARGEST = float(np.finfo(np.float32).max)
 EVERY = float(np.finfo(np.float64).max)
@@ -126,18 +127,6 @@ def cuts(roots: Sequence[Tree]) -> Iterator[Cut]:
             stack += [node.low, node.high]
 
 
-def tips(root: Tree) -> list[float]:
-    """Return the leaves of a tree."""
-    found, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Cut):
-            stack += [node.low, node.high]
-        else:
-            found.append(node)
-    return found
-
-
 def used_features(roots: Sequence[Tree]) -> list[int]:
     """Return the features that some split looks at, in order."""
     return sorted({cut.feature for cut in cuts(roots)})
@@ -145,12 +134,12 @@ def used_features(roots: Sequence[Tree]) -> list[int]:
 
 def lowest(roots: Sequence[Tree], scorer: Scorer) -> float:
     """Return a score that none is below."""
-    return sum(min(tips(root)) for root in roots) + scorer.offset
+    return sum(min(leaves(root)) for root in roots) + scorer.offset
 
 
 def reach(roots: Sequence[Tree]) -> float:
     """Return how large the sum of the leaves can get."""
-    return sum(max(map(abs, tips(root))) for root in roots)
+    return sum(max(map(abs, leaves(root))) for root in roots)
 
 
 def check_single(scorer: Scorer, roots: Sequence[Tree], shift: float) -> None:
