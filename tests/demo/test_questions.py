@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from toprank.demo.ask import Oracle
+from toprank.demo.ask import LearnedSearch
 from toprank.demo.job import Library
 from toprank.demo.judged import judge
 from toprank.demo.words import question
@@ -60,8 +60,8 @@ def found(packages, questions):
     library = Library.open(packages)
     judged = judge(library.index)
     model = ListNet("ndcg@10", alpha=1e-4).fit_queries(judged.train, judged.valid).model_
-    oracle = Oracle(library.whole, model, "ListNet")
-    return {q for q in questions if any(re.match(QUESTIONS[q], hit.document) for hit in oracle.ask(q).learned)}
+    search = LearnedSearch(library.whole, model, "ListNet")
+    return {q for q in questions if any(re.match(QUESTIONS[q], hit.document) for hit in search.ask(q).learned)}
 
 
 def test_some_questions_among_some_packages():

@@ -42,7 +42,12 @@ def demo(
 
     Examples: toprank demo; toprank demo --ask "read a csv file with a header"
     """
-    _check(html, questions, packages, generated, queries, seed)
+    if not generated and (queries is not None or seed is not None):
+        raise InputError("--queries and --seed are for generated queries: add --generated")
+    if generated and (questions or packages is not None):
+        raise InputError("--generated has no library to search: leave out --ask and --packages, or --generated")
+    if questions and html is not None:
+        raise InputError("--ask writes no page: leave out --html, or --ask")
     names = None if packages is None else listed(packages)
     if questions:
         _ask(questions, names, as_json)
@@ -58,23 +63,6 @@ def demo(
         result = run(names)
         facts = {"library": result.facts, "best_on_validation": result.best}
         _show(result.contest, html or PAGE, as_json, facts)
-
-
-def _check(
-    html: str | None,
-    questions: tuple[str, ...],
-    packages: str | None,
-    generated: bool,
-    queries: int | None,
-    seed: int | None,
-) -> None:
-    """Refuse what would have no effect."""
-    if not generated and (queries is not None or seed is not None):
-        raise InputError("--queries and --seed are for generated queries: add --generated")
-    if generated and (questions or packages is not None):
-        raise InputError("--generated has no library to search: leave out --ask and --packages, or --generated")
-    if questions and html is not None:
-        raise InputError("--ask writes no page: leave out --html, or --ask")
 
 
 def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) -> None:

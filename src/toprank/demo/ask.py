@@ -75,7 +75,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle:
+class LearnedSearch:
     """An index with the model of a ranker that has learned to search it."""
 
     index: Index
@@ -128,16 +128,16 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
     with busy("looking for what was learned before"):
         known = recall(packages)
     if known is None:
-        oracle = _learned(queries, packages)
+        search = _learned(queries, packages)
     else:
         index, scorer = known
-        oracle = Oracle(index, scorer.model, scorer.ranker)
+        search = LearnedSearch(index, scorer.model, scorer.ranker)
         for query in queries:
             check(query, index)
-    return [oracle.ask(query) for query in queries]
+    return [search.ask(query) for query in queries]
 
 
-def _learned(queries: Sequence[str], packages: Collection[str] | None) -> Oracle:
+def _learned(queries: Sequence[str], packages: Collection[str] | None) -> LearnedSearch:
     """Learn, keep what was learned, and load what that takes only here: a question that need not wait does not."""
     with busy("reading and indexing the standard library"):
         from .compiling import compiling_beside
@@ -151,7 +151,7 @@ def _learned(queries: Sequence[str], packages: Collection[str] | None) -> Oracle
         winners = learn(judge(library.index))
     ranker = winners[best_of(winners)].ranker
     remember(packages, index, ranker)
-    return Oracle(index, ranker.model_, type(ranker).__name__)
+    return LearnedSearch(index, ranker.model_, type(ranker).__name__)
 
 
 def _strongest(parts: Floats) -> dict[str, float]:

@@ -189,7 +189,7 @@ def _from_pipeline(pipeline: Any) -> Scorer:
     inner = _unprepared(steps[-1])
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
-    chain = _through(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
+    chain = _applied(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
     for step in steps_of(steps[-1].prepare):
         chain = chain.prepared(export_step(step), inner.source, steps[-1].missing)
     if not isinstance(inner, Linear) and not chain.plain:
@@ -234,7 +234,7 @@ def _policy(chain: _Affine, names: tuple[str, ...]) -> Floats | None:
     return fill
 
 
-def _through(steps: list[Any], chain: _Affine, remedy: str) -> _Affine:
+def _applied(steps: list[Any], chain: _Affine, remedy: str) -> _Affine:
     for step in steps:
         chain = _step(step, chain, remedy)
     return chain
@@ -249,7 +249,7 @@ def _step(step: Any, chain: _Affine, remedy: str) -> _Affine:
     kind, one, none = type(step).__name__, np.ones(len(chain.kept)), np.zeros(len(chain.kept))
     if isinstance(step, Pipeline):
         inside = [inner for _, inner in step.steps if inner is not None and inner != "passthrough"]
-        return _through(inside, chain, remedy)
+        return _applied(inside, chain, remedy)
     if isinstance(step, (MinMaxScaler, MaxAbsScaler)) and getattr(step, "clip", False):
         raise InputError(f"{kind}(clip=True) is not linear and cannot be folded into weights: fit with clip=False")
     if isinstance(step, StandardScaler):
