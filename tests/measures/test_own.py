@@ -66,6 +66,8 @@ def test_it_is_evaluated_beside_others_and_compared(half, data) -> None:
 
 
 def test_learners_take_it(half, data) -> None:
+    permuted = tr.PermuRank(measure="half@2", rounds=3).fit_queries(data)
+    assert permuted.coef_.any()
     ranker = tr.AdaRank(measure="half@2", rounds=5).fit_queries(data, valid=data)
     assert ranker.score(data.X, data.y, qid=data.qid) == pytest.approx(
         measure("half@2").mean(ranker.predict(data.X), data.y, data.ptr)
