@@ -117,6 +117,14 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypa
         tr.read_table(tmp_path / "bomb.parquet")
 
 
+def test_a_table_whose_features_would_not_fit_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    tr.write_parquet(tr.datasets.make_graded(n_queries=5, random_state=0), tmp_path / "t.parquet")
+    monkeypatch.setattr("toprank.data.tables.physical_memory", lambda: 1000)
+    with pytest.raises(InputError, match=r"rows of 20 features take 0\.0 GB: more than this machine has"):
+        tr.read_table(tmp_path / "t.parquet")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
 def test_a_stalled_standard_input_can_be_interrupted():
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")

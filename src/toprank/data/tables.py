@@ -18,6 +18,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError, ParseError
 from . import validation
 from ._columns import METADATA, Column, open_columns, require_pyarrow
+from ._growing import physical_memory
 from ._text import ByteStream, create_bytes, name_of, text_array
 from .csr import as_csr, dense
 from .dataset import QueryDataset
@@ -259,6 +260,11 @@ def _assemble(
     dtype = np.float32 if all(column.kind.lower() == "float32" for column in columns) else np.float64
     if sparse:
         return _assemble_csr(columns, n_rows, order, missing, dtype)
+    size = n_rows * len(columns) * np.dtype(dtype).itemsize
+    if size > physical_memory():
+        raise InputError(
+            f"{n_rows} rows of {len(columns)} features take {size / 1e9:.1f} GB: more than this machine has"
+        )
     X = np.empty((n_rows, len(columns)), dtype=dtype)
     for start in range(0, len(columns), _BLOCK_COLUMNS):
         block = [_finite(column, missing) for column in columns[start : start + _BLOCK_COLUMNS]]
