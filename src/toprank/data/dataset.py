@@ -86,8 +86,8 @@ class QueryDataset:
 
     def _with(self, **changes: Any) -> QueryDataset:
         """Do what `replace` does for parts of what was checked: nothing is looked at again."""
-        made = object.__new__(QueryDataset)
-        vars(made).update({name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
+        made, own = object.__new__(QueryDataset), vars(self)
+        vars(made).update({name: own[name] for name in _FIELDS - changes.keys()}, **changes)
         return made
 
     @classmethod
@@ -282,10 +282,12 @@ class QueryDataset:
 
     def _part(self, X: Matrix, ptr: Ints, rows: Any, queries: Any, mapped: Any = None) -> QueryDataset:
         """Return the rows and the queries that these indices choose, of which `X` and `ptr` are the features."""
-        chosen = dict.fromkeys(PER_ROW, rows) | dict.fromkeys(PER_QUERY, queries)
-        given = {name: which for name, which in chosen.items() if vars(self)[name] is not None}
-        parts = {name: vars(self)[name][which] for name, which in given.items()}
-        return self._with(X=X, ptr=ptr, order=None, mapped=mapped, **parts)
+        changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped}
+        for names, which in ((PER_ROW, rows), (PER_QUERY, queries)):
+            for name in names:
+                array = getattr(self, name)
+                changes[name] = None if array is None else array[which]
+        return self._with(**changes)
 
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
         """Return the same queries with other features, given row by row as `X` is: grouped by query."""
@@ -317,6 +319,9 @@ class QueryDataset:
     def __repr__(self) -> str:
         kind = f"CSR {self.X.dtype}" if self.is_sparse else str(self.X.dtype)
         return f"QueryDataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features, {kind})"
+
+
+_FIELDS = frozenset(each.name for each in fields(QueryDataset))
 
 
 def _reopen(beside_X: dict[str, Any]) -> QueryDataset:
