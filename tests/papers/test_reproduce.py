@@ -10,7 +10,7 @@ import toprank as tr
 from toprank._tables import Table
 from toprank.cli import cli
 from toprank.papers import reproduce
-from toprank.papers.exhibits import JUDGES, VERDICTS, Claim, Exhibit, judge
+from toprank.papers.exhibits import JUDGES, VERDICTS, Claim, Exhibit, Panel, judge, panels
 from toprank.papers.page import render
 
 
@@ -69,6 +69,23 @@ def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
     assert "- Replicates: C. W." in first[1].read_text()
 
 
+def test_a_panel_shows_all_of_its_curves_on_every_kind_of_axis():
+    from matplotlib.figure import Figure
+
+    x, y = np.geomspace(1, 1e4, 20), np.geomspace(1e-3, 1e6, 20)
+    for log in ("", "x", "y", "xy"):
+        figure = Figure()
+        panels(Panel({"a": y, "b": (x[:3], y[:3], np.full(3, 1e-4))}, x, "x", "y", "t", log), Panel({"a": y}, x))(
+            figure
+        )
+        (left, right), (bottom, top) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+        assert left <= 1 < 1e4 <= right
+        assert bottom <= 1e-3 < 1e6 <= top
+        if "y" in log:
+            assert 0 < bottom < top < 1e9  # not a line at the very top
+        assert figure.axes[0].get_yscale() == ("log" if "y" in log else "linear")
+
+
 def test_the_page_has_claims_pictures_tables_and_fetches_nothing():
     exhibits = [
         Exhibit(
@@ -83,7 +100,7 @@ def test_the_page_has_claims_pictures_tables_and_fetches_nothing():
         Exhibit("two", "Two", {}),
     ]
     page = render("some-paper", exhibits)
-    assert "1 claims: 0 × replicates, 1 × does not replicate" in page
+    assert "Exhibits: 2. Claims: 1, of which 0 × replicates, 1 × does not replicate" in page
     assert "data:image/svg+xml;base64," in page
     assert "<b>" not in page.replace("<body>", "")
     assert "http" not in page.replace("http-equiv", "")

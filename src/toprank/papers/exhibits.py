@@ -134,7 +134,7 @@ class Panel:
     title: str = ""
     log: str = ""
     """The axes that are logarithmic: "x", "y" or "xy"."""
-    ylim: tuple[float | None, float | None] = (None, None)
+    ylim: tuple[float | None, float | None] | None = None
     styles: Mapping[str, str] = field(default_factory=dict)
     """Matplotlib's format of a curve, such as "C0--"."""
     at: Mapping[str, float] = field(default_factory=dict)
@@ -157,10 +157,12 @@ class Panel:
             axis.set_xticks(range(len(self.x)), list(self.x), rotation=45 if len(self.x) > 6 else 0)
         for which, place in self.at.items():
             (axis.axvline if which == "x" else axis.axhline)(place, color="grey", linewidth=1, linestyle=":")
-        axis.set(xlabel=self.xlabel, ylabel=self.ylabel, ylim=self.ylim)
-        axis.set_title(self.title, fontsize=10)
         for which in self.log:
             axis.set(**{f"{which}scale": "log"})
+        axis.set(xlabel=self.xlabel, ylabel=self.ylabel)
+        if self.ylim is not None:  # limits that are set, even to None, stay as they were on a linear axis
+            axis.set_ylim(*self.ylim)
+        axis.set_title(self.title, fontsize=10)
         axis.grid(alpha=0.3)
         if legend:
             axis.legend(fontsize=8)

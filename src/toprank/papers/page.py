@@ -14,7 +14,7 @@ from ..report.page import asset
 from .exhibits import VERDICTS, Claim, Exhibit
 
 _STYLE = """
-.exhibit img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+.exhibit img { width: 100%; min-width: 34rem; max-width: 56rem; height: auto; background: #fff; border-radius: 6px; }
 .verdict { display: inline-block; padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; }
 .claims li { margin: .4em 0; }
 .claims a { color: var(--mark); }
@@ -36,7 +36,7 @@ def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
     head = element(
         "header",
         element("h1", escape(title)),
-        element("p", escape(f"{len(exhibits)} exhibits, {len(claims)} claims: {counts}."), class_="note"),
+        element("p", escape(f"Exhibits: {len(exhibits)}. Claims: {len(claims)}, of which {counts}."), class_="note"),
     )
     body = "".join(_section(exhibit) for exhibit in exhibits)
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -70,7 +70,8 @@ def _section(exhibit: Exhibit) -> str:
     parts = [element("h2", escape(exhibit.title))]
     if exhibit.draw is not None:
         held = base64.b64encode(exhibit.picture("svg")).decode("ascii")
-        parts.append(f'<p><img alt="{escape(exhibit.title, quote=True)}" src="data:image/svg+xml;base64,{held}"></p>')
+        image = f'<img alt="{escape(exhibit.title, quote=True)}" src="data:image/svg+xml;base64,{held}">'
+        parts.append(element("div", image, class_="scroll"))
     if exhibit.claims:
         parts.append(element("ul", *(element("li", _claim(found)) for found in exhibit.claims), class_="claims"))
     if exhibit.table is not None:
