@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -91,6 +91,11 @@ def homes(letors: Iterable[Letor], data: Place) -> dict[Letor, Path]:
     if not found:
         raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
     return found
+
+
+def left_out(wanted: Iterable[Letor], there: Collection[Letor]) -> tuple[str, ...]:
+    """Name the collections that are absent, and where they would stand."""
+    return tuple(f"Left out: {letor.label}, {letor.where}." for letor in wanted if letor not in there)
 
 
 @lru_cache(maxsize=5)

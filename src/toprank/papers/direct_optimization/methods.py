@@ -10,7 +10,7 @@ from ...rankers import AdaRank, ListNet, MinimaxPerceptron, PermuRank, RankBoost
 from ...rankers.base import Ranker
 from ...rankers.online import Scale
 from ..exhibits import Exhibit
-from ..experiments import MQ2008, OHSUMED_3, Letor, Methods, Results
+from ..experiments import MQ2008, OHSUMED_3, Letor, Methods, Results, left_out
 
 OHSUMED = Letor("ohsumed-letor2", "OHSUMED", normalize=True)
 # The paper's are those of LETOR 2.0 (44 features); LETOR 3.0 has others of the same name.
@@ -82,8 +82,7 @@ CHOSEN = (
 
 def absent(found: Sequence[Results], wanted: Sequence[Letor] = SETS) -> tuple[str, ...]:
     """Name the collections that are left out, and where they would stand."""
-    there = [results.letor for results in found]
-    return tuple(f"Left out: {letor.label}, {letor.where}." for letor in wanted if letor not in there)
+    return left_out(wanted, [results.letor for results in found])
 
 
 def without(name: str, title: str, letor: Letor) -> Exhibit:

@@ -32,7 +32,7 @@ from ...solvers.ball import project
 from ...surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
 from ...surrogates.transforms import Sigmoid, Transform
 from ..exhibits import Checkpoint, Exhibit, Panel, Said, judge, panels
-from ..experiments import MQ2008, OHSUMED_3, Place, homes, piece
+from ..experiments import MQ2008, OHSUMED_3, Place, homes, left_out, piece
 from .tables import SHORT, transforms
 
 FRESH = 500
@@ -153,7 +153,7 @@ def letor(*, data: Place = None, radius: float = 1.0) -> Exhibit:
     rows: list[tuple[Any, ...]] = []
     values: dict[str, Any] = {}
     there, phi = homes((OHSUMED_3, MQ2008), data), Sigmoid(1.0)
-    notes = [f"Left out: {each.label}, {each.where}." for each in (OHSUMED_3, MQ2008) if each not in there]
+    notes = [*left_out((OHSUMED_3, MQ2008), there)]
     for collection, home in there.items():
         folds = [collection.fold(home, n) for n in collection.folds(home)]
         lengths = np.concatenate([fold.test.lengths for fold in folds])
