@@ -1,7 +1,8 @@
 """The server under load from the same machine: requests and durable events per second, and how long the slowest took.
 
-    python -m benchmarks serve                  requests/s beside a plain starlette echo, and river behind starlette
-    python -m benchmarks.serve --soak 600       ten minutes of both at a steady rate: memory and the slowest answers
+    python -m benchmarks serve                    requests/s beside a starlette echo, river and Vowpal Wabbit
+    python -m benchmarks.serve --soak 600         ten minutes of both at a steady rate: memory and the slowest answers
+    python -m benchmarks.serve --events 1000000   so many events, fifty a request: memory, then a replay of all of them
 
 Load comes from sockets that send prepared bytes and count answers, so that little of the two cores goes to the client.
 Server and load share them: figures of a machine that does other work mean little, the ratios a little more.
@@ -14,6 +15,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,6 +63,13 @@ print(bound.getsockname()[1], flush=True)
 app = Starlette(routes=[Route("/", learn, methods=["POST"])])
 uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None)).run(sockets=[bound])
 """.replace("FEATURES", str(FEATURES))
+
+
+VW = """
+import sys, vowpalwabbit
+options = ["--daemon", "--foreground", "--port", "0", "--port_file", sys.argv[1], "--num_children", "1", "--quiet"]
+vowpalwabbit.Workspace(arg_list=options).run_parser()
+"""
 
 
 class Load(asyncio.Protocol):
@@ -179,15 +188,50 @@ class Serving:
     def __enter__(self) -> Serving:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
         self.folder.cleanup()
 
 
 def plain(source: str) -> tuple[subprocess.Popen, int]:
     process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
     return process, int(process.stdout.readline())
+
+
+def vowpal_wabbit(seconds: float) -> float | None:
+    """Return lists per second that Vowpal Wabbit's daemon learns: a line of text per document, answered one by one.
+
+    The package from PyPI has no command that runs the daemon to its end, but its parser does (`run_parser`).
+    """
+    if __import__("importlib.util").util.find_spec("vowpalwabbit") is None:
+        return None
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(DOCUMENTS, FEATURES)), rng.integers(0, 3, DOCUMENTS)
+    text = "".join(
+        f"{g} | " + " ".join(f"{j}:{v:.7g}" for j, v in enumerate(x)) + "\n" for g, x in zip(y, X, strict=True)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder, "port")
+        process = subprocess.Popen([sys.executable, "-c", VW, str(told)], stderr=subprocess.DEVNULL)
+        try:
+            while not (told.exists() and told.read_text().strip()):
+                time.sleep(0.05)
+            with socket.create_connection(("127.0.0.1", int(told.read_text())), timeout=30) as line:
+                count, began = 0, time.perf_counter()
+                while time.perf_counter() - began < seconds:
+                    line.sendall(text.encode())
+                    answers = 0
+                    while answers < DOCUMENTS:
+                        answers += line.recv(65536).count(b"\n")
+                    count += 1
+                return count / (time.perf_counter() - began)
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def requests(documents: int = DOCUMENTS, features: int = FEATURES):
@@ -239,6 +283,10 @@ def run(seconds: float = 3.0) -> list[Row]:
         peer = {} if river is None else {"peer": "river, in memory only", "theirs": river}
         name, note = f"learn {DOCUMENTS} × {FEATURES}, durable", f"54 KB each, {told(took)}"
         rows.append(row(name, rate, "events/s", note=note, **peer))
+        if (theirs := vowpal_wabbit(seconds)) is not None:
+            rate, took, bad = drive_now(server.port, feedback, seconds, 1)
+            name, note = f"learn {DOCUMENTS} × {FEATURES}, one line, durable", "VW: another loss, text, in memory only"
+            rows.append(row(name, rate, "events/s", peer="Vowpal Wabbit's daemon", theirs=theirs, note=note))
     _, small, _, _ = requests(10, 20)
     with Serving(20) as server:
         rate, took, bad = drive_now(server.port, small, seconds)
@@ -268,7 +316,43 @@ def soak(seconds: float) -> None:
             )
 
 
+def many(events: int, batch: int = 50) -> None:
+    """Learn from so many events of 10 × 20, fifty a request; print memory every tenth, then replay all of them."""
+    rng, ids, width = np.random.default_rng(0), [f"d{i}" for i in range(10)], 20
+    binary = [rng.normal(size=(10, width)).astype(np.float32).tobytes() for _ in range(97)]
+    labels = [dict(zip(ids, map(int, rng.integers(0, 3, 10)), strict=True)) for _ in range(89)]
+
+    def request(first: int | None) -> bytes | None:
+        if first is None:
+            return None
+        numbers = range(first, min(first + batch, events))
+        made = (
+            {"event_id": f"e{i}", "ids": ids, "features_f32": binary[i % 97], "labels": labels[i % 89]} for i in numbers
+        )
+        return http("/v1/feedback", msgspec.msgpack.encode([*made]))
+
+    with Serving(width) as server:
+        began = time.perf_counter()
+        for part in range(10):
+            stop = (part + 1) * events // 10
+            firsts = iter(range(part * events // 10, stop, batch))
+            _, took, bad = drive_now(server.port, lambda firsts=firsts: request(next(firsts, None)), 1e9, 4)
+            size = sum(file.stat().st_size for file in server.store.parent.glob("rank.db*")) / 1e6
+            rate, slow = stop / (time.perf_counter() - began), np.quantile(took, 0.99) * 1000
+            print(
+                f"{stop:9,} events  {rate:6,.0f}/s  {bad} requests refused  p99 {slow:.0f} ms a request  "
+                f"memory {server.memory():.1f} MB  store {size:,.0f} MB",
+                flush=True,
+            )
+        server.stop()
+        command = [sys.executable, "-m", "toprank", "serve", "--verify", str(server.store)]
+        print(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serve", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--soak", type=float, metavar="SECONDS", required=True)
-    soak(parser.parse_args().soak)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--soak", type=float, metavar="SECONDS")
+    what.add_argument("--events", type=int, metavar="N")
+    given = parser.parse_args()
+    many(given.events) if given.soak is None else soak(given.soak)
