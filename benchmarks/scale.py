@@ -1,21 +1,29 @@
-"""One machine, two processes on Dask, and XGBoost's and LightGBM's Dask rankers: time, NDCG@10, a killed worker.
+"""One machine, two processes on Dask, XGBoost's and LightGBM's Dask rankers: time to the same NDCG, a killed worker.
 
-    python -m benchmarks.scale [ROWS …]          # default 100000; every job in a process of its own, with a time limit
-    python -m benchmarks.scale simulate 10 100   # what a round costs the scheduler, with workers that do nothing
+    python -m benchmarks.scale [ROWS …]          # default 100000 300000 1000000: the table, within about eight minutes
+    python -m benchmarks.scale overhead 1 2      # an evaluation of ListNet's objective beside the workers' own time
+    python -m benchmarks.scale simulate 1 10 100 # what a round costs the scheduler, with workers that do nothing
 
-Every job prints one line; one that does not end within the limit is said to hang.
+Every job is a process of its own with a time limit, and reads the same Parquet files; one that does not end is said to
+hang. A learner's seconds count from the files to the model. "To the same NDCG" is the time to the NDCG@10, on other
+queries, that the least of them reaches: as many of its steps or trees as that takes, each as long as the others.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +32,12 @@ import toprank as tr
 
 from . import Row, row
 
-LIMIT = 300.0
-KILL_AFTER = 2.0
+Curve = tuple[float, list[float]]
+"""Seconds, and the NDCG@10 after each step."""
+LIMIT, KILLED_LIMIT, WHOLE = 150.0, 75.0, 430.0
+"""Seconds of a job, of one whose worker is killed, and after which no further job is begun."""
+KILL_AFTER = 1.0
+FILES, STEPS = 4, 50
 JOBS = ("one machine", "2 workers", "xgboost.dask", "lightgbm.dask")
 
 
@@ -48,80 +60,159 @@ def kill_one(client: Any) -> None:
     threading.Timer(KILL_AFTER, os.kill, (pid, signal.SIGKILL)).start()
 
 
-def ours(data: tr.QueryDataset, client: Any) -> Any:
-    placed = data if client is None else tr.dask.place(data, client)
-    return tr.ListNet(max_iter=50).fit_queries(placed).predict
+def write(rows: int, folder: Path) -> None:
+    """Write the queries into files, each with whole queries."""
+    data = make(rows)
+    step = -(-data.n_queries // FILES)
+    for i in range(FILES):
+        tr.write_parquet(data[i * step : (i + 1) * step], folder / f"part{i}.parquet")
 
 
-def xgboost(data: tr.QueryDataset, client: Any) -> Any:
+def ours(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+    import pyarrow.parquet as pq
+
+    began = time.perf_counter()
+    if client is None:
+        data = tr.read_table(pq.read_table(folder), label="label", qid="query")
+    else:
+        data = tr.dask.read_table(f"{folder}/*.parquet", client, label="label", qid="query")
+    ranker = tr.ListNet(max_iter=steps).fit_queries(data)
+    seconds = time.perf_counter() - began
+    # The bits are the same wherever it learns, so what each step reaches is looked up once more, and not timed.
+    again = tr.ListNet(max_iter=steps, patience=None).fit_queries(data, valid=test)
+    return seconds, [*again.trace_["valid"], judged(ranker.predict(test.X), test)]
+
+
+def xgboost(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+    import dask.dataframe as dd
+    import xgboost as xgb
+    from xgboost import dask as dxgb
+
+    began = time.perf_counter()
+    table = dd.read_parquet(folder, split_row_groups=False)
+    names = [name for name in table.columns if name not in ("label", "query")]
+    ranker = dxgb.DaskXGBRanker(n_estimators=steps, objective="rank:ndcg", tree_method="hist")
+    ranker.client = client
+    ranker.fit(table[names], table["label"], qid=table["query"])
+    seconds, X = time.perf_counter() - began, xgb.DMatrix(test.X, feature_names=names)
+    booster = ranker.get_booster()
+    return seconds, [judged(booster.predict(X, iteration_range=(0, n)), test) for n in range(1, steps + 1)]
+
+
+def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
     import dask.array as da
     import dask.dataframe as dd
-    import pandas as pd
-    from xgboost import dask as xgb
-
-    frame = pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid, y=data.y)
-    table = dd.from_pandas(frame, npartitions=2)
-    names = [f"f{j}" for j in range(data.n_features)]
-    ranker = xgb.DaskXGBRanker(n_estimators=50, objective="rank:ndcg", tree_method="hist")
-    ranker.client = client
-    ranker.fit(table[names], table["y"], qid=table["qid"])
-    return lambda X: np.asarray(ranker.predict(da.from_array(X, chunks=X.shape)).compute())
-
-
-def lightgbm(data: tr.QueryDataset, client: Any) -> Any:
-    import dask.array as da
     from lightgbm import DaskLGBMRanker
 
-    half = data.n_queries // 2 * 100
-    cuts = (half, data.n_docs - half)
-    X, y = (da.from_array(values, chunks=(cuts, *values.shape[1:])) for values in (data.X, data.y))
-    group = da.from_array(data.lengths, chunks=((data.n_queries // 2, data.n_queries - data.n_queries // 2),))
-    ranker = DaskLGBMRanker(n_estimators=50, client=client, verbose=-1)
-    ranker.fit(X, y, group=group)
-    return ranker.to_local().predict
+    began = time.perf_counter()
+    table = dd.read_parquet(folder, split_row_groups=False)
+    names = [name for name in table.columns if name not in ("label", "query")]
+    lengths = tuple(table.map_partitions(len).compute())
+    X, y = (table[part].to_dask_array(lengths=lengths) for part in (names, "label"))
+    group = da.concatenate([da.full(n // 100, 100, chunks=n // 100, dtype=np.int64) for n in lengths])
+    local = DaskLGBMRanker(n_estimators=steps, client=client, verbose=-1).fit(X, y, group=group).to_local()
+    seconds = time.perf_counter() - began
+    return seconds, [judged(local.predict(test.X, num_iteration=n), test) for n in range(1, steps + 1)]
 
 
-def job(name: str, rows: int, killed: bool) -> None:
-    """Fit once more after a warm-up on little data, and print seconds and NDCG@10 on other queries."""
+def judged(scores: Any, test: tr.QueryDataset) -> float:
+    return tr.evaluate(np.asarray(scores, dtype=np.float64), test, ["ndcg@10"]).mean["ndcg@10"]
+
+
+def job(name: str, folder: Path, killed: bool) -> None:
+    """Fit once more after a warm-up on little data; print seconds and the NDCG@10 after each step."""
     from distributed import Client
 
     warnings.simplefilter("ignore")
-    data, test = make(rows), make(20_000, seed=1)
+    test = make(20_000, seed=1)
     learn = {"xgboost.dask": xgboost, "lightgbm.dask": lightgbm}.get(name, ours)
-    if name == "one machine":
-        learn(make(2000), None)
-        began = time.perf_counter()
-        predict = learn(data, None)
-    else:
-        with start() as cluster, Client(cluster) as client:
-            learn(make(2000), client)
-            if killed:
-                kill_one(client)
-            began = time.perf_counter()
-            predict = learn(data, client)
-            seconds = time.perf_counter() - began
-            value = tr.evaluate(predict(test.X), test, ["ndcg@10"]).mean["ndcg@10"]
-            print(f"{seconds:.2f} {value:.4f}", flush=True)
-            return
-    seconds = time.perf_counter() - began
-    value = tr.evaluate(predict(test.X), test, ["ndcg@10"]).mean["ndcg@10"]
-    print(f"{seconds:.2f} {value:.4f}", flush=True)
+    with ExitStack() as stack:
+        client = None if name == JOBS[0] else stack.enter_context(Client(stack.enter_context(start())))
+        small = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write(4000, small)
+        learn(small, client, test, 2)
+        if killed:
+            kill_one(client)
+        print(json.dumps(learn(folder, client, test)), flush=True)
 
 
-def told(name: str, rows: int, killed: bool = False) -> str:
-    """Return what a job in a process of its own comes to: seconds and NDCG@10, or how it ended."""
-    command = [sys.executable, "-m", "benchmarks.scale", "job", name, str(rows), str(int(killed))]
+def told(name: str, folder: Path, *, killed: bool = False) -> Curve | str:
+    """Return what a job in a process of its own comes to, or how it ended."""
+    command = [sys.executable, "-m", "benchmarks.scale", "job", name, str(folder), str(int(killed))]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
+    limit = KILLED_LIMIT if killed else LIMIT
     try:
-        out, err = process.communicate(timeout=LIMIT)
+        out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return f"hangs ({LIMIT:g} s)"
+        return f"does not end within {limit:g} s"
     lines = [line for line in err.strip().splitlines() if line.strip()]
-    return out.strip() or f"fails: {lines[-1][:100] if lines else process.returncode}"
+    if not out.strip():
+        return f"fails: {lines[-1][:90] if lines else process.returncode}"
+    seconds, curve = json.loads(out.strip().splitlines()[-1])
+    return seconds, curve
+
+
+def table(sizes: list[int]) -> None:
+    """Print the table, a line per job."""
+    began = time.perf_counter()
+    print(f"{'rows':>10}  {'learner':14} {'seconds':>8} {'ndcg@10':>8}  {'to the same ndcg':>16}  a worker killed")
+    for rows in sizes:
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            write(rows, folder)
+            found: dict[str, Curve | str] = {}
+            killed: dict[str, Curve | str] = {}
+            for name in JOBS:
+                if time.perf_counter() - began < WHOLE:
+                    found[name] = told(name, folder)
+                if name != JOBS[0] and rows == sizes[min(1, len(sizes) - 1)] and time.perf_counter() - began < WHOLE:
+                    killed[name] = told(name, folder, killed=True)
+        level = min((max(one[1]) for one in found.values() if not isinstance(one, str)), default=0.0)
+        for name in JOBS:
+            one, after = found.get(name, "left out: no time"), killed.get(name, "")
+            end = after if isinstance(after, str) else f"{after[0]:.1f} s, {after[1][-1]:.4f}"
+            if isinstance(one, str):
+                print(f"{rows:10,}  {name:14} {one}", flush=True)
+                continue
+            seconds, curve = one
+            steps = 1 + next(i for i, value in enumerate(curve) if value >= level)
+            same = f"{seconds * steps / len(curve):.1f} s"
+            print(f"{rows:10,}  {name:14} {seconds:8.1f} {curve[-1]:8.4f}  {same:>16}  {end}", flush=True)
+
+
+def overhead(workers: int, rows: int = 200_000, rounds: int = 30) -> tuple[float, float]:
+    """Seconds of an evaluation of ListNet's objective, and what of it is not the work of the busiest worker."""
+    from distributed import Client
+
+    from toprank.objective import Objective
+
+    with start(workers) as cluster, Client(cluster) as client:
+        objective = Objective(tr.dask.place(make(rows), client), tr.surrogates.ListNet())
+        w, took = np.zeros(136), []
+        for _ in range(rounds + 3):
+            began = time.perf_counter()
+            _, busy = objective._parts.map_reduce(partial(_timed, objective.surrogate, w), _both)
+            took.append((time.perf_counter() - began, max(busy.values())))
+        whole, own = np.median(np.array(took[3:]), axis=0)
+    return float(whole), float(whole - own)
+
+
+def _timed(surrogate: Any, w: Any, part: Any) -> tuple[Any, dict[int, float]]:
+    from toprank.objective import _loss_and_grad
+
+    began = time.perf_counter()
+    return _loss_and_grad(surrogate, w, part), {os.getpid(): time.perf_counter() - began}
+
+
+def _both(left: Any, right: Any) -> Any:
+    from toprank.objective import _join
+
+    seconds = {pid: left[1].get(pid, 0.0) + right[1].get(pid, 0.0) for pid in left[1] | right[1]}
+    return _join(left[0], right[0]), seconds
 
 
 def simulate(workers: int, rounds: int = 20) -> float:
@@ -149,29 +240,39 @@ def _nothing(part: bytes, w: Any) -> Any:
 
 
 def run() -> list[Row]:
-    """Rows of the table of all benchmarks: the smallest size."""
-    alone = float(told("one machine", 100_000).split()[0])
+    """Rows of the table of all benchmarks: the smallest size, and what the scheduler adds."""
     rows = []
-    for name in JOBS[1:]:
-        found = told(name, 100_000).split()
-        if len(found) == 2 and found[0].replace(".", "").isdecimal():
-            note = f"ndcg@10 {found[1]}; one machine, ListNet: {alone:.2f} s"
-            rows.append(row(f"fit 100,000 × 136, {name}", float(found[0]), "s", note=note))
-    return rows
+    with tempfile.TemporaryDirectory() as made:
+        write(100_000, Path(made))
+        found = {name: told(name, Path(made)) for name in JOBS}
+    alone = found.pop(JOBS[0])
+    for name, one in found.items():
+        if not isinstance(one, str) and not isinstance(alone, str):
+            note = f"ndcg@10 {one[1][-1]:.4f}; one machine, ListNet: {alone[1][-1]:.4f}"
+            peer = {"peer": JOBS[0], "theirs": alone[0]} if name == JOBS[1] else {}
+            rows.append(row(f"fit 100,000 × 136 from files, {name}", one[0], "s", note=note, **peer))
+    whole, added = overhead(2)
+    note = f"of {1e3 * whole:.1f} ms; at most 15 + 1.5 a worker"
+    return [*rows, row("objective, 2 workers: beside their own time", 1e3 * added, "ms", note=note)]
 
 
 def main(words: list[str]) -> None:
     if words[:1] == ["job"]:
-        job(words[1], int(words[2]), words[3] == "1")
+        job(words[1], Path(words[2]), words[3] == "1")
     elif words[:1] == ["simulate"]:
         for count in map(int, words[1:]):
-            print(f"{count} workers: {1e3 * simulate(count):.1f} ms a round", flush=True)
+            print(f"{count} workers that do nothing: {1e3 * simulate(count):.1f} ms a round", flush=True)
+    elif words[:1] == ["overhead"]:
+        for count in map(int, words[1:]):
+            whole, added = overhead(count)
+            limit = 15 + 1.5 * count
+            print(
+                f"{count} workers: {1e3 * whole:.1f} ms an evaluation, {1e3 * added:.1f} ms beside their own time "
+                f"(at most {limit:g})",
+                flush=True,
+            )
     else:
-        for rows in [int(word) for word in words] or [100_000]:
-            for name in JOBS:
-                print(f"{rows:,} rows, {name}: {told(name, rows)}", flush=True)
-                if name != JOBS[0]:
-                    print(f"  one worker killed {KILL_AFTER:g} s later: {told(name, rows, killed=True)}", flush=True)
+        table([int(word) for word in words] or [100_000, 300_000, 1_000_000])
 
 
 if __name__ == "__main__":

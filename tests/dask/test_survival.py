@@ -16,6 +16,7 @@ import toprank as tr
 from toprank.dask.placing import placed
 from toprank.dask.workers import Workers
 from toprank.objective import Objective
+from toprank.solvers import adarank
 
 from .conftest import cluster, judged
 
@@ -153,6 +154,27 @@ def test_no_worker_left_is_told_with_the_weights_so_far(tmp_path, data, monkeypa
             ranker.fit_queries(far)
         assert lost.value.coef.tobytes() == min(seen)[1].tobytes()
         assert not hasattr(ranker, "model_")
+
+
+def test_adarank_tells_its_weights_so_far_too(tmp_path, data, monkeypatch):
+    with cluster(tmp_path, n_workers=1) as client:
+        far = tr.dask.place(data, client, timeout=3)
+        plain, steps = adarank._Ensemble.take_step, []
+
+        def taken(self):
+            steps.append(self.step)
+            plain(self)
+            if len(steps) == 2:
+                client.cluster.scale(0)
+
+        monkeypatch.setattr(adarank._Ensemble, "take_step", taken)
+        with pytest.raises(tr.dask.WorkersLost, match="no worker came back within 3 s") as lost:
+            tr.AdaRank("map", rounds=9).fit_queries(far)
+        wanted = np.zeros(data.n_features)
+        for k, weight in steps:
+            wanted[k] += weight
+        assert lost.value.coef.tobytes() == wanted.tobytes()
+        assert wanted.any()
 
 
 def test_a_part_that_kills_its_workers_is_about_memory(tmp_path, data):

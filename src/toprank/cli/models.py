@@ -76,6 +76,8 @@ def fit(
 
     if as_json and is_standard_output(output):
         raise InputError("--json and -o - would mix on standard output: write the model to a file")
+    if dask is not None:
+        ranker.check_cluster()
     means: dict[str, dict[str, float]] = {}
     with nullcontext(read) if dask is None else on_cluster(dask) as reads:
         data = reads(train, columns, ranker.missing)

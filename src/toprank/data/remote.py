@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
+ALL_ROWS = (
+    "all rows of X are needed in one memory, and these lie on the workers of a cluster: read the data on one machine "
+    "(tr.read_table, tr.stream_letor)"
+)
+
 
 class NotInMemoryError(InputError, AttributeError):
     """Something needs all rows of X in one memory."""
@@ -47,10 +52,7 @@ class RemoteMatrix(ABC):
 
     def refuse(self) -> NoReturn:
         """Say that rows cannot be had here."""
-        raise NotInMemoryError(
-            "all rows of X are needed in one memory, and these lie on the workers of a cluster: read the data on one "
-            "machine (tr.read_table, tr.stream_letor)"
-        )
+        raise NotInMemoryError(ALL_ROWS)
 
     def __getattr__(self, name: str) -> NoReturn:
         self.refuse()

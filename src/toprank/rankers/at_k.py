@@ -38,6 +38,8 @@ class _MiniBatchRanker(TwoClassRanker):
     ("rows"), or does neither (None). A batch with one class only is skipped and counted.
     """
 
+    needs_all_rows = True
+
     state_attributes: ClassVar[tuple[str, ...]] = (
         *TwoClassRanker.state_attributes,
         "weights_",

@@ -20,7 +20,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
-from ..data.remote import NotInMemoryError, RemoteMatrix
+from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -92,6 +92,8 @@ class Ranker(BaseEstimator, ABC):
 
     learns_from: ClassVar[Literal["labels", "clicks", "nothing"]] = "nothing"
     """What one more list must come with for the ranker to go on learning."""
+    needs_all_rows: ClassVar[bool] = False
+    """Whether all rows of X must be in one memory, so that the ranker cannot learn on a cluster."""
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
     newer_attributes: ClassVar[tuple[str, ...]] = ()
@@ -169,6 +171,8 @@ class Ranker(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
 
     def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        if isinstance(data.X, RemoteMatrix):
+            self.check_cluster()
         data = self._learnable(data)
         if valid is not None:
             self._check_same_features(valid)
@@ -187,6 +191,11 @@ class Ranker(BaseEstimator, ABC):
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
         for i, part in enumerate((data,) if valid is None else (data, valid)):
             self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)
+
+    def check_cluster(self) -> None:
+        """Refuse to learn from rows on the workers of a cluster, before anybody reads them."""
+        if self.needs_all_rows:
+            raise InputError(f"{type(self).__name__}: {ALL_ROWS}")
 
     def _learnable(self, data: QueryDataset) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here."""

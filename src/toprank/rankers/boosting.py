@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
-from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay
+from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay, summed
 from ..solvers.base import tell_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALIKE, is_informative, parse_bounded
@@ -82,7 +82,7 @@ class AdaRank(Ranker):
         done = boost.run(data, table, importance, executor, before)
         keep = watch.best or len(done.candidates)
         self.candidates_, self.alphas_ = done.candidates[:keep], done.weights[:keep]
-        self.model_ = LinearModel(self._summed())
+        self.model_ = LinearModel(summed(self.candidates_, self.alphas_, self.n_features_in_))
         self.n_iter_ = keep
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, _first(done.trace, keep)))
@@ -99,15 +99,11 @@ class AdaRank(Ranker):
         measure = parse_bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
         found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
-        near = np.allclose(self.coef_, self._summed(), rtol=1e-9, atol=1e-12)
+        near = np.allclose(
+            self.coef_, summed(self.candidates_, self.alphas_, self.n_features_in_), rtol=1e-9, atol=1e-12
+        )
         own = Assumption("the weights are those of the rounds", bool(near))
         return [replace(certificate, assumptions=(own, *certificate.assumptions)) for certificate in found]
-
-    def _summed(self) -> Floats:
-        """Return Σ_t α_t h_t as weights; a reversed feature counts against."""
-        coef = np.zeros(2 * self.n_features_in_)
-        np.add.at(coef, self.candidates_, self.alphas_)
-        return coef[: self.n_features_in_] - coef[self.n_features_in_ :]
 
     def _importance(self, data: QueryDataset, measure: Measure) -> Floats:
         """Return P_1: every query counts in the figure, else those with two grades."""
@@ -176,6 +172,8 @@ class RankBoost(Ranker):
     >>> print(ranker.certificates_[0])
     weighted share of pairs that are misordered or tied ≤ Π_t Z_t: ... holds.
     """
+
+    needs_all_rows = True
 
     _feels_units: ClassVar[bool] = False
 

@@ -103,6 +103,8 @@ class PermuRank(Ranker):
     True
     """
 
+    needs_all_rows = True
+
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)
 
     measure: str | Measure = field(default="map", kw_only=False)

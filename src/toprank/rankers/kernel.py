@@ -85,6 +85,8 @@ class KernelSlamPerceptron(Ranker):
     0 holds
     """
 
+    needs_all_rows = True
+
     state_attributes: ClassVar[tuple[str, ...]] = ("state_",)
 
     kernel: Literal["rbf", "polynomial", "linear"] = "rbf"

@@ -181,6 +181,14 @@ class OnlineRanker(Ranker):
         self.trace_ = Trace(np.concatenate(rows), before)
         self.trace_.update(watch.trace())
 
+    def check_cluster(self) -> None:
+        """Refuse to shuffle lists on the workers of a cluster, before anybody reads them."""
+        if self.shuffle:
+            raise InputError(
+                "shuffle=True needs all lists in one memory, and these lie on the workers of a cluster: pass "
+                "shuffle=False, and the weights travel along the lists in their order"
+            )
+
     def _with_theory(self, data: QueryDataset) -> OnlineDescent:
         """Return the learner with the step that theory gives for these lists."""
         from .replay import theory_step
@@ -192,11 +200,6 @@ class OnlineRanker(Ranker):
         self, learner: OnlineDescent, state: OnlineState, data: QueryDataset, X: RemoteMatrix
     ) -> tuple[OnlineState, list[Floats]]:
         """Play lists that lie elsewhere: the state goes from part to part."""
-        if self.shuffle:
-            raise InputError(
-                "shuffle=True needs all lists in one memory, and these lie on the workers of a cluster: pass "
-                "shuffle=False, and the weights travel along the lists in their order"
-            )
         try:
             return X.along(data, partial(_played, learner), state)
         except WorkersLost as error:

@@ -47,6 +47,8 @@ class PDGD(Ranker):
     True
     """
 
+    needs_all_rows = True
+
     learns_from = "clicks"
     state_attributes: ClassVar[tuple[str, ...]] = ("counts_",)
 

@@ -15,6 +15,7 @@ from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
+from ..errors import WorkersLost
 from ..measures import AP, NDCG
 from ..measures.base import Measure
 from ..measures.plan import discount_table
@@ -109,42 +110,57 @@ class AdaRankRounds:
         counted = np.flatnonzero(importance > 0)
         performance = linear.adjoint(table, P)
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
-        while len(chosen) < len(played) + self.rounds:
-            given = len(chosen) < len(played)
-            if aside.all():
+        try:
+            while len(chosen) < len(played) + self.rounds:
+                given = len(chosen) < len(played)
+                if aside.all():
+                    aside[:] = False
+                    share /= 2
+                    if share < SMALLEST_SHARE:
+                        break
+                k = int(np.argmax(np.where(aside, -np.inf, performance)))
+                weight = share * step_size(float(performance[k]))
+                if given:
+                    k, weight = played[len(chosen)]
+                # As long as one feature is all there is, f ranks as that feature does, and the table knows how well.
+                known = table[:, k] if all(other == k for other in chosen) else None
+                values = ensemble.try_step(k, weight, known)
+                mean_trial = float(importance @ values)
+                if self.rule == "improve" and not given and not mean_trial > mean:
+                    aside[k] = True
+                    if out_of_time():
+                        break
+                    continue
+                ensemble.take_step()
+                deltas.append(float((values - current - weight * table[:, k])[counted].min()))
+                mean, current = mean_trial, values
                 aside[:] = False
-                share /= 2
-                if share < SMALLEST_SHARE:
+                chosen.append(k)
+                weights.append(weight)
+                phis.append(float(performance[k]))
+                reached.append(mean)
+                P = importance * np.exp(-current)
+                P /= P.sum()
+                performance = linear.adjoint(table, P)
+                stop = self.watch is not None and self.watch(len(chosen), k, weight)
+                if not given and (stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT):
                     break
-            k = int(np.argmax(np.where(aside, -np.inf, performance)))
-            weight = share * step_size(float(performance[k]))
-            if given:
-                k, weight = played[len(chosen)]
-            # As long as one feature is all there is, f ranks as that feature does, and the table knows how well.
-            known = table[:, k] if all(other == k for other in chosen) else None
-            values = ensemble.try_step(k, weight, known)
-            mean_trial = float(importance @ values)
-            if self.rule == "improve" and not given and not mean_trial > mean:
-                aside[k] = True
-                if out_of_time():
-                    break
-                continue
-            ensemble.take_step()
-            deltas.append(float((values - current - weight * table[:, k])[counted].min()))
-            mean, current = mean_trial, values
-            aside[:] = False
-            chosen.append(k)
-            weights.append(weight)
-            phis.append(float(performance[k]))
-            reached.append(mean)
-            P = importance * np.exp(-current)
-            P /= P.sum()
-            performance = linear.adjoint(table, P)
-            stop = self.watch is not None and self.watch(len(chosen), k, weight)
-            if not given and (stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT):
-                break
+        except WorkersLost as error:
+            error.coef = summed(np.array(chosen, dtype=np.int64), np.array(weights), data.n_features)
+            raise
         trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
+
+
+def summed(candidates: Ints, weights: Floats, width: int) -> Floats:
+    """Return Σ_t α_t h_t as weights of `width` features; a reversed feature counts against.
+
+    >>> summed(np.array([0, 3]), np.array([1.0, 0.5]), 2).tolist()
+    [1.0, -0.5]
+    """
+    coef = np.zeros(2 * width)
+    np.add.at(coef, candidates, weights)
+    return coef[:width] - coef[width:]
 
 
 class _Lists:
