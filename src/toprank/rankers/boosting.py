@@ -72,7 +72,11 @@ class AdaRank(Ranker):
         if not is_informative(measure, data):
             tell_nothing_learned(type(self).__name__, ALIKE)
             self.candidates_, self.alphas_ = np.empty(0, dtype=np.int64), np.empty(0)
-            self.model_, self.n_iter_, self.trace_ = LinearModel(self._summed()), 0, {}
+            self.model_, self.n_iter_, self.trace_ = (
+                LinearModel(summed(self.candidates_, self.alphas_, self.n_features_in_)),
+                0,
+                {},
+            )
             return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
