@@ -262,7 +262,7 @@ def list_keys(file: str, as_json: bool) -> None:
 @keys_option
 @json_option
 def revoke(name: str, file: str, as_json: bool) -> None:
-    """Take a key back; a running server notices within a second.
+    """Take a key back; a running server notices with the next request.
 
     Example: toprank serve keys revoke shop
     """
