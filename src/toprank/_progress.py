@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import length_hint
 from typing import Any, Protocol, TypeVar
 
@@ -69,6 +70,17 @@ def busy(what: str, *, show: bool | None = None) -> Iterator[Callable[[str], Non
     console = Console(stderr=True)
     with _on_screen(Live(wheel, console=console, refresh_per_second=12.5, transient=True, redirect_stdout=False)):
         yield lambda words: wheel.update(text=f"{words} …")
+
+
+def each_busy(items: Iterable[T], what: str) -> Iterator[T]:
+    """Yield the items; that work is going on is shown while each is made, and not while the caller has it."""
+    made = iter(items)
+    while True:
+        with busy(what):
+            item = list(islice(made, 1))
+        if not item:
+            return
+        yield item[0]
 
 
 class OnProgress(Protocol):

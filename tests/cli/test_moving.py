@@ -188,6 +188,20 @@ def test_one_display_at_a_time(monkeypatch):
     assert " ".join(events) == "+outer -outer +inner -inner -outer note +inner -inner +outer -outer result -outer"
 
 
+def test_results_printed_one_by_one_have_a_display_between_them(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    def made():
+        for number in range(3):
+            assert _progress._open, "it stands while a result is made"
+            yield number
+
+    _progress.silence()
+    for _ in _progress.each_busy(made(), "computing"):
+        assert not _progress._open
+    assert not _progress._open
+
+
 # Steps in the order in which a contest makes them, and how long each takes by its kind.
 COSTS = {"ListNet": 2.0, "RankSVM": 1.0, "RankBoost": 40.0, "SlamPerceptron": 0.5}
 COUNTS = {"ListNet": 9, "RankSVM": 12, "RankBoost": 3, "SlamPerceptron": 12}

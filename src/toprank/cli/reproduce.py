@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .._progress import each_busy
 from ._common import json_option, print_json, show
 
 
@@ -64,7 +65,7 @@ def reproduce(
     if options["tasks"] is not None:
         options["tasks"] = [name.strip() for name in options["tasks"].split(",")]
     made = []
-    for exhibit, files in job.reproduce(paper, figure, out=out, **options):
+    for exhibit, files in each_busy(job.reproduce(paper, figure, out=out, **options), f"computing {paper}"):
         made.append(exhibit)
         if as_json:
             told = {"name": exhibit.name, "files": [str(file) for file in files], "notes": list(exhibit.notes)}
