@@ -106,6 +106,10 @@ def test_what_notes_nothing_says_so(data, tmp_path):
     for ranker in (fitted, fitted.partial_fit_queries(data)):
         with pytest.raises(tr.InputError, match="partial_fit alone"):
             tr.certify(ranker)
+    stream = learned(tr.SlamPerceptron, data)
+    stream._noted[0] -= 1  # a round that was not noted
+    with pytest.raises(tr.InputError, match="partial_fit alone"):
+        tr.certify(stream)
     with pytest.raises(tr.InputError, match="ListNet notes nothing"):
         tr.certify(tr.ListNet().fit_queries(data))
     learned(tr.SlamPerceptron, data).save(tmp_path / "old.json")
