@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from tests.serve.starting import event, model, open_store
+from toprank.serve import endpoints as endpoints  # before the forks: each of them would read it again
 from toprank.serve.app import App
 from toprank.serve.guard import Keys
 from toprank.serve.running import Server
