@@ -53,7 +53,7 @@ def test_new_queries_come_first(capsys, saved, tmp_path):
     own, other = tr.certify(
         ranker, tr.read_letor(tmp_path / "test.txt"), confidence=0.9, baseline={"1": test.feature(0)}
     )[:2]
-    assert out.startswith(f"on new queries like these 60: ndcg@10 ≥ {own.lower:.4g} with 90% confidence")
+    assert out.startswith(f"on new queries like these 60: ndcg@10 ≥ {own.lower:.4f} with 90% confidence")
     assert other.meaning.partition(": ")[2] in out.splitlines()[0]
     assert "? on trust: the 60 queries are an independent sample of those to come" in out
 

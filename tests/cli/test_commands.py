@@ -176,7 +176,7 @@ def test_no_arguments_is_help_and_version_is_told(capsys):
         (["fit", "{home}/train.txt", "-o", "{home}/no/such/folder/x"], "cannot write"),
         (["fit", "{home}/bad.txt", "-o", "x"], "bad.txt:2:9: "),
         (["evaluate", "{home}/train.txt", "{home}/test.txt"], "not a toprank model"),
-        (["evaluate", "{home}/model.json", "{home}/narrow.txt"], "1 features, but ListNet is expecting 5"),
+        (["evaluate", "{home}/model.json", "{home}/wide.txt"], "6 features, but ListNet is expecting 5"),
         (["evaluate", "{home}/model.json", "{home}/test.txt", "--convention", "letor9"], "convention must be one of"),
         (["evaluate", "{home}/model.json"], "Missing argument 'DATA'"),
         (["rank", "{home}/model.json", "{home}/test.txt", "-o", "{home}"], "is a folder"),
@@ -187,7 +187,7 @@ def test_no_arguments_is_help_and_version_is_told(capsys):
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, folder, args, message):
     (folder / "bad.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1;0.5\n")
-    (folder / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.7\n")
+    (folder / "wide.txt").write_text("1 qid:1 6:0.5\n0 qid:1 6:0.7\n")
     assert message in fail(capsys, *(arg.format(home=folder) for arg in args))
     assert not (folder / "x").exists()
 

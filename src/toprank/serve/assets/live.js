@@ -18,7 +18,7 @@ const post = async (path, body) => {
   if (!answer.ok) throw new Error(found.error);
   return found;
 };
-const digits = (x) => (x === null ? '–' : x.toFixed(4));
+const digits = (x) => (x === null ? '–' : x.toFixed(4).replace('-', '−'));
 
 function show(now) {
   by('search').hidden = !now.demo;
@@ -36,7 +36,7 @@ function show(now) {
     bar.style.width = `${(100 * Math.abs(weight)) / most}%`;
     const cell = made('td');
     cell.append(bar);
-    row.append(made('td', name), made('td', weight.toFixed(4)), made('td', (moved >= 0 ? '+' : '−') + Math.abs(moved).toFixed(4)), cell);
+    row.append(made('td', name), made('td', digits(weight)), made('td', (moved >= 0 ? '+' : '') + digits(moved)), cell);
     return row;
   }));
   by('last').replaceChildren(...now.last.map((one) => {
@@ -46,7 +46,9 @@ function show(now) {
       const list = made('ol');
       list.setAttribute('aria-label', side);
       list.append(...one[side].map((id) => made('li', id)));
-      pair.append(list);
+      const column = made('div');
+      column.append(made('p', side, 'side'), list);
+      pair.append(column);
     }
     part.append(made('h3', `event ${one.seq}${one.measure === null ? '' : `, ${digits(one.measure)}`}`), pair);
     return part;
