@@ -229,7 +229,7 @@ def test_a_short_list_under_letor4_teaches_nothing():
 def test_most_violated_rankings_are_those_of_the_enumeration(data, name):
     s, y = data
     n = len(s)
-    blocks, binary = direct.told_apart(measure(name), n)
+    blocks, binary = direct.places_told_apart(measure(name), n)
     level = (y >= 1).astype(float) if binary else y
     lowest, highest, known = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(1, np.bool_)
     kernels.most_violated(s, level, np.array([0, n]), *blocks, lowest, highest, known)
