@@ -65,6 +65,8 @@ def test_features_and_bounds_are_converted():
         ({"doc_ids": ["a"]}, "doc_ids must have one id per document"),
         ({"query_weight": np.ones(3)}, "query_weight must have one weight per query"),
         ({"query_weight": -np.ones(Q)}, "query_weight has -1.0 for query 0"),
+        ({"query_weight": np.ones(Q, dtype=complex)}, "query_weight must hold real numbers, it holds complex128"),
+        ({"doc_weight": np.ones(N, dtype=complex)}, "doc_weight must hold real numbers, it holds complex128"),
         ({"feature_names": ["a"]}, "feature_names has 1 names for 5 features"),
         ({"feature_names": list("aabcd")}, "feature_names has 'a' more than once"),
         ({"order": np.zeros(N, dtype=int)}, "order must hold each row"),
@@ -303,3 +305,10 @@ def test_ids_and_weights_of_odd_kinds_get_one_line():
     for name in ("query_weight", "doc_weight"):
         with pytest.raises(InputError, match=f"{name} must hold numbers"):
             tr.QueryDataset.from_arrays(X, y, [1, 2, 3], **{name: ["a", "b", "c"]})
+
+
+def test_complex_scores_and_comparators_lose_no_part_in_silence():
+    with pytest.raises(InputError, match="scores must hold real numbers, it holds complex128"):
+        tr.evaluate(DATA.y + 1j, DATA)
+    with pytest.raises(InputError, match="must hold real numbers, it holds complex128"):
+        tr.SlamPerceptron().fit_queries(DATA).certify(DATA, comparator=np.ones(DATA.n_features) * 1j)

@@ -102,13 +102,11 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
     """
     if y is None:
         raise InputError("y is missing: requires y to be passed, but the target y is None")
-    labels = _unmasked(y, "y")
+    labels = _real_numbers(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(f"y must have one dimension, got shape {labels.shape}")
-    if labels.dtype.kind in "cmMV":
-        raise InputError(f"y must hold real numbers, it holds {labels.dtype}")
     try:
         labels = labels.astype(np.float64, copy=False)
     except (ValueError, TypeError):
@@ -208,7 +206,7 @@ def unevenness(X: Matrix, rows: int = 1 << 14) -> float:
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
     try:
-        array = np.ascontiguousarray(_unmasked(scores, "scores"), dtype=np.float64)
+        array = np.ascontiguousarray(_real_numbers(scores, "scores"), dtype=np.float64)
     except InputError:
         raise
     except (TypeError, ValueError):
@@ -233,7 +231,9 @@ def as_vector(values: Any, n_features: int, name: str) -> Floats:
     toprank.errors.InputError: the comparator must have 2 weights, got shape (1,)
     """
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.ascontiguousarray(_real_numbers(values, name), dtype=np.float64)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         raise InputError(f"{name} must hold {n_features} numbers, got {type(values).__name__}") from None
     if array.shape != (n_features,):
@@ -265,7 +265,7 @@ def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
 
 def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
     try:
-        weight = np.ascontiguousarray(_unmasked(values, name)).astype(np.float64, copy=False)
+        weight = np.ascontiguousarray(_real_numbers(values, name)).astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, InputError) else InputError(f"{name} must hold numbers: {error}") from None
     if weight.shape != (count,):
@@ -458,6 +458,14 @@ def _unmasked(values: Any, what: str) -> AnyArray:
         return np.asarray(values)
     except Exception as error:  # rows of unequal length, or a package that cannot make an array of what it holds
         raise InputError(f"{what} cannot be read as an array: {error}") from None
+
+
+def _real_numbers(values: Any, what: str) -> AnyArray:
+    """Return values as an array that is no complex one, whose imaginary part would be dropped, and holds no dates."""
+    array = _unmasked(values, what)
+    if array.dtype.kind in "cmMV":
+        raise InputError(f"{what} must hold real numbers, it holds {array.dtype}")
+    return array
 
 
 def _sums_up(values: AnyArray) -> bool:
