@@ -100,19 +100,28 @@ def xgboost(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS
 
 
 def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+    import dask
     import dask.array as da
-    import dask.dataframe as dd
+    import pyarrow.parquet as pq
     from lightgbm import DaskLGBMRanker
 
     began = time.perf_counter()
-    table = dd.read_parquet(folder, split_row_groups=False)
-    names = [name for name in table.columns if name not in ("label", "query")]
-    lengths = tuple(table.map_partitions(len).compute())
-    X, y = (table[part].to_dask_array(lengths=lengths) for part in (names, "label"))
+    files = sorted(folder.glob("*.parquet"))
+    lengths = [pq.read_metadata(file).num_rows for file in files]
+    read = dask.delayed(_arrays, nout=2)  # arrays made from frames are lost between Dask 2026 and LightGBM 4.7
+    loaded = [(*read(str(file)), n) for file, n in zip(files, lengths, strict=True)]
+    X = da.concatenate([da.from_delayed(x, (n, test.n_features), np.float32) for x, _, n in loaded])
+    y = da.concatenate([da.from_delayed(labels, (n,), np.float64) for _, labels, n in loaded])
     group = da.concatenate([da.full(n // 100, 100, chunks=n // 100, dtype=np.int64) for n in lengths])
+    X, y, group = client.persist([X, y, group])
     local = DaskLGBMRanker(n_estimators=steps, client=client, verbose=-1).fit(X, y, group=group).to_local()
     seconds = time.perf_counter() - began
     return seconds, [judged(local.predict(test.X, num_iteration=n), test) for n in range(1, steps + 1)]
+
+
+def _arrays(file: str) -> tuple[Any, Any]:
+    data = tr.read_table(file, label="label", qid="query")
+    return data.X.astype(np.float32, copy=False), data.y
 
 
 def judged(scores: Any, test: tr.QueryDataset) -> float:
