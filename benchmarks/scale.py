@@ -100,10 +100,11 @@ def xgboost(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS
 
 
 def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
-    import dask
     import dask.array as da
     import pyarrow.parquet as pq
     from lightgbm import DaskLGBMRanker
+
+    import dask
 
     began = time.perf_counter()
     files = sorted(folder.glob("*.parquet"))
