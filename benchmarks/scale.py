@@ -186,7 +186,7 @@ def table(sizes: list[int]) -> None:
             one, after = found.get(name, "left out: no time"), killed.get(name, "")
             end = after if isinstance(after, str) else f"{after[0]:.1f} s, {after[1][-1]:.4f}"
             if isinstance(one, str):
-                print(f"{rows:10,}  {name:14} {one}", flush=True)
+                print(f"{rows:10,}  {name:14} {one}{'; a worker killed: ' * bool(end)}{end}", flush=True)
                 continue
             seconds, curve = one
             steps = 1 + next(i for i, value in enumerate(curve) if value >= level)

@@ -52,9 +52,8 @@ def check_learnable(data: QueryDataset) -> None:
     validation.check_largest_grade(
         grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
     )
-    if data.mapped is None and not isinstance(
-        data.X, RemoteMatrix
-    ):  # not read for this; learners refuse what overflows
+    # What lies in files or on a cluster is not read for this: learners refuse what overflows.
+    if data.mapped is None and not isinstance(data.X, RemoteMatrix):
         validation.check_magnitude(data.X, data.feature_names)
 
 
