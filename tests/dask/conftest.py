@@ -1,6 +1,7 @@
 """One cluster of two processes for all tests of a session; tests that kill workers start their own."""
 
 import logging
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -46,3 +47,10 @@ def judged(n_queries=120, seed=0, dtype=np.float32, features=6, **more):
     X = rng.standard_normal((len(qid), features)).astype(dtype)
     y = np.clip(np.round(X @ np.linspace(1, -1, features) + rng.standard_normal(len(qid))), 0, 3)
     return tr.QueryDataset.from_arrays(X, y, qid, **more)
+
+
+def until(done):
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.02)

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -13,7 +12,7 @@ import toprank as tr
 from toprank import objective
 
 from ..cli.calling import fail, run
-from .conftest import judged
+from .conftest import judged, until
 
 
 def test_fit_on_a_cluster_writes_the_same_model(client, tmp_path, capsys):
@@ -72,13 +71,6 @@ def test_an_interrupt_leaves_the_cluster_clean(client, tmp_path):
     assert process.returncode not in (0, -signal.SIGKILL)
     assert not (tmp_path / "a.json").exists()
     until(lambda: not held(client))
-
-
-def until(done):
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

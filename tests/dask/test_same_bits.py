@@ -1,5 +1,7 @@
 """Placed data: the bits of one machine, whatever the number of parts and workers."""
 
+import gc
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -8,9 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
+from toprank.data import blocks
 from toprank.objective import Objective
+from toprank.solvers import adarank
 
-from .conftest import judged
+from .conftest import judged, until
 
 pytestmark = pytest.mark.usefixtures("short_runs")
 
@@ -99,6 +103,40 @@ def test_adarank_is_watched_on_placed_data(client):
     assert one.trace_["valid"].tobytes() == other.trace_["valid"].tobytes()
     assert one.coef_.tobytes() == other.coef_.tobytes()
     assert [str(c) for c in one.certify(data)] == [str(c) for c in other.certify(far[0])]
+
+
+def made(dask_worker):
+    """How many results the parts of a worker keep, and how many parts there are."""
+    parts = [part for key, part in dask_worker.data.items() if "toprank-part" in str(key)]
+    return sum(len(part.made) for part in parts), len(parts)
+
+
+def test_adaranks_table_stays_on_the_workers_and_older_scores_do_not(client, monkeypatch):
+    gc.collect()
+    until(lambda: not any(parts for _, parts in client.run(made).values()))  # those of other tests are gone
+    data, seen, sizes = judged(), [], []
+    far = tr.dask.place(data, client, parts=5)
+    plain, answers = adarank._Ensemble.performance, blocks.root
+
+    def performance(self):
+        found = plain(self)
+        seen.append((max(sizes), client.run(made)))
+        return found
+
+    def root(*nodes):
+        found = answers(*nodes)
+        sizes.append(len(pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(adarank._Ensemble, "performance", performance)
+    monkeypatch.setattr(blocks, "root", root)
+    there = fitted(tr.AdaRank("map", rounds=6), far)
+    assert there.n_iter_ > 2
+    for largest, workers in seen:  # what the last step made of 5 parts beside other weights is kept: nothing older
+        assert largest < 8 * data.n_queries  # sums over queries came back, and no value of each of them
+        assert [sum(counts) for counts in zip(*workers.values(), strict=True)] == [5, 10]
+    gc.collect()
+    until(lambda: sum(parts for _, parts in client.run(made).values()) == 5)  # and nothing but the rows is left
 
 
 def test_a_search_over_settings(client, tmp_path):

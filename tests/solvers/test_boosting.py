@@ -78,7 +78,7 @@ def test_the_table_is_each_feature_alone_whatever_the_storage():
 def test_the_paper_rule_is_the_figure(seed):
     data = small(seed)
     table = measure_table(tr.measure("map"), data)
-    done = AdaRankRounds(tr.measure("map"), 6, "paper").run(data, table, np.full(5, 0.2))
+    done = AdaRankRounds(tr.measure("map"), 6, "paper").run(data, np.full(5, 0.2))
 
     def evaluate(chosen):
         return ap_of(data, sum(alpha * data.X[:, k] for k, alpha in chosen))
@@ -125,16 +125,20 @@ def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
     X = rng.integers(0, 40, (lengths.sum(), 6)).astype(dtype) / 8
     y = rng.integers(0, 3, len(X)) * (rng.random(len(X)) < 0.4)
     data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(8), lengths))
-    ensemble = _Ensemble(measure, data, data.informative / data.informative.sum(), None)
+    ensemble = _Ensemble(measure, True, data, data.informative / data.informative.sum(), None)
     scores = np.zeros(data.n_docs)
     for k, weight in zip((0, 1, 2, 8, 3, 0), (1.0, 0.5, 4.0, 0.25, 0.125, 2.0), strict=True):
-        ensemble.try_step((k + 1) % 6, 3.0)  # a step that is not taken leaves nothing behind
-        found = ensemble.try_step(k, weight)
+        ensemble.try_step((k + 1) % 6, 3.0, alone=False)  # a step that is not taken leaves nothing behind
+        ensemble.try_step(k, weight, alone=False)
         ensemble.take_step()
         scores = scores + weight * (1.0 if k < 6 else -1.0) * X[:, k % 6].astype(np.float64)
-        np.testing.assert_allclose(
-            found, np.where(data.informative, expected_of(measure, scores, data), 0.0), atol=1e-12
-        )
+        expected = np.where(data.informative, expected_of(measure, scores, data), 0.0)
+        np.testing.assert_allclose(reached(ensemble), expected, atol=1e-12)
+
+
+def reached(ensemble):
+    """The measure of each query by the ensemble so far."""
+    return np.concatenate(ensemble.pieces.map_reduce(lambda piece: [piece.values]))
 
 
 def expected_of(measure, scores, data):
@@ -181,23 +185,25 @@ def test_counted_ranks_are_those_of_the_measure(name):
     data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(len(lengths)), lengths))
     d = X.shape[1]
     table = measure_table(measure, data, both=True)
-    ensemble = _Ensemble(measure, data, np.full(len(lengths), 1 / len(lengths)), None)
+    ensemble = _Ensemble(measure, True, data, np.full(len(lengths), 1 / len(lengths)), None)
     scores = np.zeros(data.n_docs)
     for k in range(2 * d):
         column = X[:, k % d] * (1.0 if k < d else -1.0)
         np.testing.assert_allclose(table[:, k], expected_of(measure, column, data), atol=1e-11)
     for k, weight in zip((7, 2, d + 5, 1, 4, d + 3, 0), (1.0, 0.5, 2.0, 1e-4, 0.3, 0.3, 0.1), strict=True):
         scores = scores + weight * X[:, k % d] * (1.0 if k < d else -1.0)
-        found = ensemble.try_step(k, weight)
+        mean = ensemble.try_step(k, weight, alone=False)
         ensemble.take_step()
-        np.testing.assert_allclose(found, expected_of(measure, scores, data), atol=1e-11)
+        expected = expected_of(measure, scores, data)
+        np.testing.assert_allclose(reached(ensemble), expected, atol=1e-11)
+        assert mean == pytest.approx(expected.mean(), abs=1e-11)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
 def test_the_improve_rule_never_loses_on_the_training_part(seed, name):
     data = small(seed, n_queries=8)
     measure = tr.measure(name)
-    done = AdaRankRounds(measure, 30, "improve").run(data, measure_table(measure, data), np.full(8, 1 / 8))
+    done = AdaRankRounds(measure, 30, "improve").run(data, np.full(8, 1 / 8))
     assert (np.diff(done.trace["measure"]) > 0).all()
     scores = sum(w * data.X[:, k] for k, w in zip(done.candidates, done.weights, strict=True))
     assert expected_of(measure, scores, data).mean() == pytest.approx(done.trace["measure"][-1])
@@ -207,7 +213,7 @@ def test_replay_finds_the_numbers_of_the_run():
     data, measure = small(3, n_queries=9), tr.measure("ndcg")
     importance = np.full(9, 1 / 9)
     for rule in ("paper", "improve"):
-        done = AdaRankRounds(measure, 12, rule).run(data, measure_table(measure, data), importance)
+        done = AdaRankRounds(measure, 12, rule).run(data, importance)
         again = replay(measure, data, done, importance)
         for name in ("measure", "phi", "delta"):
             np.testing.assert_allclose(again.trace[name], done.trace[name], atol=1e-12)
@@ -274,9 +280,7 @@ def test_threads_give_the_same_bits(rule, name, monkeypatch):
     assert data.map_reduce(lambda block: 1, values=40) > 3
     importance = np.full(20, 0.05)
     with ThreadPoolExecutor(4) as pool:
-        tables = [measure_table(measure, data, executor) for executor in (None, pool)]
-        runs = [AdaRankRounds(measure, 9, rule).run(data, tables[0], importance, e) for e in (None, pool)]
+        runs = [AdaRankRounds(measure, 9, rule).run(data, importance, e) for e in (None, pool)]
         stumps = [RankBoostRounds(9).run(data, BinnedColumns.of(data.X), importance, e) for e in (None, pool)]
-    assert tables[0].tobytes() == tables[1].tobytes()
     assert runs[0].weights.tobytes() == runs[1].weights.tobytes()
     assert stumps[0][0].weights.tobytes() == stumps[1][0].weights.tobytes()

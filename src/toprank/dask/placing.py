@@ -53,7 +53,7 @@ class Part:
 
     def __init__(self, data: QueryDataset, grid: Grid, pages: Sequence[mmap.mmap] = ()) -> None:
         self.data, self.grid, self.pages = data, grid, pages
-        self.made: dict[tuple[str, ...], Kept[Any]] = {}
+        self.made: dict[Names, Kept[Any]] = {}
         self.lock = threading.Lock()
 
     def __reduce__(self) -> Any:
@@ -63,17 +63,25 @@ class Part:
         """What Dask moves and counts: mapped rows take no memory that would have to be freed."""
         return 1 << 20 if self.pages else _size(self.data.X)
 
-    def kept(self, chain: Chain, values: int, alive: set[str], executor: Any) -> Kept[Any]:
-        """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again."""
+    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> Kept[Any]:
+        """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again.
+
+        Of each chain that is `alive` the last result is kept, and no earlier one.
+        """
         with self.lock:
-            self.made = {key: kept for key, kept in self.made.items() if alive.issuperset(key[1:])}
-            names = (str(values), *(name for name, _ in chain))
-            start = next((n for n in range(len(names), 0, -1) if names[:n] in self.made), 0)
-            found = self.made[names[:start]] if start else Kept.of(self.data, values, grid=self.grid)
+            names = _names(values, chain)
+            start = self._made(names)
+            found = self.made[start] if start else Kept.of(self.data, values, grid=self.grid)
             found = replace(found, executor=executor)
-            for n in range(start + 1, len(names) + 1):
+            for n in range(len(start) + 1, len(names) + 1):
                 found = self.made[names[:n]] = found if n == 1 else found.keep(chain[n - 2][1])
+                wanted = {names[:n], *map(self._made, alive)}
+                self.made = {key: kept for key, kept in self.made.items() if key in wanted}
             return found
+
+    def _made(self, names: Names) -> Names:
+        """Return how far a chain was made."""
+        return next((names[:n] for n in range(len(names), 0, -1) if names[:n] in self.made), ())
 
     def rest(self) -> None:
         """Give the pages of mapped rows back; they come from the file, or its cache, when they are needed again."""
@@ -82,6 +90,12 @@ class Part:
 
 
 Chain = tuple[tuple[str, Callable[..., Any]], ...]
+Names = tuple[str, ...]
+"""How many values a block has, and the names of a chain's functions."""
+
+
+def _names(values: int, chain: Chain) -> Names:
+    return (str(values), *(name for name, _ in chain))
 
 
 def load(spec: Spec) -> Part:
@@ -131,7 +145,7 @@ def reduce_parts(
     alongs: list[Any],
     chain: Chain,
     values: int,
-    alive: set[str],
+    alive: Sequence[Names],
     fn: Callable[..., T],
     combine: Callable[[T, T], T] | None,
 ) -> tuple[str, list[Node[T]]]:
@@ -163,7 +177,8 @@ class PlacedMatrix(RemoteMatrix):
         self.base: PlacedMatrix | None = None
         self.beside: list[dict[str, Any]] = []
         self.own: dict[str, Any] = {}
-        self.alike: list[PlacedMatrix] = []
+        self.alike: WeakSet[PlacedMatrix] = WeakSet()
+        self.latest: PlacedMatrix | None = None
         self.kept: WeakSet[PlacedKept[Any]] = WeakSet()
         self.groups: dict[str, list[int]] | None = None
         self.futures: list[Any] = []
@@ -199,6 +214,7 @@ class PlacedMatrix(RemoteMatrix):
     def along(self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S) -> tuple[S, list[T]]:
         """Send a state from part to part."""
         own, results = self.of(data), []
+        self.latest = own if own is not self else None  # the next epoch asks for it again
         for i in range(len(own.specs)):
             state, result = own._result(i, partial(step, fn=fn, state=state))
             results.append(result)
@@ -219,14 +235,14 @@ class PlacedMatrix(RemoteMatrix):
             spans = {"y": spec.rows, "doc_weight": spec.rows, "query_weight": spec.queries}
             made.beside.append({k: None if v is None else v[slice(*spans[k])] for k, v in changed.items()})
         made.start()
-        self.alike = [*self.alike[-1:], made]
+        self.alike.add(made)
         return made
 
     def call(
         self, kept: PlacedKept[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None, along: AnyArray | None
     ) -> T:
         """Reduce what is kept: one task for each worker that holds parts."""
-        alive = {name for one in self.kept for name, _ in one.chain}
+        alive = [_names(one.values, one.chain) for one in self.kept]
         work = partial(reduce_parts, chain=kept.chain, values=kept.values, alive=alive, fn=fn, combine=combine)
         cut = [None if along is None else along[slice(*spec.queries)] for spec in self.specs]
 

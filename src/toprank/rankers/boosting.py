@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
-from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, measure_table, replay, summed
+from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, replay, summed
 from ..solvers.base import tell_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALIKE, is_informative, parse_bounded
@@ -79,11 +79,11 @@ class AdaRank(Ranker):
             )
             return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
-        boost = AdaRankRounds(measure, self.rounds, self.rule, None if valid is None else _Rounds(watch).feature)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
-        table = measure_table(measure, data, executor, both=both)
+        look = None if valid is None else _Rounds(watch).feature
+        boost = AdaRankRounds(measure, self.rounds, self.rule, look, both)
         before = None if self._start(data) is None else Rounds(self.candidates_, self.alphas_)
-        done = boost.run(data, table, importance, executor, before)
+        done = boost.run(data, importance, executor, before)
         keep = watch.best or len(done.candidates)
         self.candidates_, self.alphas_ = done.candidates[:keep], done.weights[:keep]
         self.model_ = LinearModel(summed(self.candidates_, self.alphas_, self.n_features_in_))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core._vector_kernels import exponentials
 from ..core.jit import inner_kernel, kernel
 
 PAIRS, EXACT_PAIRS = 1 << 20, 1 << 18
@@ -208,3 +209,11 @@ def step_values(
             if total < 0:
                 total = sorted_value(precision, t[:n], m, own, cut, discounts, sums)
             values[q, s] = total / ideal[q]
+
+
+@kernel
+def e_to_minus(values):
+    """e^(−value) of each, the same bits on every type of processor."""
+    found = -values
+    exponentials(found)
+    return found

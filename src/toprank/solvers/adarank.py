@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,9 +44,7 @@ PIECE_DOCS = 1 << 16
 """Documents whose scores are kept together: enough that handing them to a thread costs little beside the work."""
 
 
-def measure_table(
-    measure: Measure, data: QueryDataset, executor: Executor | None = None, *, both: bool = False
-) -> Floats:
+def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -> Floats:
     """E(q, k): the measure of every query ranked by feature k alone; with `both`, the reversed features follow.
 
     Documents that score alike count as expected over their orders, see `in_training`.
@@ -56,8 +54,7 @@ def measure_table(
     >>> measure_table(tr.measure("map"), data).tolist()
     [[1.0, 0.5, 0.75]]
     """
-    fill = partial(_table_rows, measure, both)
-    return np.concatenate(data.map_reduce(fill, executor=executor, values=TABLE_VALUES))
+    return np.concatenate(data.map_reduce(partial(_table_rows, measure, both), values=TABLE_VALUES))
 
 
 def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
@@ -79,38 +76,37 @@ class AdaRankRounds:
     `rule="paper"` is the figure. `rule="improve"` takes the best candidate whose addition raises the mean of E(f): one
     that does not is set aside until another has been taken; when none is left, all steps are halved from then on, and
     the run ends when even the smallest step (1/64) of none helps. A round then costs as many evaluations as it tries.
+    `both` offers every feature reversed too.
     """
 
     measure: Measure
     rounds: int
     rule: Rule
     watch: Watch | None = None
+    both: bool = False
 
     def run(
         self,
         data: QueryDataset,
-        table: Floats,
         importance: Floats,
         executor: Executor | None = None,
         before: Rounds | None = None,
     ) -> Rounds:
-        """Boost on `data` with its measure table; `importance` weighs the queries and sums to 1.
+        """Boost on `data`; `importance` weighs the queries and sums to 1.
 
         The rounds `before` are played first, as they are.
         """
-        ensemble = _Ensemble(self.measure, data, importance, executor)
+        ensemble = _Ensemble(self.measure, self.both, data, importance, executor)
         chosen: list[int] = []
         weights: list[float] = []
         phis: list[float] = []
         deltas: list[float] = []
         reached: list[float] = []
-        P, mean, aside = importance, -np.inf, np.zeros(table.shape[1], dtype=bool)
-        current = np.zeros(data.n_queries)
-        share = 1.0
-        counted = np.flatnonzero(importance > 0)
-        performance = linear.adjoint(table, P)
+        mean, share = -np.inf, 1.0
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
         try:
+            performance, _ = ensemble.performance()
+            aside = np.zeros(len(performance), dtype=bool)
             while len(chosen) < len(played) + self.rounds:
                 given = len(chosen) < len(played)
                 if aside.all():
@@ -122,26 +118,21 @@ class AdaRankRounds:
                 weight = share * step_size(float(performance[k]))
                 if given:
                     k, weight = played[len(chosen)]
-                # As long as one feature is all there is, f ranks as that feature does, and the table knows how well.
-                known = table[:, k] if all(other == k for other in chosen) else None
-                values = ensemble.try_step(k, weight, known)
-                mean_trial = float(importance @ values)
-                if self.rule == "improve" and not given and not mean_trial > mean:
+                reaches = ensemble.try_step(k, weight, alone=all(other == k for other in chosen))
+                if self.rule == "improve" and not given and not reaches > mean:
                     aside[k] = True
                     if out_of_time():
                         break
                     continue
                 ensemble.take_step()
-                deltas.append(float((values - current - weight * table[:, k])[counted].min()))
-                mean, current = mean_trial, values
+                mean = reaches
                 aside[:] = False
                 chosen.append(k)
                 weights.append(weight)
                 phis.append(float(performance[k]))
                 reached.append(mean)
-                P = importance * np.exp(-current)
-                P /= P.sum()
-                performance = linear.adjoint(table, P)
+                performance, delta = ensemble.performance()
+                deltas.append(delta)
                 stop = self.watch is not None and self.watch(len(chosen), k, weight)
                 if not given and (stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT):
                     break
@@ -214,17 +205,26 @@ class _Lists:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Some queries, the scores so far of their documents, and copies of the columns used last."""
+    """Some queries, how well each feature and the scores so far rank them, and copies of the columns used last."""
 
     lists: _Lists
     X: Matrix
+    importance: Floats
+    table: Floats
     scores: Floats
+    values: Floats
+    least: float
+    """The least that a query gained by the last step beyond its weight · E(q, k)."""
     columns: dict[int, AnyArray]
+    tried: dict[tuple[int, float], Floats]
+    """The step that was tried last, and what it made of the queries."""
 
     @classmethod
-    def of(cls, measure: Measure, block: QueryDataset) -> _Piece:
-        lists = _Lists(measure, block, np.ones(block.n_queries, dtype=bool))
-        return cls(lists, block.X, np.zeros(block.n_docs), {})
+    def of(cls, measure: Measure, both: bool, block: QueryDataset) -> _Piece:
+        assert block.query_weight is not None
+        lists, table = _Lists(measure, block, block.query_weight > 0), measure_table(measure, block, both=both)
+        nothing = np.zeros(block.n_docs), np.zeros(block.n_queries)
+        return cls(lists, block.X, block.query_weight, table, *nothing, np.inf, {}, {})
 
     def column(self, k: int) -> AnyArray:
         """Return column k in the order of the lists."""
@@ -236,34 +236,76 @@ class _Piece:
         self.columns[k] = self.columns.pop(k)  # the one used last goes last
         return self.columns[k]
 
+    def after(self, k: int, weight: float, alone: bool) -> Floats:
+        """Return the measure of each query for scores + weight · candidate k.
+
+        As long as one feature is `alone` in the ensemble, f ranks as that feature does, and the table knows how well.
+        """
+        if (k, weight) not in self.tried:
+            self.tried.clear()
+            self.tried[k, weight] = self.table[:, k] if alone else self._computed(k, weight)
+        return self.tried[k, weight]
+
+    def _computed(self, k: int, weight: float) -> Floats:
+        column, signed = self.column(k % self.X.shape[1]), self.signed(k, weight)
+        return self.lists.after(self.scores, column, np.zeros(1, dtype=np.int64), np.array([signed]))[:, 0]
+
+    def signed(self, k: int, weight: float) -> float:
+        """Return the weight of the feature itself: candidates from the number of features on are reversed."""
+        return weight if k < self.X.shape[1] else -weight
+
 
 class _Ensemble:
-    """The scores so far, where the documents are, and what one more step would make of them."""
+    """The ensemble so far, where the documents are: sums over queries travel, and nothing that has one value each."""
 
-    def __init__(self, measure: Measure, data: QueryDataset, importance: Floats, executor: Executor | None) -> None:
+    def __init__(
+        self, measure: Measure, both: bool, data: QueryDataset, importance: Floats, executor: Executor | None
+    ) -> None:
         values = int(PIECE_DOCS * max(1.0, data.row_values))
-        self.pieces = data.keep(partial(_Piece.of, measure), executor=executor, values=values)
-        self.counted, self.width, self.step = importance > 0, data.n_features, (0, 0.0)
+        weighed = data._with(query_weight=importance)
+        self.pieces = weighed.keep(partial(_Piece.of, measure, both), executor=executor, values=values)
+        self.step = 0, 0.0, True
 
-    def try_step(self, k: int, weight: float, known: Floats | None = None) -> Floats:
-        """Return the measure of each query for scores + weight · candidate k; `known` where it need not be computed."""
-        self.step = k % self.width, weight if k < self.width else -weight
-        if known is not None:
-            return known
-        values = np.concatenate(self.pieces.map_reduce(partial(_values_after, *self.step)))
-        return np.where(self.counted, values, 0.0)
+    def performance(self) -> tuple[Floats, float]:
+        """Return Σ_q P(q) E(q, k) of all candidates k, P ∝ importance · e^(−E(f)), and δ of the last step."""
+        sums, total, least = self.pieces.map_reduce(_performance, _sums_and_least)
+        return np.asarray(sums / total), float(least)
+
+    def try_step(self, k: int, weight: float, *, alone: bool) -> float:
+        """Return the mean of E(f) after one more step."""
+        self.step = k, weight, alone
+        return float(self.pieces.map_reduce(partial(_mean_after, *self.step)))
 
     def take_step(self) -> None:
         """Go on from what was tried last."""
         self.pieces = self.pieces.keep(partial(_stepped, *self.step))
 
 
-def _values_after(k: int, weight: float, piece: _Piece) -> list[Floats]:
-    return [piece.lists.after(piece.scores, piece.column(k), np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]]
+def _performance(piece: _Piece) -> tuple[Floats, float, float]:
+    from . import _adarank_kernels as kernels
+
+    P = piece.importance * kernels.e_to_minus(piece.values)
+    return linear.adjoint(piece.table, P), _dot(P, np.ones(len(P))), piece.least
 
 
-def _stepped(k: int, weight: float, piece: _Piece) -> _Piece:
-    return replace(piece, scores=piece.scores + weight * piece.column(k)[0].astype(np.float64, copy=False))
+def _sums_and_least(left: Any, right: Any) -> Any:
+    return left[0] + right[0], left[1] + right[1], min(left[2], right[2])
+
+
+def _mean_after(k: int, weight: float, alone: bool, piece: _Piece) -> float:
+    return _dot(piece.importance, piece.after(k, weight, alone))
+
+
+def _stepped(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:
+    column = piece.column(k % piece.X.shape[1])[0].astype(np.float64, copy=False)
+    scores, values = piece.scores + piece.signed(k, weight) * column, piece.after(k, weight, alone)
+    gained = (values - piece.values - weight * piece.table[:, k])[piece.importance > 0]
+    return replace(piece, scores=scores, values=values, least=float(gained.min(initial=np.inf)), tried={})
+
+
+def _dot(weights: Floats, values: Floats) -> float:
+    """Return Σ weight · value, the same bits wherever it is computed."""
+    return float(linear.adjoint(np.ascontiguousarray(values)[:, None], weights)[0])
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
