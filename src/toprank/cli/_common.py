@@ -1,10 +1,9 @@
-"""What the commands share: options, reading, and printing."""
+"""What the commands share: reading and printing."""
 
 from __future__ import annotations
 
 import json
 import sys
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,62 +14,13 @@ from .._tables import wrap
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
     from ..export.scorers import Scorer
     from ..rankers.base import Ranker
     from ..rankers.persistence import SavedScorer
-
-_COLUMNS: dict[str, dict[str, Any]] = {
-    "label": {"default": "label", "show_default": True, "help": "Column with the grade, in a table."},
-    "qid": {"default": "query", "show_default": True, "help": "Column with the query id, in a table."},
-    "doc_id": {"help": "Column with the document id, in a table.  [default: doc_id, if there]"},
-    "doc_weight": {"help": "Column with the weight of a document.  [default: doc_weight or weight, if there]"},
-    "features": {"metavar": "COL,COL", "help": "Columns that are features, in a table.  [default: all others]"},
-    "exclude": {"metavar": "COL,COL", "default": "", "help": "Columns that are no features, in a table."},
-    "sep": {"help": "What parts the cells of a text table (tab for a tab).  [default: as its first line has it]"},
-}
-
-
-def table_options(command: Callable[..., Any], but: str = "") -> Callable[..., Any]:
-    """Add the options that say what the columns of a table are; the command gets them as `columns`, for `read`."""
-    names = [name for name in _COLUMNS if name != but]
-
-    @wraps(command)
-    def called(*args: Any, **given: Any) -> Any:
-        columns = {name: given.pop(name) for name in names}
-        columns["exclude"] = listed(columns["exclude"])
-        columns["sep"] = "\t" if columns["sep"] in ("tab", "\\t") else columns["sep"]
-        if columns.get("features") is not None:
-            columns["features"] = listed(columns["features"])
-        return command(*args, columns=columns, **given)
-
-    for name in reversed(names):
-        called = click.option(f"--{name.replace('_', '-')}", **_COLUMNS[name])(called)
-    return called
-
-
-def listed(*texts: str) -> list[str]:
-    """Return the names in texts that have them by commas."""
-    return [name for text in texts for part in text.split(",") if (name := part.strip())]
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-convention_option = click.option(
-    "--convention", default=None, help="Whose conventions to follow; `toprank measures` lists them."
-)
-
-prepare_option = click.option(
-    "--prepare",
-    default="",
-    metavar="STEPS",
-    help="Prepare features: log (signed logarithm), query (0 … 1 within each query), standard; by commas, in order.",
-)
-for_option = click.option(
-    "--for", "target", metavar="TARGET", help="Refuse before training what this target of `export` could not compute."
-)
 
 
 def check_prepared(prepare: str | Sequence[str], target: str | None) -> None:
@@ -203,6 +153,14 @@ def print_json(value: Any) -> None:
     text = json.dumps(jsonable(value), indent=1, ensure_ascii=False)
     silence()
     click.echo(text)
+
+
+def answer(as_json: bool, values: Any, shown: Any) -> None:
+    """Print the answer of a command: plain values for machines, or what is to be read."""
+    if as_json:
+        print_json(values)
+    else:
+        show(shown)
 
 
 def jsonable(value: Any) -> Any:

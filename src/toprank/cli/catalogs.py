@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
+from ._common import print_json, show
+from ._options import JSON, command
 
-from ._common import json_option, print_json, show
 
-
-@click.command()
-@json_option
-def measures(as_json: bool) -> None:
+@command()
+def measures(as_json: bool = JSON) -> None:
     """List the measures and the conventions they can follow.
 
     Example: toprank measures
@@ -28,9 +26,8 @@ def measures(as_json: bool) -> None:
             show(table)
 
 
-@click.command()
-@json_option
-def rankers(as_json: bool) -> None:
+@command()
+def rankers(as_json: bool = JSON) -> None:
     """List the rankers and their hyper-parameters.
 
     Example: toprank rankers

@@ -9,10 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..errors import InputError
-from ._common import as_wide, busy, json_option, load, load_scorer, print_json, read, show, table_options
+from ._common import answer, as_wide, busy, load, load_scorer, print_json, read, show
+from ._options import COLUMNS, JSON, command, option
 
 if TYPE_CHECKING:
     from ..certificates.base import Certificate
@@ -23,34 +22,18 @@ _MARKS = {True: "✓ verified", False: "✗ violated", None: "? on trust"}
 _SHOWN = ("holds", "violated", "no verdict")
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data", required=False)
-@click.option(
-    "--confidence", default=0.95, show_default=True, help="Probability with which bounds on new queries hold."
-)
-@click.option(
-    "--baseline", multiple=True, help="Compare with a feature (its name, or its number from 1) or a model file."
-)
-@click.option(
-    "--delta", type=float, help="Probability with which a theorem's bound may fail.  [default: 1 − confidence]"
-)
-@click.option("--comparator", help="A saved linear model to state the bounds of online learning for.")
-@click.option("--margin", type=float, help="Without DATA: a margin that some vector is said to have on the stream.")
-@click.option("--all", "every", is_flag=True, help="Print every certificate in full, also those that say nothing.")
-@table_options
-@json_option
+@command()
 def certify(
     model: str,
     data: str | None,
-    confidence: float,
-    baseline: tuple[str, ...],
-    delta: float | None,
-    comparator: str | None,
-    margin: float | None,
-    every: bool,
-    columns: dict[str, Any],
-    as_json: bool,
+    confidence: float = option("Probability with which bounds on new queries hold.", default=0.95),
+    baseline: tuple[str, ...] = option("Compare with a feature (its name, or its number from 1) or a model file."),
+    delta: float | None = option("Probability with which a theorem's bound may fail.  [default: 1 − confidence]"),
+    comparator: str | None = option("A saved linear model to state the bounds of online learning for."),
+    margin: float | None = option("Without DATA: a margin that some vector is said to have on the stream."),
+    every: bool = option("Print every certificate in full, also those that say nothing.", "--all"),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Say what new queries will see of a saved model, and what theorems prove about it.
 
@@ -91,24 +74,15 @@ def certify(
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}
 
 
-@click.command()
-@click.argument("data")
-@click.option("--radius", type=float, required=True, help="B: the rankers keep ‖w‖ ≤ B (their parameter `radius`).")
-@click.option(
-    "--transform", "transforms", multiple=True, help="linear(a, b), exponential(a) or sigmoid(a); all if none."
-)
-@click.option("--algorithm", "algorithms", multiple=True, help="ListMLE, ListNet, ListNet top-one, RankCosine.")
-@click.option("--delta", default=0.05, show_default=True, help="Probability with which a bound may fail.")
-@table_options
-@json_option
+@command()
 def advise(
     data: str,
-    radius: float,
-    transforms: tuple[str, ...],
-    algorithms: tuple[str, ...],
-    delta: float,
-    columns: dict[str, Any],
-    as_json: bool,
+    radius: float = option("B: the rankers keep ‖w‖ ≤ B (their parameter `radius`).", required=True),
+    transforms: tuple[str, ...] = option("linear(a, b), exponential(a) or sigmoid(a); all if none.", "--transform"),
+    algorithms: tuple[str, ...] = option("ListMLE, ListNet, ListNet top-one, RankCosine.", "--algorithm"),
+    delta: float = option("Probability with which a bound may fail.", default=0.05),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Rank listwise losses by how far their training loss can be from that on new queries.
 
@@ -123,10 +97,7 @@ def advise(
     queries = read(data, columns)
     chosen: Any = algorithms or ALGORITHMS
     advice = rank(queries, radius, transforms=transforms or None, algorithms=chosen, delta=delta)
-    if as_json:
-        print_json(advice.to_dict())
-    else:
-        show(str(advice))
+    answer(as_json, advice.to_dict(), str(advice))
 
 
 def headline(certificates: list[Any]) -> str:

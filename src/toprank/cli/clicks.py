@@ -4,54 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import click
-
 from ..errors import InputError
-from ._common import busy, json_option, print_json, show
+from ._common import busy, print_json, show
+from ._options import JSON, command, option
 
 if TYPE_CHECKING:
     from ..clicks import ClickLog, Propensities
     from ..data.dataset import QueryDataset
 
 
-@click.command()
-@click.argument("log")
-@click.option("--features", required=True, help="Table with a query, a doc_id and the features of each document.")
-@click.option("-o", "--output", required=True, help="Where to write the weighted queries (.parquet, or a folder/).")
-@click.option(
-    "--method",
-    type=click.Choice(["harvest", "em", "trust"]),
-    default="harvest",
-    show_default=True,
-    help="How propensities are estimated.",
-)
-@click.option("--propensities", "known", metavar="FILE", help="Use these propensities (JSON) instead of estimating.")
-@click.option("--save-propensities", "keep", metavar="FILE", help="Write the propensities (JSON).")
-@click.option("--cut", type=int, help="Leave positions after this one out.")
-@click.option(
-    "--clip", type=float, default=0.1, show_default=True, help="Smallest propensity that a click is divided by."
-)
-@click.option("--events", metavar="TABLE", help="LOG has User Behavior Insights' queries, and this table its events.")
-@click.option(
-    "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Name a column of LOG, e.g. position=rank."
-)
-@click.option("--holdout", metavar="FILE", help="Keep a third of the sessions apart, to choose settings by.")
-@click.option("--drop-unknown", is_flag=True, help="Drop clicks on documents without features.")
-@json_option
+@command()
 def clicks(
     log: str,
-    features: str,
-    output: str,
-    method: Literal["harvest", "em", "trust"],
-    known: str | None,
-    keep: str | None,
-    cut: int | None,
-    clip: float,
-    events: str | None,
-    columns: tuple[str, ...],
-    holdout: str | None,
-    drop_unknown: bool,
-    as_json: bool,
+    features: str = option("Table with a query, a doc_id and the features of each document.", required=True),
+    output: str = option(
+        "Where to write the weighted queries (.parquet, or a folder/).", "-o", "--output", required=True
+    ),
+    method: Literal["harvest", "em", "trust"] = option("How propensities are estimated.", default="harvest"),
+    known: str | None = option(
+        "Use these propensities (JSON) instead of estimating.", "--propensities", metavar="FILE"
+    ),
+    keep: str | None = option("Write the propensities (JSON).", "--save-propensities", metavar="FILE"),
+    cut: int | None = option("Leave positions after this one out."),
+    clip: float = option("Smallest propensity that a click is divided by.", default=0.1),
+    events: str | None = option("LOG has User Behavior Insights' queries, and this table its events.", metavar="TABLE"),
+    named: tuple[str, ...] = option("Name a column of LOG, e.g. position=rank.", "--column", metavar="ROLE=NAME"),
+    holdout: str | None = option("Keep a third of the sessions apart, to choose settings by.", metavar="FILE"),
+    drop_unknown: bool = option("Drop clicks on documents without features."),
+    as_json: bool = JSON,
 ) -> None:
     """Estimate how likely each position is seen, weigh clicks by it, and write queries to learn from.
 
@@ -67,7 +47,7 @@ def clicks(
     for path in (output, *([] if holdout is None else [holdout])):
         _check_target(path)
     with busy(f"reading {log}"):
-        shown = _read_log(log, events, columns)
+        shown = _read_log(log, events, named)
         table = _read_features(features)
     if cut is not None:
         shown = shown.take(shown.position <= cut)

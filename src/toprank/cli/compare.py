@@ -7,141 +7,78 @@ import os
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from ..errors import InputError
-from ._common import (
-    as_wide,
-    check_prepared,
-    convention_option,
-    for_option,
-    json_option,
-    listed,
-    prepare_option,
-    print_json,
-    show,
-    table_options,
-)
+from ._common import as_wide, check_prepared, print_json, show
+from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, argument, command, listed, option
 
 if TYPE_CHECKING:
-    from .._paired_tests import Test
     from ..contests.base import Contest
     from ..contests.parts import Parts, ReadWhenNeeded
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
 
 
-@click.command()
-@click.argument("files", nargs=-1, metavar="[TRAIN TEST]")
-@click.option("--valid", help="Queries to choose settings by. [default: a quarter of TRAIN, held out]")
-@click.option("--trec", is_flag=True, help="The files are TREC runs, two or more: compare them as they are.")
-@click.option("--qrels", metavar="FILE", help="With --trec: the judgements.")
-@click.option(
-    "--answered-only", is_flag=True, help="With --trec: only queries that every run answers. [default: others count 0]"
-)
-@click.option("--folds", metavar="DIR", help="Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.")
-@click.option(
-    "--rankers",
-    multiple=True,
-    metavar="NAMES",
-    help="Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; separated by commas, or repeatable. "
-    "[default: a handful of different kinds]",
-)
-@click.option("--measure", default="ndcg@10", show_default=True, help="What settings are chosen by.")
-@click.option("--measures", multiple=True, help="What is reported beside it; by commas, or repeatable. [default: map]")
-@convention_option
-@click.option(
-    "--budget",
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Learning time after which no further round of settings is tried; 0 tries only the defaults.",
-)
-@click.option("--seed", default=0, show_default=True, help="Same seed, same numbers.")
-@click.option(
-    "--test",
-    "significance",
-    default="permutation",
-    show_default=True,
-    type=click.Choice(["permutation", "t", "wilcoxon"]),
-    help="The paired test over queries.",
-)
-@click.option("--baseline", metavar="NAME", help="Compare the others with this one alone. [default: every pair]")
-@click.option(
-    "--margin",
-    type=float,
-    metavar="M",
-    help="Test too who is no worse by more than M, and who is equivalent within M (e.g. 0.01).",
-)
-@click.option("--refit", is_flag=True, help="Let the winners learn once more, from training and validation queries.")
-@click.option(
-    "--fusion",
-    multiple=True,
-    metavar="METHODS",
-    help="Fuse all that was learned, as further baselines: rrf, combsum, combmnz; by commas, or repeatable.",
-)
-@click.option(
-    "--repeats",
-    default=0,
-    metavar="N",
-    help="Learn from N resamples of the training queries, with two seeds each: says which learner is better, and how "
-    "much of a difference is the training sample, the seed, the queries.",
-)
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="So many bootstrap draws, and so many even flips for the permutation test. "
-    "[default: 10,000; flips suit any number of comparisons]",
-)
-@click.option(
-    "--missing",
-    default="error",
-    show_default=True,
-    type=click.Choice(["error", "zero"]),
-    help="What to do with empty cells of a table.",
-)
-@prepare_option
-@for_option
-@click.option("--html", metavar="FILE", help="Write a report page.")
-@click.option("-o", "--output", metavar="DIR", help="Write the chosen models into this folder.")
-@click.option(
-    "--state",
-    metavar="DIR",
-    help="Keep finished settings here, for other runs too. [default: a cache folder, emptied when the run is done]",
-)
-@table_options
-@json_option
+@command()
 def compare(
-    files: tuple[str, ...],
-    valid: str | None,
-    trec: bool,
-    qrels: str | None,
-    answered_only: bool,
-    folds: str | None,
-    rankers: tuple[str, ...],
-    measure: str,
-    measures: tuple[str, ...],
-    convention: str | None,
-    budget: float,
-    seed: int,
-    significance: Test,
-    baseline: str | None,
-    margin: float | None,
-    refit: bool,
-    fusion: tuple[str, ...],
-    repeats: int,
-    resamples: int | None,
-    missing: Missing,
-    prepare: str,
-    target: str | None,
-    html: str | None,
-    output: str | None,
-    state: str | None,
-    columns: dict[str, Any],
-    as_json: bool,
+    files: tuple[str, ...] = argument(metavar="[TRAIN TEST]"),
+    valid: str | None = option("Queries to choose settings by. [default: a quarter of TRAIN, held out]"),
+    trec: bool = option("The files are TREC runs, two or more: compare them as they are."),
+    qrels: str | None = option("With --trec: the judgements.", metavar="FILE"),
+    answered_only: bool = option("With --trec: only queries that every run answers. [default: others count 0]"),
+    folds: str | None = option("Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.", metavar="DIR"),
+    rankers: tuple[str, ...] = option(
+        "Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; separated by commas, or repeatable. "
+        "[default: a handful of different kinds]",
+        metavar="NAMES",
+    ),
+    measure: str = option("What settings are chosen by.", default="ndcg@10"),
+    measures: tuple[str, ...] = option("What is reported beside it; by commas, or repeatable. [default: map]"),
+    convention: str | None = CONVENTION,
+    budget: float = option(
+        "Learning time after which no further round of settings is tried; 0 tries only the defaults.",
+        default=600.0,
+        metavar="SECONDS",
+    ),
+    seed: int = option("Same seed, same numbers.", default=0),
+    significance: Literal["permutation", "t", "wilcoxon"] = option(
+        "The paired test over queries.", "--test", default="permutation"
+    ),
+    baseline: str | None = option("Compare the others with this one alone. [default: every pair]", metavar="NAME"),
+    margin: float | None = option(
+        "Test too who is no worse by more than M, and who is equivalent within M (e.g. 0.01).", metavar="M"
+    ),
+    refit: bool = option("Let the winners learn once more, from training and validation queries."),
+    fusion: tuple[str, ...] = option(
+        "Fuse all that was learned, as further baselines: rrf, combsum, combmnz; by commas, or repeatable.",
+        metavar="METHODS",
+    ),
+    repeats: int = option(
+        "Learn from N resamples of the training queries, with two seeds each: says which learner is better, and how "
+        "much of a difference is the training sample, the seed, the queries.",
+        default=0,
+        metavar="N",
+    ),
+    resamples: int | None = option(
+        "So many bootstrap draws, and so many even flips for the permutation test. "
+        "[default: 10,000; flips suit any number of comparisons]",
+        type=click.IntRange(min=1),
+        metavar="N",
+    ),
+    missing: Literal["error", "zero"] = option("What to do with empty cells of a table.", default="error"),
+    prepare: str = PREPARE,
+    target: str | None = FOR,
+    html: str | None = option("Write a report page.", metavar="FILE"),
+    output: str | None = option("Write the chosen models into this folder.", "-o", "--output", metavar="DIR"),
+    state: str | None = option(
+        "Keep finished settings here, for other runs too. [default: a cache folder, emptied when the run is done]",
+        metavar="DIR",
+    ),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
 

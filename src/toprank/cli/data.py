@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-import click
+from ._common import answer, busy, print_json, read, show
+from ._options import COLUMNS, JSON, command, option
 
-from ._common import busy, json_option, print_json, read, show, table_options
 
-
-@click.command()
-@click.argument("data")
-@table_options
-@json_option
-def info(data: str, columns: dict[str, Any], as_json: bool) -> None:
+@command()
+def info(data: str, columns: dict[str, Any] = COLUMNS, as_json: bool = JSON) -> None:
     """Say what is in a file of judged queries.
 
     DATA is LETOR text (plain, .gz, .bz2, .xz, .zst, or - for standard input), Parquet, CSV, or a mapped folder.
@@ -23,21 +19,17 @@ def info(data: str, columns: dict[str, Any], as_json: bool) -> None:
     import dataclasses
 
     summary = read(data, columns).info()
-    if as_json:
-        print_json(dataclasses.asdict(summary))
-    else:
-        show(str(summary))
+    answer(as_json, dataclasses.asdict(summary), str(summary))
 
 
-@click.command()
-@click.argument("source")
-@click.argument("target")
-@click.option(
-    "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Values of text."
-)
-@table_options
-@json_option
-def convert(source: str, target: str, dtype: str, columns: dict[str, Any], as_json: bool) -> None:
+@command()
+def convert(
+    source: str,
+    target: str,
+    dtype: Literal["float32", "float64"] = option("Values of text.", default="float32"),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
+) -> None:
     """Turn a file of judged queries into another format.
 
     TARGET is LETOR text (also .gz, .bz2, .xz, .zst, or - for standard output), .parquet, or a folder (a name that ends

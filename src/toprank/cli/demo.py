@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, json_option, listed, print_json, show
+from ._common import busy, print_json, show
+from ._options import JSON, command, listed, option
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
@@ -15,24 +16,15 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 
 
-@click.command()
-@click.option("--html", help=f"Where to write the page. [default: {PAGE}]")
-@click.option(
-    "--ask", "questions", multiple=True, metavar="TEXT", help="Show both rankings for a question; repeatable."
-)
-@click.option("--packages", metavar="NAMES", help="Only these packages, separated by commas. [default: all]")
-@click.option("--generated", is_flag=True, help="Generated queries in place of the library.")
-@click.option("--queries", type=click.IntRange(4), help="How many queries to generate. [default: 400]")
-@click.option("--seed", type=int, help="Same seed, same generated queries. [default: 0]")
-@json_option
+@command()
 def demo(
-    html: str | None,
-    questions: tuple[str, ...],
-    packages: str | None,
-    generated: bool,
-    queries: int | None,
-    seed: int | None,
-    as_json: bool,
+    html: str | None = option(f"Where to write the page. [default: {PAGE}]"),
+    questions: tuple[str, ...] = option("Show both rankings for a question; repeatable.", "--ask", metavar="TEXT"),
+    packages: str | None = option("Only these packages, separated by commas. [default: all]", metavar="NAMES"),
+    generated: bool = option("Generated queries in place of the library."),
+    queries: int | None = option("How many queries to generate. [default: 400]", type=click.IntRange(4)),
+    seed: int | None = option("Same seed, same generated queries. [default: 0]"),
+    as_json: bool = JSON,
 ) -> None:
     """Learn to search the documentation of the running Python's standard library, and write a report page.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,78 +11,47 @@ import click
 
 from .._files import open_stream
 from ..errors import InputError
-from ._common import as_wide, busy, json_option, print_json, read, show, table_options, write_text
+from ._common import answer, as_wide, busy, read, show, write_text
+from ._options import COLUMNS, JSON, command, option
 
-engine_table_options = partial(table_options, but="features")
-
-features_option = click.option(
-    "--features",
-    metavar="NAMES",
-    help="Names of the features in the engine: a,b,c or a file with one name a line (or a JSON list).",
+FEATURES = option(
+    "Names of the features in the engine: a,b,c or a file with one name a line (or a JSON list).", metavar="NAMES"
 )
+MISSING = option("Trees of other packages: missing values are 0, or there are none.  [default: as the splits say]")
 
 
-missing_option = click.option(
-    "--missing",
-    type=click.Choice(["zero", "refuse"]),
-    help="Trees of other packages: missing values are 0, or there are none.  [default: as the splits say]",
-)
-
-
-@click.command("export")
-@click.argument("model")
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    metavar="TARGET",
-    help="elasticsearch, opensearch, solr, vespa, onnx, ranklib, sql, lucene-expression or json.",
-)
-@click.option("-o", "--output", required=True, help="Where to write; - for standard output.")
-@features_option
-@click.option("--name", help="Name of the model.  [default: the ranker's]")
-@click.option("--version", help="Goes behind the name: engines do not overwrite models.  [default: a hash]")
-@click.option("--feature-set", help="Feature set of the model (Elasticsearch, OpenSearch).")
-@click.option("--store", help="Feature store (Elasticsearch, OpenSearch, Solr).")
-@missing_option
-@click.option("--shift", type=float, help="Add this to every score; 0 keeps scores as they are.")
-@click.option("--shift-from", metavar="DATA", help="Add what lifts every score on DATA above 0.")
-@click.option("--normalizers", is_flag=True, help="Write a pipeline's scalers as the engine's normalisers.")
-@click.option(
-    "--map",
-    "mapping",
-    multiple=True,
-    metavar="NAME=EXPRESSION",
-    help="Vespa: the rank feature behind a name; repeatable.  [default: attribute(NAME)]",
-)
-@click.option("--phase", type=click.Choice(["first", "second"]), default="first", show_default=True, help="Vespa.")
-@click.option(
-    "--dialect", help="SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
-)
-@click.option("--form", help="SQL: select, view or expression; Lucene: select or expression.  [default: select]")
-@click.option("--table", help="SQL: the table with a column for each feature.  [default: documents]")
-@engine_table_options
-@json_option
+@command()
 def export(
     model: str,
-    target: str,
-    output: str,
-    features: str | None,
-    name: str | None,
-    version: str | None,
-    feature_set: str | None,
-    store: str | None,
-    missing: Literal["zero", "refuse"] | None,
-    shift: float | None,
-    shift_from: str | None,
-    normalizers: bool,
-    mapping: tuple[str, ...],
-    phase: Literal["first", "second"],
-    dialect: str | None,
-    form: str | None,
-    table: str | None,
-    columns: dict[str, Any],
-    as_json: bool,
+    target: str = option(
+        "elasticsearch, opensearch, solr, vespa, onnx, ranklib, sql, lucene-expression or json.",
+        "--to",
+        required=True,
+        metavar="TARGET",
+    ),
+    output: str = option("Where to write; - for standard output.", "-o", "--output", required=True),
+    features: str | None = FEATURES,
+    name: str | None = option("Name of the model.  [default: the ranker's]"),
+    version: str | None = option("Goes behind the name: engines do not overwrite models.  [default: a hash]"),
+    feature_set: str | None = option("Feature set of the model (Elasticsearch, OpenSearch)."),
+    store: str | None = option("Feature store (Elasticsearch, OpenSearch, Solr)."),
+    missing: Literal["zero", "refuse"] | None = MISSING,
+    shift: float | None = option("Add this to every score; 0 keeps scores as they are."),
+    shift_from: str | None = option("Add what lifts every score on DATA above 0.", metavar="DATA"),
+    normalizers: bool = option("Write a pipeline's scalers as the engine's normalisers."),
+    mapping: tuple[str, ...] = option(
+        "Vespa: the rank feature behind a name; repeatable.  [default: attribute(NAME)]",
+        "--map",
+        metavar="NAME=EXPRESSION",
+    ),
+    phase: Literal["first", "second"] = option("Vespa.", default="first"),
+    dialect: str | None = option(
+        "SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
+    ),
+    form: str | None = option("SQL: select, view or expression; Lucene: select or expression.  [default: select]"),
+    table: str | None = option("SQL: the table with a column for each feature.  [default: documents]"),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Write a saved model for a search engine or a database: any linear ranker, RankBoost, or boosted trees.
 
@@ -120,41 +88,24 @@ def export(
         show(str(done), err=True)
         return
     done = writing.save(done, artifact, output)
-    if as_json:
-        print_json(done.to_dict())
-    else:
-        show(str(done))
+    answer(as_json, done.to_dict(), str(done))
 
 
-@click.command("verify-export")
-@click.argument("model")
-@click.argument("file")
-@click.argument("data")
-@click.option("--to", "target", metavar="TARGET", help="What FILE was exported to.  [default: seen from FILE]")
-@click.option(
-    "--top", default=10, show_default=True, type=click.IntRange(1), help="How many first documents to compare."
-)
-@click.option(
-    "--gaps",
-    type=click.Choice(["split", "right", "zero"]),
-    help="Elasticsearch, OpenSearch: what your version of the plugin does in trees with a feature that does not match: "
-    "follow `missing`, go right, or take 0 (before 2024).  [default: split]",
-)
-@features_option
-@missing_option
-@engine_table_options
-@json_option
+@command()
 def verify_export(
     model: str,
     file: str,
     data: str,
-    target: str | None,
-    top: int,
-    gaps: Literal["split", "right", "zero"] | None,
-    features: str | None,
-    missing: Literal["zero", "refuse"] | None,
-    columns: dict[str, Any],
-    as_json: bool,
+    target: str | None = option("What FILE was exported to.  [default: seen from FILE]", "--to", metavar="TARGET"),
+    top: int = option("How many first documents to compare.", default=10, type=click.IntRange(1)),
+    gaps: Literal["split", "right", "zero"] | None = option(
+        "Elasticsearch, OpenSearch: what your version of the plugin does in trees with a feature that does not match: "
+        "follow `missing`, go right, or take 0 (before 2024).  [default: split]"
+    ),
+    features: str | None = FEATURES,
+    missing: Literal["zero", "refuse"] | None = MISSING,
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> int:
     """Check that an exported model ranks DATA as the saved model does.
 
@@ -170,27 +121,23 @@ def verify_export(
     queries = as_wide(read(data, columns, "zero" if counts_as_zero else "error"), data, len(scorer.names))
     with busy("scoring"):
         result = job.verify(scorer, file, queries, to=target, top=top, gaps=gaps)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        show(str(result))
+    answer(as_json, result.to_dict(), str(result))
     return 0 if result.agrees else 1
 
 
-@click.command()
-@click.argument("table")
-@click.option(
-    "--for",
-    "engine",
-    required=True,
-    type=click.Choice(["elasticsearch", "opensearch", "solr"]),
-    help="The engine that computes the features.",
-)
-@click.option("--feature-set", default="features", show_default=True, help="Name of the feature set (Solr: store).")
-@click.option("--store", help="Feature store.  [default: the engine's own]")
-@click.option("-o", "--output", help="Write all as JSON: requests, and the search that logs.  [default: print]")
-@json_option
-def features(table: str, engine: str, feature_set: str, store: str | None, output: str | None, as_json: bool) -> None:
+@command()
+def features(
+    table: str,
+    engine: Literal["elasticsearch", "opensearch", "solr"] = option(
+        "The engine that computes the features.", "--for", required=True
+    ),
+    feature_set: str = option("Name of the feature set (Solr: store).", default="features"),
+    store: str | None = option("Feature store.  [default: the engine's own]"),
+    output: str | None = option(
+        "Write all as JSON: requests, and the search that logs.  [default: print]", "-o", "--output"
+    ),
+    as_json: bool = JSON,
+) -> None:
     """Write what defines features in a search engine, and the search that logs them.
 
     TABLE is CSV with the columns name, kind and field. Kinds: match (score of the words in a text field), phrase (of
@@ -201,25 +148,23 @@ def features(table: str, engine: str, feature_set: str, store: str | None, outpu
     """
     from .. import interop
 
-    made = interop.feature_set(interop.read_features(table), engine, name=feature_set, store=store)  # type: ignore[arg-type]
+    made = interop.feature_set(interop.read_features(table), engine, name=feature_set, store=store)
     if output is not None:
         write_text(output, json.dumps(made.to_dict(), indent=2, ensure_ascii=False) + "\n")
-    elif as_json:
-        print_json(made.to_dict())
     else:
-        show(str(made))
+        answer(as_json, made.to_dict(), str(made))
 
 
-@click.command("read-logs")
-@click.argument("answers")
-@click.option("--qrels", help="TREC judgements; what they do not name has grade 0.")
-@click.option("--missing", type=click.Choice(["error", "zero"]), default="error", show_default=True,
-              help="What a feature that does not match is.")  # fmt: skip
-@click.option("--id-field", default="id", show_default=True, help="Solr's field of document ids.")
-@click.option("-o", "--output", required=True, help="Where to write the data set: .parquet, a folder/, or LETOR text.")
-@json_option
+@command()
 def read_logs(
-    answers: str, qrels: str | None, missing: Literal["error", "zero"], id_field: str, output: str, as_json: bool
+    answers: str,
+    qrels: str | None = option("TREC judgements; what they do not name has grade 0."),
+    missing: Literal["error", "zero"] = option("What a feature that does not match is.", default="error"),
+    id_field: str = option("Solr's field of document ids.", default="id"),
+    output: str = option(
+        "Where to write the data set: .parquet, a folder/, or LETOR text.", "-o", "--output", required=True
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Read features that a search engine logged into a data set.
 
@@ -234,11 +179,8 @@ def read_logs(
     with busy(f"reading {answers}"):
         data = read_ltr_logs(answers, qrels, missing=missing, id_field=id_field)
     write(data, output)
-    if as_json:
-        counts = {"queries": data.n_queries, "documents": data.n_docs, "features": list(data.feature_names or ())}
-        print_json({"file": output, **counts})
-    else:
-        show(f"wrote {output}: {data}")
+    counts = {"queries": data.n_queries, "documents": data.n_docs, "features": list(data.feature_names or ())}
+    answer(as_json, {"file": output, **counts}, f"wrote {output}: {data}")
 
 
 def _names(text: str) -> list[str]:

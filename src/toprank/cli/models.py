@@ -6,59 +6,41 @@ import json
 from contextlib import nullcontext
 from typing import Any
 
-import click
-
 from ..errors import InputError
 from ._cluster import on_cluster, progress
 from ._common import (
+    answer,
     as_wide,
     busy,
     check_prepared,
-    convention_option,
-    for_option,
-    json_option,
     known_columns,
-    listed,
     load_scorer,
     make_ranker,
-    prepare_option,
     print_json,
     read,
     show,
-    table_options,
     write_text,
 )
+from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, command, listed, option
 
 
-@click.command()
-@click.argument("train")
-@click.option("--valid", help="Judged queries to choose the best iterate on.")
-@click.option("--ranker", "name", default="ListNet", show_default=True, help="`toprank rankers` lists them.")
-@click.option("--measure", help="The measure to optimise or to watch, e.g. ndcg@10.")
-@click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter; repeatable.")
-@prepare_option
-@for_option
-@click.option("-o", "--output", required=True, help="Where to write the model (JSON).")
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Learn on a Dask cluster: the address of its scheduler (tcp://…), or local:2 for two processes here. The "
-    "files, 'train/*.parquet' or LETOR text, are read by the workers.",
-)
-@table_options
-@json_option
+@command()
 def fit(
     train: str,
-    valid: str | None,
-    name: str,
-    measure: str | None,
-    params: tuple[str, ...],
-    prepare: str,
-    target: str | None,
-    output: str,
-    dask: str | None,
-    columns: dict[str, Any],
-    as_json: bool,
+    valid: str | None = option("Judged queries to choose the best iterate on."),
+    name: str = option("`toprank rankers` lists them.", "--ranker", default="ListNet"),
+    measure: str | None = option("The measure to optimise or to watch, e.g. ndcg@10."),
+    params: tuple[str, ...] = option("A hyper-parameter; repeatable.", "-p", "--param", metavar="NAME=VALUE"),
+    prepare: str = PREPARE,
+    target: str | None = FOR,
+    output: str = option("Where to write the model (JSON).", "-o", "--output", required=True),
+    dask: str | None = option(
+        "Learn on a Dask cluster: the address of its scheduler (tcp://…), or local:2 for two processes here. The "
+        "files, 'train/*.parquet' or LETOR text, are read by the workers.",
+        metavar="ADDRESS",
+    ),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Learn a ranker from judged queries and save it.
 
@@ -99,32 +81,17 @@ def fit(
     show(f"wrote {output}", err=is_standard_output(output))
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
-@click.option(
-    "--measure", "measures", multiple=True, help="Repeatable, or separated by commas. [default: ndcg@10, map]"
-)
-@convention_option
-@click.option("--per-query", is_flag=True, help="One line per query.")
-@click.option("--trec", is_flag=True, help="MODEL is a TREC run and DATA are TREC qrels.")
-@click.option(
-    "--answered-only",
-    is_flag=True,
-    help="Leave judged queries that a TREC run does not answer out. [default: they count 0]",
-)
-@table_options
-@json_option
+@command()
 def evaluate(
     model: str,
     data: str,
-    measures: tuple[str, ...],
-    convention: str | None,
-    per_query: bool,
-    trec: bool,
-    answered_only: bool,
-    columns: dict[str, Any],
-    as_json: bool,
+    measures: tuple[str, ...] = option("Repeatable, or separated by commas. [default: ndcg@10, map]", "--measure"),
+    convention: str | None = CONVENTION,
+    per_query: bool = option("One line per query."),
+    trec: bool = option("MODEL is a TREC run and DATA are TREC qrels."),
+    answered_only: bool = option("Leave judged queries that a TREC run does not answer out. [default: they count 0]"),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
 ) -> None:
     """Measure a saved model on judged queries, or a TREC run against qrels.
 
@@ -151,22 +118,20 @@ def evaluate(
         scorer, missing, width = load_scorer(model)
         judged = as_wide(read(data, known_columns(data, columns, scorer), missing), data, width)
         report = measure_all(scorer, judged, names, convention=convention or "standard")
-    if as_json:
-        print_json(report.to_dict(per_query=per_query))
-    elif per_query:
-        show(report.per_query_table())
-    else:
-        show(report)
+    answer(as_json, report.to_dict(per_query=per_query), report.per_query_table() if per_query else report)
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
-@click.option("--trec", is_flag=True, help="Write a TREC run.")
-@click.option("-o", "--output", default="-", help="Where to write; standard output by default.")
-@table_options
-@json_option
-def rank(model: str, data: str, trec: bool, output: str, columns: dict[str, Any], as_json: bool) -> None:
+@command()
+def rank(
+    model: str,
+    data: str,
+    trec: bool = option("Write a TREC run."),
+    output: str = option(
+        "Where to write; standard output by default.", "-o", "--output", default="-", show_default=False
+    ),
+    columns: dict[str, Any] = COLUMNS,
+    as_json: bool = JSON,
+) -> None:
     """Order the documents of each query by a saved model.
 
     Prints query, document, rank and score, separated by tabs, best first. Neither a table nor LETOR text

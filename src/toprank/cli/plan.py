@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import click
+from ._common import answer
+from ._options import CONVENTION, JSON, command, listed, option
 
-from ._common import convention_option, json_option, listed, print_json, show
 
-
-@click.command()
-@click.argument("a")
-@click.argument("b")
-@click.argument("qrels")
-@click.option("--measure", "measures", multiple=True, help="Repeatable, or by commas. [default: ndcg@10, map]")
-@convention_option
-@click.option("--difference", type=float, metavar="D", help="What you want to see. [default: the difference observed]")
-@click.option("--power", default=0.8, show_default=True, help="With what chance.")
-@click.option("--alpha", default=0.05, show_default=True, help="The level of the test.")
-@click.option("--comparisons", default=1, show_default=True, help="How many tests there will be at once.")
-@json_option
+@command()
 def plan(
     a: str,
     b: str,
     qrels: str,
-    measures: tuple[str, ...],
-    convention: str | None,
-    difference: float | None,
-    power: float,
-    alpha: float,
-    comparisons: int,
-    as_json: bool,
+    measures: tuple[str, ...] = option("Repeatable, or by commas. [default: ndcg@10, map]", "--measure"),
+    convention: str | None = CONVENTION,
+    difference: float | None = option("What you want to see. [default: the difference observed]", metavar="D"),
+    power: float = option("With what chance.", default=0.8),
+    alpha: float = option("The level of the test.", default=0.05),
+    comparisons: int = option("How many tests there will be at once.", default=1),
+    as_json: bool = JSON,
 ) -> None:
     """Say what the judged queries at hand can show of two TREC runs, and how many queries would show a difference.
 
@@ -42,7 +31,4 @@ def plan(
     judged = read_qrels(qrels)
     one, other = (evaluate_run(read_run(path), judged, names, convention or "trec_eval") for path in (a, b))
     found = queries_needed(one, other, difference=difference, power=power, alpha=alpha, comparisons=comparisons)
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        show(found)
+    answer(as_json, found.to_dict(), found)

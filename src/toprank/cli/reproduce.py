@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import Literal
 
 from .._progress import each_busy
-from ._common import json_option, print_json, show
+from ._common import print_json, show
+from ._options import JSON, command, listed, option
 
 
-@click.command()
-@click.argument("paper", required=False)
-@click.argument("figure", required=False)
-@click.option("--list", "listed", is_flag=True, help="Name the exhibits and compute nothing.")
-@click.option(
-    "--out",
-    default="exhibits",
-    show_default=True,
-    help="Folder for the data, tables and figures; each paper gets a folder inside it.",
-)
-@click.option("--html", is_flag=False, flag_value="", help="Also one page with all of it.  [default: OUT/PAPER.html]")
-@click.option("--claims", metavar="FILE", help="Write the verdicts of all exhibits that OUT holds, as Markdown.")
-@click.option("--data", help="A file, folder or data set name, for exhibits on real data.")
-@click.option("--tasks", metavar="TASK,TASK", help="Which tasks, where an exhibit has several.")
-@click.option("--seeds", type=int, help="How many random splits or streams.")
-@click.option("--passes", type=int, help="How many passes over the data at most.")
-@click.option("--scale", type=click.Choice(["none", "running", "query"]), help="How online learners scale features.")
-@click.option("--max-rows", type=int, help="Rows of each task that take part.")
-@json_option
+@command()
 def reproduce(
     paper: str | None,
     figure: str | None,
-    listed: bool,
-    out: str,
-    html: str | None,
-    claims: str | None,
-    as_json: bool,
-    **options: Any,
+    only_names: bool = option("Name the exhibits and compute nothing.", "--list"),
+    out: str = option(
+        "Folder for the data, tables and figures; each paper gets a folder inside it.", default="exhibits"
+    ),
+    html: str | None = option("Also one page with all of it.  [default: OUT/PAPER.html]", is_flag=False, flag_value=""),
+    claims: str | None = option("Write the verdicts of all exhibits that OUT holds, as Markdown.", metavar="FILE"),
+    data: str | None = option("A file, folder or data set name, for exhibits on real data."),
+    tasks: str | None = option("Which tasks, where an exhibit has several.", metavar="TASK,TASK"),
+    seeds: int | None = option("How many random splits or streams."),
+    passes: int | None = option("How many passes over the data at most."),
+    scale: Literal["none", "running", "query"] | None = option("How online learners scale features."),
+    max_rows: int | None = option("Rows of each task that take part."),
+    as_json: bool = JSON,
 ) -> None:
     """Recompute a paper's figures and tables; an interrupted run goes on where it was.
 
@@ -55,17 +43,23 @@ def reproduce(
             Path(draft).write_text(text, encoding="utf-8")
         show(f"wrote {claims}")
         return
-    if paper is None or listed or figure == "list":
+    if paper is None or only_names or figure == "list":
         names = {each: job.figures(each) for each in ([paper] if paper else job.papers())}
         if as_json:
             print_json(names if paper is None else names[paper])
         else:
             show("\n\n".join("\n".join([each, *map(_line, found.items())]) for each, found in names.items()))
         return
-    if options["tasks"] is not None:
-        options["tasks"] = [name.strip() for name in options["tasks"].split(",")]
+    chosen = {
+        "data": data,
+        "tasks": None if tasks is None else listed(tasks),
+        "seeds": seeds,
+        "passes": passes,
+        "scale": scale,
+        "max_rows": max_rows,
+    }
     made = []
-    for exhibit, files in each_busy(job.reproduce(paper, figure, out=out, **options), f"computing {paper}"):
+    for exhibit, files in each_busy(job.reproduce(paper, figure, out=out, **chosen), f"computing {paper}"):
         made.append(exhibit)
         if as_json:
             told = {"name": exhibit.name, "files": [str(file) for file in files], "notes": list(exhibit.notes)}

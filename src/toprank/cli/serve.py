@@ -17,12 +17,15 @@ import click
 from .._files import read_whole
 from .._keys import SCOPES, new_key, read_keys, write_keys
 from ..errors import InputError, MissingExtraError
-from ._common import busy, json_option, print_json
+from ._common import answer, busy, print_json
+from ._options import JSON, command, listed, option
 
 if TYPE_CHECKING:
     from ..serve.app import App
     from ..serve.guard import Keys
     from ..serve.learning import Learner
+
+RATE = click.FloatRange(0, min_open=True)
 
 
 class _WithKeys(click.Command):
@@ -35,44 +38,25 @@ class _WithKeys(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=_WithKeys)
-@click.argument("model", required=False)
-@click.option("--store", help="Where events and the state are kept; it is made with MODEL where it is not there.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --keys.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
-@click.option("--keys", "keys_file", help="File with the keys; without it, only this machine is served.")
-@click.option(
-    "--clicks", is_flag=True, help="Let any linear MODEL learn from clicks: go on from its weights with PDGD."
-)
-@click.option("--keep", metavar="TIME", help="Forget events older than this, as in 30d or 12h.  [default: never]")
-@click.option("--wait", metavar="TIME", default="30m", show_default=True, help="How long rankings wait for feedback.")
-@click.option("--wait-mb", type=click.IntRange(1), default=256, show_default=True, help="Most memory that they take.")
-@click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), default=10_000, show_default=True, help="Requests/s per key."
-)
-@click.option("--log", default="-", show_default=True, help="Where a JSON line per request goes; `none` for nowhere.")
-@click.option("--follow", metavar="URL", help="Be a replica of this server: rank with its model, and do not learn.")
-@click.option(
-    "--verify", metavar="DB", help="Replay a store and compare it with its state to the bit, instead of serving."
-)
-@click.option("--demo", is_flag=True, help="Serve a search of the standard library that learns from your clicks.")
-@json_option
+@command(cls=_WithKeys)
 def serve(
     model: str | None,
-    store: str | None,
-    host: str,
-    port: int,
-    keys_file: str | None,
-    clicks: bool,
-    keep: str | None,
-    wait: str,
-    wait_mb: int,
-    rate: float,
-    log: str,
-    follow: str | None,
-    verify: str | None,
-    demo: bool,
-    as_json: bool,
+    store: str | None = option("Where events and the state are kept; it is made with MODEL where it is not there."),
+    host: str = option("Address to listen on; others need --keys.", default="127.0.0.1"),
+    port: int = option("0 takes a free one.", default=8080, type=click.IntRange(0, 65535)),
+    keys_file: str | None = option("File with the keys; without it, only this machine is served.", "--keys"),
+    clicks: bool = option("Let any linear MODEL learn from clicks: go on from its weights with PDGD."),
+    keep: str | None = option("Forget events older than this, as in 30d or 12h.  [default: never]", metavar="TIME"),
+    wait: str = option("How long rankings wait for feedback.", default="30m", metavar="TIME"),
+    wait_mb: int = option("Most memory that they take.", default=256, type=click.IntRange(1)),
+    rate: float = option("Requests/s per key.", default=10_000, type=RATE),
+    log: str = option("Where a JSON line per request goes; `none` for nowhere.", default="-"),
+    follow: str | None = option("Be a replica of this server: rank with its model, and do not learn.", metavar="URL"),
+    verify: str | None = option(
+        "Replay a store and compare it with its state to the bit, instead of serving.", metavar="DB"
+    ),
+    demo: bool = option("Serve a search of the standard library that learns from your clicks."),
+    as_json: bool = JSON,
 ) -> None:
     """Rank by HTTP with a saved model, and learn from feedback: answered when it is on disk, never learned twice.
 
@@ -178,12 +162,13 @@ def _verify(path: str, as_json: bool) -> None:
     with closing(Store(path)) as opened:
         oldest, newest = opened.span
         events, difference = opened.verify()
-    if as_json:
-        equal = {"equal": difference is None, "difference": difference}
-        print_json({"events": events, "oldest": oldest, "version": newest, **equal})
-    else:
-        told = difference or "snapshots and state are equal to the bit"
-        click.echo(f"{events:,} events replayed from version {oldest:,} to {newest:,}: {told}")
+    told = difference or "snapshots and state are equal to the bit"
+    counts = {"events": events, "oldest": oldest, "version": newest}
+    answer(
+        as_json,
+        {**counts, "equal": difference is None, "difference": difference},
+        f"{events:,} events replayed from version {oldest:,} to {newest:,}: {told}",
+    )
     if difference is not None:
         raise SystemExit(1)
 
@@ -213,55 +198,41 @@ def _seconds(text: str, option: str) -> float:
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
-keys_option = click.option("--keys", "file", default="keys.toml", show_default=True, help="The file with the keys.")
+KEYS = option("The file with the keys.", "--keys", default="keys.toml")
 
 
-@click.group()
-def keys() -> None:
-    """Make, list and revoke keys; only their hashes are kept.
-
-    Example: toprank serve keys new shop --scopes rank,learn
-    """
-
-
-@keys.command("new")
-@click.argument("name")
-@click.option("--scopes", default="rank", show_default=True, help="Of rank, learn, admin, separated by commas.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests/s, where it differs from the server's.")
-@keys_option
-@json_option
-def new(name: str, scopes: str, rate: float | None, file: str, as_json: bool) -> None:
+@command()
+def new(
+    name: str,
+    scopes: str = option("Of rank, learn, admin, separated by commas.", default="rank"),
+    rate: float | None = option("Requests/s, where it differs from the server's.", type=RATE),
+    file: str = KEYS,
+    as_json: bool = JSON,
+) -> None:
     """Make a key and print it once.
 
     Example: toprank serve keys new shop --scopes rank,learn
     """
-    wanted: Any = tuple(scope.strip() for scope in scopes.split(",") if scope.strip())
+    wanted: Any = tuple(listed(scopes))
     if not wanted or not set(wanted) <= set(SCOPES):
         raise InputError(f"--scopes takes {', '.join(SCOPES)}, separated by commas, got {scopes!r}")
     key = new_key(Path(file), name, wanted, rate)
-    print_json({"name": name, "scopes": list(wanted), "key": key}) if as_json else click.echo(key)
+    answer(as_json, {"name": name, "scopes": list(wanted), "key": key}, key)
 
 
-@keys.command("list")
-@keys_option
-@json_option
-def list_keys(file: str, as_json: bool) -> None:
+@command("list")
+def list_keys(file: str = KEYS, as_json: bool = JSON) -> None:
     """List the names of the keys and what they are for.
 
     Example: toprank serve keys list --json
     """
     found = read_keys(Path(file))
-    if as_json:
-        print_json([{"name": name, "scopes": list(key.scopes), "rate": key.rate} for name, key in found.items()])
-    else:
-        click.echo("\n".join(f"{name}  {', '.join(key.scopes)}" for name, key in found.items()))
+    rows = [{"name": name, "scopes": list(key.scopes), "rate": key.rate} for name, key in found.items()]
+    answer(as_json, rows, "\n".join(f"{name}  {', '.join(key.scopes)}" for name, key in found.items()))
 
 
-@keys.command("revoke")
-@click.argument("name")
-@keys_option
-@json_option
-def revoke(name: str, file: str, as_json: bool) -> None:
+@command()
+def revoke(name: str, file: str = KEYS, as_json: bool = JSON) -> None:
     """Take a key back; a running server notices with the next request.
 
     Example: toprank serve keys revoke shop
@@ -270,4 +241,12 @@ def revoke(name: str, file: str, as_json: bool) -> None:
     if kept.pop(name, None) is None:
         raise InputError(f"{file} has no key {name!r}")
     write_keys(Path(file), kept)
-    print_json({"revoked": name}) if as_json else click.echo(f"revoked {name}")
+    answer(as_json, {"revoked": name}, f"revoked {name}")
+
+
+@click.group(commands=[new, list_keys, revoke])
+def keys() -> None:
+    """Make, list and revoke keys; only their hashes are kept.
+
+    Example: toprank serve keys new shop --scopes rank,learn
+    """
