@@ -9,10 +9,15 @@ import toprank as tr
 from toprank.papers import clicks
 
 
-def test_differences_are_paired_by_seed():
-    runs = [[{"naive": [0.4 + seed / 1000], "estimated": [0.5]}] * 2 for seed in range(3)]
-    (own,), (naive,) = (clicks._by_seed(runs, name) for name in ("estimated", "naive"))
-    assert (own - naive).tolist() == pytest.approx([0.1, 0.099, 0.098])
+def test_differences_are_paired_by_run_and_only_where_both_took_part():
+    naive, trees = np.array([0.40, 0.30, 0.20]), np.array([0.45, 0.35, np.nan])
+    runs, mean, half, gap, spread = clicks._cells({"naive": [naive], "xgboost": [trees]}, "xgboost", 0)
+    assert runs == 2
+    assert mean == pytest.approx(0.40)
+    assert gap == pytest.approx(0.05)
+    assert half > 0.1  # the runs differ a lot
+    assert spread == pytest.approx(0, abs=1e-12)  # their differences do not
+    assert clicks._cells({"naive": [naive]}, "lightgbm", 0)[0] == "not installed"
 
 
 def test_fewer_clicks_are_the_first_pages_of_more():
@@ -37,28 +42,70 @@ def test_what_a_short_log_tells_is_used_as_deep_as_it_goes():
     assert (found.values > 0).all()
 
 
-def test_trees_learn_from_pages():
-    data = tr.datasets.make_graded(n_queries=30, random_state=0)
-    log = tr.datasets.simulate_clicks(data, [data.X[:, 0], data.X[:, 1]], sessions=500, cut=clicks.CUT)
-    grown = clicks._trees(log, data, 0)
+@pytest.fixture(scope="module")
+def pages():
+    data = tr.datasets.make_graded(n_queries=10, random_state=0)
+    return data, tr.datasets.simulate_clicks(data, [data.X[:, 0], data.X[:, 1]], sessions=1500, cut=clicks.CUT)
+
+
+@pytest.mark.parametrize("name", clicks.TREES)
+def test_trees_learn_from_pages(name, pages):
+    pytest.importorskip(name)
+    data, log = pages
+    models = clicks.TREES[name](log, data, 0)
+    assert len(models) == len(clicks.ROUNDS)
+    assert len({clicks._ndcg(model, data) for model in models}) > 1  # another number of trees
     held = log.to_queries(data, tr.clicks.Propensities.known(np.ones(clicks.CUT)))
-    for models in grown.values():
-        assert len(models) == len(clicks.ROUNDS)
-        assert len({clicks._ndcg(model, data) for model in models}) > 1  # another number of trees
-        assert 0 < clicks._ndcg(clicks._best(models, held), data) <= 1
+    assert 0 < clicks._ndcg(clicks._best(models, held), data) <= 1
+
+
+def test_equal_pages_are_counted_instead_of_repeated(pages):
+    _, log = pages
+    every, lengths, ones = clicks._pages(log, merge=False)
+    few, _, count = clicks._pages(log, merge=True)
+    assert (ones == 1).all()
+    assert lengths.sum() == every.n_impressions
+    assert count.sum() == len(ones) == len(np.unique(log.session[log.clicked]))
+    assert few.n_impressions < every.n_impressions / 2
+    first = np.unique(few.session, return_index=True)[1]
+    of_page = np.split(few.clicked, first[1:])
+    seen = {(few.query[i], few.ranker[i], clicked.tobytes()) for i, clicked in zip(first, of_page, strict=True)}
+    assert len(seen) == len(count)  # no two are the same
+    again = sum(int(clicked.sum()) * int(n) for clicked, n in zip(of_page, count, strict=True))
+    assert again == every.clicked.sum()
+
+
+def test_lightgbm_learns_the_same_from_counted_pages(pages, monkeypatch):
+    pytest.importorskip("lightgbm")
+    data, log = pages
+    anywhere = {"min_data_in_leaf": 1, "learning_rate": 0.05}  # the rows of a leaf are fewer, their weight is not
+    counted = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
+    merged = clicks._pages
+    monkeypatch.setattr(clicks, "_pages", lambda log, merge: merged(log, False))
+    repeated = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
+    np.testing.assert_allclose(counted, repeated, atol=1e-4)
+    monkeypatch.setattr(clicks, "_pages", lambda log, merge: (*merged(log, True)[:2], 1 + 0 * merged(log, True)[2]))
+    uncounted = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
+    assert np.abs(uncounted - repeated).max() > 0.01
 
 
 @pytest.mark.skipif("TOPRANK_DATA" not in os.environ, reason="needs TOPRANK_DATA")
 def test_one_cell_of_each_exhibit(tmp_path, monkeypatch):
     monkeypatch.setattr(clicks, "COLLECTIONS", clicks.COLLECTIONS[:1])
     small = {"folds": 1, "seeds": 1, "checkpoint": tmp_path}
-    exhibit = clicks.corrected(clicks=(2_000, 3_000), trees=0, **small)
-    assert [row[1:3] for row in exhibit.table.rows] == [
-        [n, clicks.NAMES[entrant]]
+    monkeypatch.setattr(clicks, "TREES", {})
+    exhibit = clicks.corrected(clicks=(2_000, 3_000), **small)
+    assert [row[1:4] for row in exhibit.table.rows] == [
+        [n, name, "not installed" if entrant in clicks.PEERS else 1]
         for n in ("2,000", "3,000")
-        for entrant in ("production", "naive", "estimated", "true", "labels")
+        for entrant, name in clicks.NAMES.items()
     ]
     monkeypatch.setattr(clicks, "_logs", lambda *_: pytest.fail("computed again"))
-    assert clicks.corrected(clicks=(2_000, 3_000), trees=0, **small).table.plain() == exhibit.table.plain()
+    assert clicks.corrected(clicks=(2_000, 3_000), **small).table.plain() == exhibit.table.plain()
+    monkeypatch.undo()
+    monkeypatch.setattr(clicks, "COLLECTIONS", clicks.COLLECTIONS[:1])
+    served = clicks.served(clicks=2_000, queries=(1, 300), **small)
+    weak, strong = (row[4] for row in served.table.rows if row[2] == "production rankers")
+    assert weak < strong  # rankers that learned from 300 queries are better than those of one
     online = clicks.online(users=("navigational",), pages=300, **small)
     assert len(online.table.rows) == 1
