@@ -122,25 +122,25 @@ def hierarchy(values, margins):
     )
 
 
-def clicks(own, naive, true, n=10_000, trees=0.3, spread=0.001):
-    entrants = {"naive": naive, "true": true, **dict.fromkeys(PEERS, trees)}
-    runs = {name: [np.zeros(2), np.full(2, value)] for name, value in entrants.items() if value is not None}
-    return (1_000, n), {"c": {"estimated": [np.zeros(2), own + np.array([-spread, spread])], **runs}}
+def clicks(own, naive, true, trees=0.3, spread=0.001):
+    entrants = {"naive": naive, "true": true, **dict.fromkeys(PEERS if trees else (), trees)}
+    runs = {name: np.full(2, value) for name, value in entrants.items()}
+    return ({"c": {"estimated": own + np.array([-spread, spread]), **runs}},)
 
 
 MADE_UP = {
     "clicks._goal": [
-        (clicks(0.5, 0.4, 0.505, spread=1e-4), "yyyyyyyy"),
-        (clicks(0.5, 0.4, 0.505), "yyynyyyy"),
-        (clicks(0.5, 0.4, 0.505, spread=0.02), "ynynyyyy"),
-        (clicks(0.4, 0.4, 0.45), "nnnnyyyy"),
-        (clicks(0.47, 0.4, 0.45, trees=0.5), "yynnnnnn"),
-        (clicks(0.5, 0.4, 0.5, trees=None), "yyyn????"),
-        (clicks(0.5, 0.4, 0.5, n=2_000), "????????"),
+        (clicks(0.5, 0.4, 0.505, spread=1e-4), "yyyyyyyyyyyy"),
+        (clicks(0.5, 0.4, 0.505), "yyynyyyyyyyy"),
+        (clicks(0.5, 0.4, 0.505, spread=0.02), "ynynynynynyn"),
+        (clicks(0.4, 0.4, 0.45), "nnnnyyyyyyyy"),
+        (clicks(0.47, 0.4, 0.45, trees=0.5), "yynnnnnnnnnn"),
+        (clicks(0.5, 0.4, 0.5, trees=None), "yyyn????????"),
+        (({},), "????????????"),
     ],
     "clicks._helps": [
-        (({"c": {"estimated": [np.array([0.5])], "naive": [np.array([0.4])]}},), "y"),
-        (({"c": {"estimated": [np.array([0.4])], "naive": [np.array([0.4])]}},), "n"),
+        (({"c": {"estimated": np.array([0.5]), "naive": np.array([0.4])}},), "y"),
+        (({"c": {"estimated": np.array([0.4]), "naive": np.array([0.4])}},), "n"),
     ],
     "clicks._beats": [(({"c": ([0.5], [0.4])},), "y"), (({"c": ([0.4], [0.4])},), "n")],
     "direct_optimization.bounds._tighter": [

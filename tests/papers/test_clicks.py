@@ -1,42 +1,42 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import toprank as tr
+from toprank.data.splits import Fold
 from toprank.papers import clicks
 
 
 def test_differences_are_paired_by_run_and_only_where_both_took_part():
-    naive, trees = np.array([0.40, 0.30, 0.20]), np.array([0.45, 0.35, np.nan])
-    runs, mean, half, gap, spread = clicks._cells({"naive": [naive], "xgboost": [trees]}, "xgboost", 0)
-    assert runs == 2
+    reached = {"naive": np.array([0.40, 0.30, 0.20]), "xgboost": np.array([0.45, 0.35])}
+    (name, runs, mean, half, gap, spread), absent = clicks._rows(reached, ["xgboost", "lightgbm"])
+    assert (name, runs) == (clicks.NAMES["xgboost"], 2)
     assert mean == pytest.approx(0.40)
     assert gap == pytest.approx(0.05)
     assert half > 0.1  # the runs differ a lot
     assert spread == pytest.approx(0, abs=1e-12)  # their differences do not
-    assert clicks._cells({"naive": [naive]}, "lightgbm", 0)[0] == "not installed"
+    assert absent[1] == "not installed"
 
 
-def test_fewer_clicks_are_the_first_pages_of_more():
-    data = tr.datasets.make_graded(n_queries=30, random_state=0)
-    served = [tr.ListNet(alpha=alpha).fit_queries(data) for alpha in (0.1, 10.0)]
-    few, many = clicks._logs(data, served, (300, 3_000), 0)
-    assert few.n_impressions < many.n_impressions
-    for name in ("query", "document", "position", "clicked", "session"):
-        np.testing.assert_array_equal(getattr(few, name), getattr(many, name)[: few.n_impressions])
-    for log, wanted in ((few, 300), (many, 3_000)):
-        assert abs(log.clicked.sum() - wanted) < 0.2 * wanted
-        assert len(log.query) == np.isin(many.session, np.unique(log.session)).sum()  # whole pages
+def test_a_log_has_about_as_many_clicks_as_asked_and_better_rankers_behind_more_judgements():
+    data = tr.datasets.make_graded(n_queries=60, random_state=0)
+    fold = Fold(data[:40], data[40:50], data[50:])
+    for wanted in (300, 3_000):
+        _, learn, held, _ = clicks._shown(fold, wanted, 0.01, 0)
+        assert abs(learn.clicked.sum() + held.clicked.sum() - wanted) < 0.2 * wanted
+        assert not set(learn.session) & set(held.session)
+    quality = {weak: clicks._trial(fold, 300, weak, seed=0)["production"] for weak in (1, 30)}
+    assert quality[1] < quality[30]
 
 
 def test_what_a_short_log_tells_is_used_as_deep_as_it_goes():
     data = tr.datasets.make_graded(n_queries=30, random_state=0)
     log = tr.datasets.simulate_clicks(data, [data.X[:, 0], data.X[:, 1]], sessions=300, cut=clicks.CUT)
-    flat = tr.clicks.Propensities.known(np.ones(clicks.CUT))
-    found = clicks._estimate(log, flat)
+    found = clicks._estimate(log)
     assert len(found) == clicks.CUT
     assert found.values[0] == 1
     assert (found.values > 0).all()
@@ -93,14 +93,16 @@ def test_lightgbm_learns_the_same_from_counted_pages(pages, monkeypatch):
 def test_one_cell_of_each_exhibit(tmp_path, monkeypatch):
     monkeypatch.setattr(clicks, "COLLECTIONS", clicks.COLLECTIONS[:1])
     small = {"folds": 1, "seeds": 1, "checkpoint": tmp_path}
-    monkeypatch.setattr(clicks, "TREES", {})
+    first = SimpleNamespace(predict=lambda X: X[:, 0])
+    monkeypatch.setattr(clicks, "TREES", {"numpy": lambda *_: [first]})
+    monkeypatch.setattr(clicks, "NAMES", {**clicks.NAMES, "numpy": "installed"})
     exhibit = clicks.corrected(clicks=(2_000, 3_000), **small)
     assert [row[1:4] for row in exhibit.table.rows] == [
         [n, name, "not installed" if entrant in clicks.PEERS else 1]
         for n in ("2,000", "3,000")
         for entrant, name in clicks.NAMES.items()
     ]
-    monkeypatch.setattr(clicks, "_logs", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(clicks, "_shown", lambda *_: pytest.fail("computed again"))
     assert clicks.corrected(clicks=(2_000, 3_000), **small).table.plain() == exhibit.table.plain()
     monkeypatch.undo()
     monkeypatch.setattr(clicks, "COLLECTIONS", clicks.COLLECTIONS[:1])

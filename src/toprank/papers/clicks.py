@@ -6,7 +6,7 @@ part say what it learned. Settings are chosen on held-out clicks only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
@@ -46,9 +46,10 @@ NAMES = {
     "xgboost*": "XGBoost, number of trees by the test part",
 }
 PEERS = ("lightgbm", "lightgbm*", "xgboost", "xgboost*")
-Reached = Mapping[str, Sequence[Floats]]
-"""Entrant ↦ for each number of clicks, what each run (a seed and a fold) reached; NaN where it took no part."""
+Reached = Mapping[str, Floats]
+"""Entrant ↦ what each run (a seed and a fold, seed by seed) reached; some entrants have the first runs only."""
 RUNS = "Intervals are over runs, each a seed (users, production rankers) and a fold; differences are paired."
+HEAD = ("learned from", "runs", "NDCG@10", "±", "− naive", "±")
 
 
 def corrected(
@@ -57,9 +58,9 @@ def corrected(
     checkpoint: Path | None = None,
     clicks: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000),
     folds: int = 5,
-    seeds: int = 10,
+    seeds: int = 5,
     first: int = 100,
-    trees: int = 100_000,
+    trees: int = 50_000,
     weak: float = 0.01,
 ) -> Exhibit:
     """Test NDCG@10 against the number of clicks: as they are, corrected, and with all judgements.
@@ -68,34 +69,37 @@ def corrected(
     (at least one; from 1 on, a number of queries). Seeds count from `first`. LightGBM and XGBoost, if installed, learn
     from the same pages with corrections of their own: of n clicks in the first `trees`/n seeds, at least one.
     """
-    settings = {
-        first + at: {"clicks": clicks, "grown": [n for n in clicks if at < max(1, trees // n)]} for at in range(seeds)
-    }
-    runs = _trials(data, checkpoint, folds, settings, [(weak,)], _trial)
-    found = {label: reached for (label, _), reached in runs.items()}
-    rows = [
-        [label, f"{n:,}", NAMES[name], *_cells(reached, name, at)]
-        for label, reached in found.items()
-        for at, n in enumerate(clicks)
-        for name in NAMES
-    ]
+    ask = partial(_trials, data, checkpoint, folds)
+    found = ask(range(first, first + seeds), [(n, weak) for n in clicks], _trial)
+    for n, name in product(clicks, filter(find_spec, TREES)):
+        few = range(first, first + min(seeds, max(1, trees // n)))
+        for cell, grown in ask(few, [(n, weak, name)], _tree_trial).items():
+            found[cell[:3]] = {**found[cell[:3]], **grown}
+    rows = [[label, f"{n:,}", *row] for (label, n, _), reached in found.items() for row in _rows(reached, NAMES)]
+    labels = dict.fromkeys(cell[0] for cell in found)
     shown = [
         Panel(
-            {NAMES[name]: (clicks, *np.array([*map(_mean, v)]).T) for name, v in reached.items() if "*" not in name},
+            {
+                NAMES[name]: (clicks, *np.array([interval(found[label, n, weak][name]) for n in clicks]).T)
+                for name in found[label, clicks[0], weak]
+                if "*" not in name
+            },
             *((), "clicks", "test NDCG@10", label, "x"),
         )
-        for label, reached in found.items()
+        for label in labels
     ]
     title = f"Test NDCG@10 learned from clicks, {folds} folds, seeds {first} to {first + seeds - 1}"
+    behind = f"{weak:.0%} of the training queries, at least one," if weak < 1 else f"{weak:.0f} of the training queries"
     notes = (
-        f"The production rankers learned from {_judged(weak)} each. {RUNS} Settings, also the number of trees, were "
-        "chosen on held-out clicks; lists hold what was shown. Trees learn from pages one by one, minutes for each run "
-        "of a million clicks, and so have fewer runs there.",
+        f"The production rankers learned from {behind} each. {RUNS} Settings, also the number of trees, were chosen on "
+        "held-out clicks; lists hold what was shown. Trees learn from pages one by one, minutes for each run of a "
+        "million clicks, and so have fewer runs there.",
         *left_out(COLLECTIONS, homes(COLLECTIONS, data)),
     )
-    stored, drawn = {"clicks": clicks, "by run": found}, panels(*shown, legend="below")
-    columns = ("collection", "clicks", "learned from", "runs", "NDCG@10", "±", "− naive", "±")
-    return Exhibit("corrected", title, stored, Table(columns, rows), notes, drawn, _goal(clicks, found))
+    by_cell = {f"{label}, {n:,}": reached for (label, n, _), reached in found.items()}
+    enough = {f"{label}, {n:,}": reached for (label, n, _), reached in found.items() if n >= 10_000}
+    table, drawn = Table(("collection", "clicks", *HEAD), rows), panels(*shown, legend="below")
+    return Exhibit("corrected", title, {"by run": by_cell}, table, notes, drawn, _goal(enough))
 
 
 def served(
@@ -111,36 +115,30 @@ def served(
 
     As `corrected`, with production rankers that learned from more and more judged `queries`.
     """
-    settings: dict[int, Any] = {seed: {"clicks": [clicks], "grown": []} for seed in range(seeds)}
-    runs = _trials(data, checkpoint, folds, settings, [(n,) for n in queries], _trial)
+    found = _trials(data, checkpoint, folds, range(seeds), [(clicks, n) for n in queries], _trial)
     names = ("production", "naive", "estimated", "true")
-    rows = [
-        [label, str(n), NAMES[name], *_cells(reached, name, 0)]
-        for (label, n), reached in runs.items()
-        for name in names
-    ]
-    columns = ("collection", "judged queries", "learned from", "runs", "NDCG@10", "±", "− naive", "±")
+    rows = [[label, str(n), *row] for (label, _, n), reached in found.items() for row in _rows(reached, names)]
     title = f"Test NDCG@10 learned from {clicks:,} clicks, by who served the pages, {folds} folds, {seeds} seeds"
-    found = {f"{label}, {n} judged queries": reached for (label, n), reached in runs.items()}
+    by_cell = {f"{label}, {n} judged queries": reached for (label, _, n), reached in found.items()}
     notes = (RUNS, *left_out(COLLECTIONS, homes(COLLECTIONS, data)))
-    return Exhibit("served", title, {"by run": found}, Table(columns, rows), notes, claims=_helps(found))
+    table = Table(("collection", "judged queries", *HEAD), rows)
+    return Exhibit("served", title, {"by run": by_cell}, table, notes, claims=_helps(by_cell))
 
 
-def _judged(weak: float) -> str:
-    return f"{weak:.0%} of the training queries, at least one," if weak < 1 else f"{weak:.0f} of the training queries"
+def _rows(reached: Reached, names: Iterable[str]) -> Iterator[list[Any]]:
+    """Yield by entrant: how many runs, their mean, and their mean difference to naive, with intervals."""
+    for name in names:
+        if name in reached:
+            gap = _gap(reached, name, "naive")
+            yield [NAMES[name], len(reached[name]), *interval(reached[name]), *gap]
+        else:
+            yield [NAMES[name], "not installed", *[None] * 4]
 
 
-def _mean(values: Floats) -> tuple[float, float]:
-    """Return the mean over the runs that there are, and half its interval."""
-    return interval(values[values == values])
-
-
-def _cells(reached: Reached, name: str, at: int) -> list[Any]:
-    """Return how many runs an entrant has, their mean, and the mean difference to naive, with intervals."""
-    if name not in reached:
-        return ["not installed", *[None] * 4]
-    values = reached[name][at]
-    return [int((values == values).sum()), *_mean(values), *_mean(values - reached["naive"][at])]
+def _gap(reached: Reached, one: str, other: str) -> tuple[float, float]:
+    """Return the mean difference over the runs that both have, and half its interval."""
+    runs = min(len(reached[one]), len(reached[other]))
+    return interval(reached[one][:runs] - reached[other][:runs])
 
 
 def _told(gaps: Mapping[str, tuple[float, float]]) -> str:
@@ -148,33 +146,22 @@ def _told(gaps: Mapping[str, tuple[float, float]]) -> str:
 
 
 @judge
-def _goal(clicks: Sequence[int], found: Mapping[str, Reached]) -> Said:
-    enough = [(label, at) for label in found for at, n in enumerate(clicks) if n >= 10_000]
-
-    def gaps(other: str) -> dict[str, tuple[float, float]]:
-        """Return by cell how far ours is above another entrant; none where that one is absent."""
-        there = [(label, at) for label, at in enough if other in found[label]]
-        pairs = {(label, at): found[label]["estimated"][at] - found[label][other][at] for label, at in there}
-        return {f"{label}, {clicks[at]:,}": _mean(gap) for (label, at), gap in pairs.items()}
-
-    for text, other, bound in (
-        ("the correction beats clicks as they are in every cell", "naive", np.inf),
-        ("it is within .01 of known propensities in every cell", "true", 0.01),
+def _goal(found: Mapping[str, Reached]) -> Said:
+    for text, other, least, most in (
+        ("the correction beats clicks as they are in every cell", "naive", 0.0, np.inf),
+        ("it is within .01 of known propensities in every cell", "true", -0.01, 0.01),
+        *((f"the correction beats {NAMES[peer]}, in every cell", peer, 0.0, np.inf) for peer in PEERS),
     ):
-        least = 0.0 if bound == np.inf else -bound
-        for how, share in (("", 0), (", with the whole 95% interval", 1)):
-            ends = [gap + end * half for gap, half in gaps(other).values() for end in ((-1, 1) if share else (0,))]
-            holds = all(least < end < bound for end in ends) if ends and np.isfinite(ends).all() else None
-            yield f"From 10,000 clicks on, {text}{how}.", holds, _told(gaps(other))
-    for name in PEERS:
-        above = gaps(name)
-        holds = all(gap > 0 for gap, _ in above.values()) if above else None
-        yield f"From 10,000 clicks on, the correction beats {NAMES[name]}, in every cell.", holds, _told(above)
+        gaps = {cell: _gap(reached, "estimated", other) for cell, reached in found.items() if other in reached}
+        means, halves = np.array([*gaps.values()]).reshape(-1, 2).T
+        for how, ends in (("", means), (", with the whole 95% interval", np.append(means - halves, means + halves))):
+            holds = bool(((least < ends) & (ends < most)).all()) if gaps and np.isfinite(ends).all() else None
+            yield f"From 10,000 clicks on, {text}{how}.", holds, _told(gaps)
 
 
 @judge
 def _helps(found: Mapping[str, Reached]) -> Said:
-    gaps = {cell: _mean(reached["estimated"][0] - reached["naive"][0]) for cell, reached in found.items()}
+    gaps = {cell: _gap(reached, "estimated", "naive") for cell, reached in found.items()}
     text = "The correction beats clicks as they are, whoever served."
     yield text, all(gap > 0 for gap, _ in gaps.values()), _told(gaps)
 
@@ -183,57 +170,58 @@ def _trials(
     data: Place,
     checkpoint: Path | None,
     folds: int,
-    settings: Mapping[int, Mapping[str, Any]],
+    seeds: Iterable[int],
     cases: Sequence[tuple[Any, ...]],
-    trial: Callable[..., Mapping[str, Sequence[float]]],
+    trial: Callable[..., Mapping[str, float]],
 ) -> dict[tuple[Any, ...], Reached]:
-    """Run a trial on each collection, case, seed (with its settings) and fold: (collection, *case) ↦ results."""
+    """Run a trial on each collection, case, seed and fold: (collection, *case) ↦ what was reached, run by run."""
     there, cells = homes(COLLECTIONS, data), Checkpoint(checkpoint)
     found: dict[tuple[Any, ...], Reached] = {}
     for letor, case in track(list(product(there, cases)), "clicks"):
         parts = [letor.fold(there[letor], n) for n in letor.folds(there[letor])[:folds]]
+        key = {"trial": trial.__name__, "case": case}
         runs = [
-            piece(
-                *(cells, partial(trial, fold, *case, seed=seed, **given)),
-                **{"trial": trial.__name__, "case": case, "data": digest(fold), "seed": seed, **given},
-            )
-            for seed, given in settings.items()
-            for fold in parts
+            piece(cells, partial(trial, fold, *case, seed=seed), data=digest(fold), seed=seed, **key)
+            for seed, fold in product(seeds, parts)
         ]
-        found[letor.label, *case] = {name: list(np.array([run[name] for run in runs], float).T) for name in runs[0]}
+        found[letor.label, *case] = {name: np.array([run[name] for run in runs]) for name in runs[0]}
     return found
 
 
-def _trial(
-    fold: Fold, weak: float, *, clicks: Sequence[int], grown: Sequence[int], seed: int
-) -> dict[str, list[float]]:
-    """Return what each entrant reaches with each number of clicks; fewer clicks are the first ones of more.
-
-    Trees are grown from those numbers of clicks that are in `grown`, and are NaN for the others.
-    """
-    train, test = fold.train, fold.test
-    rng = np.random.default_rng(seed)
+def _shown(fold: Fold, clicks: int, weak: float, seed: int) -> tuple[list[ListNet], ClickLog, ClickLog, Propensities]:
+    """Return the production rankers, about so many clicks on their pages, to learn from and held out, and who looks."""
+    train, rng = fold.train, np.random.default_rng(seed)
     able = np.flatnonzero(train.informative)
     few = max(1, round(weak * train.n_queries)) if weak < 1 else int(weak)
-    served = [ListNet(alpha=0.1).fit_queries(train[rng.choice(able, few, replace=False)]) for _ in range(2)]
-    judged = [ListNet(alpha=alpha).fit_queries(train) for alpha in ALPHAS]
-    full = _ndcg(max(judged, key=lambda ranker: _ndcg(ranker, fold.valid)), test)
-    served_by = float(np.mean([_ndcg(ranker, test) for ranker in served]))
-    reached: dict[str, list[float]] = {"production": [served_by] * len(clicks), "labels": [full] * len(clicks)}
-    flat, true = Propensities.known(np.ones(CUT)), Propensities.known(1 / np.arange(1, CUT + 1))
-    for n, log in zip(clicks, _logs(train, served, clicks, seed), strict=True):
-        learn, held = log.split(2 / 3, random_state=seed)
-        own = _estimate(learn, flat)
-        for name, seen in {"naive": flat, "estimated": own, "true": true}.items():
-            queries, chosen_by = (part.to_queries(train, seen, CLIP) for part in (learn, held))
-            fitted = [ListNet(alpha=alpha).fit_queries(queries) for alpha in ALPHAS]
-            reached.setdefault(name, []).append(_ndcg(_best(fitted, chosen_by), test))
-        chosen_by = held.to_queries(train, own, CLIP)
-        for name, grow in TREES.items():
-            models = grow(learn, train, seed) if n in grown and find_spec(name) else ()
-            reached.setdefault(name, []).append(_ndcg(_best(models, chosen_by), test) if models else np.nan)
-            reached.setdefault(f"{name}*", []).append(max((_ndcg(model, test) for model in models), default=np.nan))
-    return {name: values for name, values in reached.items() if find_spec(name.rstrip("*")) or name not in PEERS}
+    rankers = [ListNet(alpha=0.1).fit_queries(train[rng.choice(able, few, replace=False)]) for _ in range(2)]
+    show = partial(simulate_clicks, train, rankers, cut=CUT, random_state=seed)
+    rate = show(sessions=2000).clicked.sum() / 2000
+    learn, held = show(sessions=max(2, round(clicks / rate))).split(2 / 3, random_state=seed)
+    return rankers, learn, held, _estimate(learn)
+
+
+def _trial(fold: Fold, clicks: int, weak: float, *, seed: int) -> dict[str, float]:
+    """Return what each linear entrant reaches."""
+    rankers, learn, held, estimated = _shown(fold, clicks, weak, seed)
+    judged = [ListNet(alpha=alpha).fit_queries(fold.train) for alpha in ALPHAS]
+    reached = {
+        "production": float(np.mean([_ndcg(ranker, fold.test) for ranker in rankers])),
+        "labels": _ndcg(max(judged, key=lambda ranker: _ndcg(ranker, fold.valid)), fold.test),
+    }
+    true = Propensities.known(1 / np.arange(1, CUT + 1))
+    for name, seen in {"naive": FLAT, "estimated": estimated, "true": true}.items():
+        queries, chosen_by = (part.to_queries(fold.train, seen, CLIP) for part in (learn, held))
+        fitted = [ListNet(alpha=alpha).fit_queries(queries) for alpha in ALPHAS]
+        reached[name] = _ndcg(_best(fitted, chosen_by), fold.test)
+    return reached
+
+
+def _tree_trial(fold: Fold, clicks: int, weak: float, name: str, *, seed: int) -> dict[str, float]:
+    """Return what trees reach, their number chosen by held-out clicks, and (*) by the test part, which flatters."""
+    _, learn, held, estimated = _shown(fold, clicks, weak, seed)
+    models = TREES[name](learn, fold.train, seed)
+    chosen = _best(models, held.to_queries(fold.train, estimated, CLIP))
+    return {name: _ndcg(chosen, fold.test), f"{name}*": max(_ndcg(model, fold.test) for model in models)}
 
 
 def _best(models: Sequence[Any], clicks: QueryDataset) -> Any:
@@ -244,17 +232,10 @@ def _ndcg(model: Any, data: QueryDataset) -> float:
     return evaluate(model, data, ["ndcg@10"]).mean["ndcg@10"]
 
 
-def _logs(train: QueryDataset, served: list[ListNet], clicks: Sequence[int], seed: int) -> list[ClickLog]:
-    """Return the first pages of one log, with about so many clicks each."""
-    show = partial(simulate_clicks, train, served, cut=CUT, random_state=seed)
-    rate = show(sessions=2000).clicked.sum() / 2000
-    pages = [max(2, round(n / rate)) for n in clicks]
-    log = show(sessions=max(pages))
-    assert log.session is not None  # simulated logs have sessions, in their order
-    return [log.take(np.arange(np.searchsorted(log.session, n))) for n in pages]
+FLAT = Propensities.known(np.ones(CUT))
 
 
-def _estimate(log: ClickLog, otherwise: Propensities) -> Propensities:
+def _estimate(log: ClickLog) -> Propensities:
     """Return what the log tells, as deep as it tells anything; behind that the last value holds."""
     for cut in range(CUT, 1, -1):
         try:
@@ -262,7 +243,7 @@ def _estimate(log: ClickLog, otherwise: Propensities) -> Propensities:
         except InputError:
             continue
         return Propensities.known(np.append(seen.values, np.full(CUT - cut, seen.values[-1])))
-    return otherwise
+    return FLAT
 
 
 def _pages(log: ClickLog, merge: bool) -> tuple[ClickLog, Ints, Ints]:
@@ -325,12 +306,11 @@ def online(
     seeds: int = 5,
 ) -> Exhibit:
     """PDGD beside online ListNet that takes raw clicks of its own ranking for grades: test NDCG@10 after many pages."""
-    cases = [(user,) for user in users]
-    runs = _trials(data, checkpoint, folds, {seed: {"pages": pages} for seed in range(seeds)}, cases, _online_trial)
-    ends = {", ".join(cell): (reached["PDGD"][0], reached["raw"][0]) for cell, reached in runs.items()}
+    runs = _trials(data, checkpoint, folds, range(seeds), [(user, pages) for user in users], _online_trial)
+    ends = {f"{label}, {user}": (reached["PDGD"], reached["raw"]) for (label, user, _), reached in runs.items()}
     rows: list[list[Any]] = [
-        [*cell, *interval(ours), *interval(raw), *interval(ours - raw)]
-        for cell, (ours, raw) in zip(runs, ends.values(), strict=True)
+        [label, user, *interval(reached["PDGD"]), *interval(reached["raw"]), *_gap(reached, "PDGD", "raw")]
+        for (label, user, _), reached in runs.items()
     ]
     columns = ("collection", "users", "PDGD", "±", "online ListNet on raw clicks", "±", "difference", "±")
     title = f"Test NDCG@10 after {pages:,} pages shown to cascade users, {folds} folds, {seeds} seeds"
@@ -345,7 +325,7 @@ def _beats(ends: Mapping[str, tuple[Floats, Floats]]) -> Said:
     yield "PDGD beats online ListNet on raw clicks in every cell.", min(gaps.values()) > 0, f"{told}."
 
 
-def _online_trial(fold: Fold, user: str, *, pages: int, seed: int) -> dict[str, list[float]]:
+def _online_trial(fold: Fold, user: str, pages: int, *, seed: int) -> dict[str, float]:
     train, rng = fold.train, np.random.default_rng(seed)
     lists = {q: train[int(q)] for q in np.flatnonzero(train.informative)}
     top = max(float(train.y.max()), 1.0)
@@ -359,7 +339,7 @@ def _online_trial(fold: Fold, user: str, *, pages: int, seed: int) -> dict[str, 
         clicked = cascade_page(query.y[page], top, user, rng)
         if clicked.any() and not clicked.all():
             raw.partial_fit(query.X[page], clicked.astype(np.float64))
-    return {name: [_ndcg(ranker, fold.test)] for name, ranker in (("PDGD", ours), ("raw", raw))}
+    return {name: _ndcg(ranker, fold.test) for name, ranker in (("PDGD", ours), ("raw", raw))}
 
 
 FIGURES: dict[str, Callable[..., Exhibit]] = {"corrected": corrected, "served": served, "online": online}
