@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import replace
 
@@ -7,11 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import toprank as tr
 from tests.oracles import clicks as oracle
-from toprank import InputError, QueryDataset
+from toprank import InputError, QueryDataset, rankers
 from toprank.clicks import ClickLog, Propensities
+from toprank.rankers.base import Ranker
+
+EVERY = [getattr(rankers, name) for name in rankers.__all__]
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +101,37 @@ def test_a_query_whose_documents_were_all_clicked_still_teaches():
     assert data.informative.all()
     assert not QueryDataset.from_arrays(X, np.ones(6), doc_weight=np.full(6, 2.0)).informative.any()
     assert np.argsort(-tr.ListNet().fit_queries(data[:1]).predict(X[:3])).tolist() == [0, 2, 1]
-    for kind in (tr.RankSVM, tr.SlamPerceptron):  # sums over pairs of grades, of which such a query has none
-        np.testing.assert_allclose(kind().fit_queries(data).coef_, kind().fit_queries(data[1:]).coef_, rtol=1e-9)
+    # Sums over pairs of grades, of which such a query has none.
+    for ranker in (tr.RankSVM(), tr.LinearRanker("Slam", alpha=0.1)):
+        whole, graded = (clone(ranker).fit_queries(part).coef_ for part in (data, data[1:]))
+        np.testing.assert_allclose(whole / np.linalg.norm(whole), graded / np.linalg.norm(graded), atol=1e-3)
+
+
+WEIGHED = {tr.ListNet: {}, tr.RankSVM: {}, tr.LinearRanker: {"surrogate": "Slam"}}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EVERY if inspect.isclass(kind) and issubclass(kind, Ranker)])
+def test_every_ranker_learns_by_the_weights_or_refuses_them_by_name(kind):
+    rng = np.random.default_rng(0)
+    y, qid = np.tile([1, 1, 0, 0], 10), np.repeat(np.arange(10), 4)
+    X = rng.normal(size=(40, 3)) + y[:, None]
+    plain, even, heavy = (
+        QueryDataset.from_arrays(X, y, qid, doc_weight=weight)
+        for weight in (None, np.ones(40), rng.integers(1, 9, size=40))
+    )
+    if kind not in WEIGHED:
+        with pytest.raises(InputError, match=rf"^{kind.__name__} learns without weights of documents: take ListNet"):
+            kind().fit_queries(heavy)
+        if hasattr(kind, "partial_fit_queries"):
+            with pytest.raises(InputError, match=rf"^{kind.__name__} learns without weights"):
+                kind().partial_fit_queries(heavy)
+        return
+    one, same, other = (kind(**WEIGHED[kind]).fit_queries(data).coef_ for data in (plain, even, heavy))
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 1e-3 * np.abs(one).max()
+    if hasattr(kind, "partial_fit_queries"):
+        with pytest.raises(InputError, match="partial_fit learns without weights"):
+            kind(**WEIGHED[kind]).partial_fit_queries(heavy)
 
 
 def test_simulated_clicks_follow_their_model_and_seed():

@@ -93,6 +93,8 @@ class Ranker(BaseEstimator, ABC):
     """What one more list must come with for the ranker to go on learning."""
     needs_all_rows: ClassVar[bool] = False
     """Whether all rows of X must be in one memory, so that the ranker cannot learn on a cluster."""
+    weighs_documents: ClassVar[bool] = False
+    """Whether a fit counts `doc_weight`; the others refuse it."""
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
     newer_attributes: ClassVar[tuple[str, ...]] = ()
@@ -199,6 +201,11 @@ class Ranker(BaseEstimator, ABC):
     def _learnable(self, data: QueryDataset) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here."""
         check_learnable(data)
+        if data.doc_weight is not None and not self.weighs_documents:
+            raise InputError(
+                f"{type(self).__name__} learns without weights of documents: take ListNet, RankSVM or LinearRanker, or "
+                "leave doc_weight out"
+            )
         return self.prepared(data)
 
     def prepared(self, data: QueryDataset) -> QueryDataset:

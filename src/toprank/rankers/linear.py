@@ -60,6 +60,7 @@ class LinearRanker(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("stream_",)
+    weighs_documents: ClassVar[bool] = True
 
     surrogate: str | Surrogate = field(default="ListNet", kw_only=False)
     measure: str | Measure = "ndcg@10"
@@ -145,6 +146,8 @@ class LinearRanker(Ranker):
 
     def _go_on(self, data: QueryDataset) -> None:
         data = self._learnable(data)
+        if data.doc_weight is not None:
+            raise InputError("partial_fit learns without weights of documents: use fit, or leave doc_weight out")
         loss, steps, first = self._loss, Steps.parse(self.steps), "model_" not in vars(self)
         if not loss.convex:
             raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from concurrent.futures import Executor
 from dataclasses import field
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from .._typing import Floats
 from ..certificates import generalization
@@ -155,6 +155,8 @@ class ListNet(ListwiseRanker):
     >>> ranker.solution_.converged
     True
     """
+
+    weighs_documents: ClassVar[bool] = True
 
     k: int | Literal["full"] = 1
 

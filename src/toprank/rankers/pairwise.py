@@ -43,6 +43,7 @@ class RankSVM(Ranker):
     """
 
     state_attributes: ClassVar[tuple[str, ...]] = ("C_",)
+    weighs_documents: ClassVar[bool] = True
 
     C: float | Sequence[float] = 1.0
     loss: Loss = "squared_hinge"
