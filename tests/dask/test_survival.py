@@ -7,18 +7,20 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
 import toprank as tr
+from toprank.dask import placing
 from toprank.dask.placing import placed
 from toprank.dask.workers import Workers
 from toprank.objective import Objective
 from toprank.solvers import adarank
 
-from .conftest import cluster, judged
+from .conftest import cluster, judged, until
 
 pytestmark = pytest.mark.usefixtures("short_runs")
 
@@ -98,13 +100,9 @@ def test_killed_while_loading(mortal, data):
         assert far.map_reduce(partial(slowly, 0)).tobytes() == data.map_reduce(partial(slowly, 0)).tobytes()
 
 
-def test_a_worker_that_joins_and_one_that_is_slow(mortal, data):
+def test_a_slow_worker(mortal, data):
     far = tr.dask.place(data, mortal, parts=6)
     whole = data.map_reduce(partial(slowly, 0)).tobytes()
-    assert far.map_reduce(partial(slowly, 0)).tobytes() == whole
-    mortal.cluster.scale(3)
-    assert far.map_reduce(partial(slowly, 0.002)).tobytes() == whole
-    mortal.wait_for_workers(3, timeout=60)
     assert far.map_reduce(partial(slowly, 0)).tobytes() == whole
     slow = pids(mortal)[0]
     os.kill(slow, signal.SIGSTOP)
@@ -113,6 +111,37 @@ def test_a_worker_that_joins_and_one_that_is_slow(mortal, data):
             assert far.map_reduce(partial(slowly, 0)).tobytes() == whole
     finally:
         os.kill(slow, signal.SIGCONT)
+
+
+def restrictions(dask_scheduler):
+    """Where parts may be loaded, if not anywhere."""
+    return [task.worker_restrictions for key, task in dask_scheduler.tasks.items() if "toprank-part" in str(key)]
+
+
+def test_a_worker_that_joins_takes_parts_over(mortal, data, monkeypatch):
+    monkeypatch.setattr(placing, "LOOK", 0.0)
+    far, weight = tr.dask.place(data, mortal, parts=6), np.linspace(0, 1, data.n_queries)
+    near, far = (replace(each, query_weight=weight) for each in (data, far))  # parts made of parts
+    here = tr.ListNet(tol=1e-9).fit_queries(near)
+    plain, steps, joined = Objective.value_and_grad, [], []
+
+    def watched(self, w):
+        steps.append(plain(self, w)[0])
+        if len(steps) == 3:
+            before = set(mortal.nthreads())
+            mortal.cluster.scale(3)
+            mortal.wait_for_workers(3, timeout=60)
+            joined.extend(set(mortal.nthreads()) - before)
+            until(lambda: plain(self, w)[0] == steps[-1] and joined[0] in self._parts.matrix.groups)
+        elif len(steps) > 3:
+            assert len(self._parts.matrix.groups[joined[0]]) == 2  # a third of the parts, in every later step
+        return plain(self, w)
+
+    monkeypatch.setattr(Objective, "value_and_grad", watched)
+    there = tr.ListNet(tol=1e-9).fit_queries(far)
+    assert len(steps) > 6
+    assert here.coef_.tobytes() == there.coef_.tobytes()
+    assert not any(mortal.run_on_scheduler(restrictions))  # should it be lost, what it took over goes anywhere
     mortal.cluster.scale(2)
 
 

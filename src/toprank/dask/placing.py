@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import mmap
-import tempfile
-import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
 from .._typing import AnyArray, Ints, Matrix
-from ..data import blocks, csr, validation
-from ..data.blocks import Grid, Kept, Node, Reducible
+from ..data import blocks, validation
+from ..data.blocks import Grid, Node, Reducible
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
-from ..errors import InputError
-from .workers import Asked, Workers, distributed
+from .parts import Chain, Part, Spec, load, names_of, reduce_parts, relabel, step
+from .workers import ATTEMPTS, Asked, Workers
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -34,137 +31,10 @@ PART_BYTES = 1 << 27
 IN_MEMORY = 0.4
 """Share of the workers' memory up to which X stays in it; a larger X lies in their local folders, mapped."""
 
+LOOK = 5.0
+"""Seconds between two looks for workers that came."""
+
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Spec:
-    """How to read a part again, whenever and wherever: `read` depends on nothing but files or what it carries."""
-
-    read: Callable[[], QueryDataset]
-    grid: Grid
-    queries: tuple[int, int]
-    rows: tuple[int, int]
-    mapped: bool
-
-
-class Part:
-    """The queries of a part in a worker's memory, and what was made of them."""
-
-    def __init__(self, data: QueryDataset, grid: Grid, pages: Sequence[mmap.mmap] = ()) -> None:
-        self.data, self.grid, self.pages = data, grid, pages
-        self.made: dict[Names, Kept[Any]] = {}
-        self.lock = threading.Lock()
-
-    def __reduce__(self) -> Any:
-        return Part, (self.data, self.grid)
-
-    def __sizeof__(self) -> int:
-        """What Dask moves and counts: mapped rows take no memory that would have to be freed."""
-        return 1 << 20 if self.pages else _size(self.data.X)
-
-    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> Kept[Any]:
-        """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again.
-
-        Of each chain that is `alive` the last result is kept, and no earlier one.
-        """
-        with self.lock:
-            names = _names(values, chain)
-            start = self._made(names)
-            found = self.made[start] if start else Kept.of(self.data, values, grid=self.grid)
-            found = replace(found, executor=executor)
-            for n in range(len(start) + 1, len(names) + 1):
-                found = self.made[names[:n]] = found if n == 1 else found.keep(chain[n - 2][1])
-                wanted = {names[:n], *map(self._made, alive)}
-                self.made = {key: kept for key, kept in self.made.items() if key in wanted}
-            return found
-
-    def _made(self, names: Names) -> Names:
-        """Return how far a chain was made."""
-        return next((names[:n] for n in range(len(names), 0, -1) if names[:n] in self.made), ())
-
-    def rest(self) -> None:
-        """Give the pages of mapped rows back; they come from the file, or its cache, when they are needed again."""
-        for page in self.pages:
-            page.madvise(mmap.MADV_DONTNEED)
-
-
-Chain = tuple[tuple[str, Callable[..., Any]], ...]
-Names = tuple[str, ...]
-"""How many values a block has, and the names of a chain's functions."""
-
-
-def _names(values: int, chain: Chain) -> Names:
-    return (str(values), *(name for name, _ in chain))
-
-
-def load(spec: Spec) -> Part:
-    """Read a part; runs on a worker."""
-    data = spec.read()
-    if data.n_docs != spec.rows[1] - spec.rows[0] or data.n_queries != spec.queries[1] - spec.queries[0]:
-        raise InputError(f"rows {spec.rows[0]} to {spec.rows[1]} are not what they were: a file changed meanwhile")
-    validation.check_magnitude(data.X, data.feature_names)
-    if not data.is_sparse and data.mapped is None:
-        # What travelled may not be written to: to the compiler that is another type, and compiling takes longer.
-        data = data._with(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
-    if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
-        return Part(data, spec.grid)
-    if not csr.is_sparse(data.X):
-        X, pages = _mapped(csr.dense(data.X))
-        return Part(data._with(X=X, mapped=None), spec.grid, [pages])
-    values, first = _mapped(data.X.data)
-    columns, second = _mapped(data.X.indices)
-    thin = csr.csr_of(values, columns, data.X.indptr, data.n_features)
-    return Part(data._with(X=thin, mapped=None), spec.grid, [first, second])
-
-
-def _mapped(array: AnyArray) -> tuple[AnyArray, mmap.mmap]:
-    """Return the array in a file of the worker's folder that has no name any more: it goes when nobody maps it.
-
-    Nothing writes to it; that it could be written to, in a copy, saves compiling all kernels for another type.
-    """
-    with tempfile.TemporaryFile(dir=distributed().get_worker().local_directory) as file:
-        np.ascontiguousarray(array).tofile(file)
-        file.flush()
-        pages = mmap.mmap(file.fileno(), max(1, array.nbytes), access=mmap.ACCESS_COPY)
-    return np.frombuffer(pages, array.dtype, array.size).reshape(array.shape), pages
-
-
-def _size(X: Matrix) -> int:
-    parts = (X.data, X.indices, X.indptr) if validation.is_sparse(X) else (X,)
-    return int(sum(part.nbytes for part in parts))
-
-
-def relabel(part: Part, beside: dict[str, Any]) -> Part:
-    """Return a part with other grades or weights; runs on a worker."""
-    return Part(part.data._with(**beside), part.grid, part.pages)
-
-
-def reduce_parts(
-    parts: list[Part],
-    alongs: list[Any],
-    chain: Chain,
-    values: int,
-    alive: Sequence[Names],
-    fn: Callable[..., T],
-    combine: Callable[[T, T], T] | None,
-) -> tuple[str, list[Node[T]]]:
-    """Reduce the parts of one worker, on all its threads; runs on the worker, and says which it was."""
-    worker = distributed().get_worker()
-    with ThreadPoolExecutor(worker.state.nthreads) as pool:
-        executor = pool if worker.state.nthreads > 1 else None
-        nodes: list[Node[T]] = []
-        for part, along in zip(parts, alongs, strict=True):
-            nodes += part.kept(chain, values, alive, executor).nodes(fn, combine, along)
-            part.rest()
-    return worker.address, blocks.climb(nodes, parts[0].grid.total, combine)
-
-
-def step(part: Part, fn: Callable[[S, QueryDataset], T], state: S) -> T:
-    """Let a state go over a part; runs on a worker."""
-    result = fn(state, part.data)
-    part.rest()
-    return result
 
 
 class PlacedMatrix(RemoteMatrix):
@@ -182,17 +52,56 @@ class PlacedMatrix(RemoteMatrix):
         self.kept: WeakSet[PlacedKept[Any]] = WeakSet()
         self.groups: dict[str, list[int]] | None = None
         self.futures: list[Any] = []
+        self.sources: list[Any] = []
+        """What the futures were made of, where they are another matrix beside other grades or weights."""
+        self.coming: dict[int, tuple[str, Any]] = {}
+        """Parts that workers load which came later."""
+        self.looked, self.failed = 0.0, 0
 
     def start(self) -> None:
         """Ask the workers to load the parts, wherever there is room."""
-        client, keys = self.workers.client, [f"toprank-part-{next(_numbers)}-{i}" for i in range(len(self.specs))]
-        self.groups = None
+        self.groups, self.coming, self.looked = None, {}, time.monotonic()
+        if self.base is None:
+            self.futures = self._asked(load, self.specs)
+        else:
+            self.sources = list(self.base.futures)
+            self.futures = self._asked(relabel, self.sources, self.beside)
+
+    def _asked(self, fn: Callable[..., Part], *each: list[Any], **where: Any) -> list[Any]:
+        keys = [f"toprank-part-{next(_numbers)}" for _ in each[0]]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # `place` says that arrays travel so
-            if self.base is None:
-                self.futures = client.map(load, self.specs, key=keys, pure=False)
-            else:
-                self.futures = client.map(relabel, self.base.futures, self.beside, key=keys, pure=False)
+            futures: list[Any] = self.workers.client.map(fn, *each, key=keys, pure=False, **where)
+        return futures
+
+    def spread(self) -> None:
+        """Let workers that came later take parts over: they load them while others go on, and have them when all do."""
+        if self.base is not None:
+            self.base.spread()
+            moved = [i for i, source in enumerate(self.base.futures) if source is not self.sources[i]]
+            if moved:
+                self.sources = list(self.base.futures)
+                new = self._asked(relabel, [self.sources[i] for i in moved], [self.beside[i] for i in moved])
+                self._replace(dict(zip(moved, new, strict=True)))
+        elif self.coming and all(future.done() for _, future in self.coming.values()):
+            came = {i: future for i, (_, future) in self.coming.items() if future.status == "finished"}
+            self.failed += len(came) < len(self.coming)
+            self.workers.free(came.values())
+            self._replace(came)
+        elif time.monotonic() - self.looked > LOOK and self.failed < ATTEMPTS:
+            self.looked, there, groups = time.monotonic(), self.workers.threads(), self._placement()
+            if any(address not in there for address, _ in self.coming.values()):
+                self.failed += 1
+                self._replace({})
+            if not self.coming:
+                share = -(-len(self.specs) // max(1, len(there)))
+                spare = [i for group in groups.values() for i in group[share:]]
+                for i, address in zip(spare, cycle(address for address in there if address not in groups)):
+                    self.coming[i] = address, self._asked(load, [self.specs[i]], workers=[address])[0]
+
+    def _replace(self, new: dict[int, Any]) -> None:
+        self.futures = [new.get(i, old) for i, old in enumerate(self.futures)]
+        self.groups, self.coming = None, {}
 
     def renew(self, attempt: int) -> None:
         """Look again where the parts are; from the second time on, load all of them under new keys."""
@@ -242,7 +151,8 @@ class PlacedMatrix(RemoteMatrix):
         self, kept: PlacedKept[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None, along: AnyArray | None
     ) -> T:
         """Reduce what is kept: one task for each worker that holds parts."""
-        alive = [_names(one.values, one.chain) for one in self.kept]
+        self.spread()
+        alive = [names_of(one.values, one.chain) for one in self.kept]
         work = partial(reduce_parts, chain=kept.chain, values=kept.values, alive=alive, fn=fn, combine=combine)
         cut = [None if along is None else along[slice(*spec.queries)] for spec in self.specs]
 

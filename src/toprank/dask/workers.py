@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
@@ -63,7 +63,9 @@ class Workers:
 
     def memory(self) -> int:
         """Return the bytes that all workers together may use; 0 where one of them has no limit."""
-        limits = [worker["memory_limit"] or 0 for worker in self.client.scheduler_info()["workers"].values()]
+        limits = [
+            worker["memory_limit"] or 0 for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()
+        ]
         return sum(limits) if all(limits) else 0
 
     def results(self, ask: Callable[[], Asked], renew: Callable[[int], None], of: Sequence[Any] = ()) -> list[Any]:
@@ -104,6 +106,11 @@ class Workers:
                 self.drop(asked.futures)
                 raise
         raise WorkersLost(f"the workers made no progress in {ATTEMPTS} attempts: look at their logs")
+
+    def free(self, futures: Iterable[Any]) -> None:
+        """Let what was loaded by a certain worker be loaded by any, should it be lost."""
+        anywhere: dict[str, list[str]] = {future.key: [] for future in futures}
+        self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
 
     def drop(self, futures: Sequence[Any]) -> None:
         """Take back what was asked for."""

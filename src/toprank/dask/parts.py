@@ -1,0 +1,154 @@
+"""What runs on a worker: reading a part, keeping what was made of it, and reducing the parts that one worker holds."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._typing import AnyArray, Matrix
+from ..data import blocks, csr, validation
+from ..data.blocks import Grid, Kept, Node
+from ..data.dataset import QueryDataset
+from ..errors import InputError
+from .workers import distributed
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How to read a part again, whenever and wherever: `read` depends on nothing but files or what it carries."""
+
+    read: Callable[[], QueryDataset]
+    grid: Grid
+    queries: tuple[int, int]
+    rows: tuple[int, int]
+    mapped: bool
+
+
+class Part:
+    """The queries of a part in a worker's memory, and what was made of them."""
+
+    def __init__(self, data: QueryDataset, grid: Grid, pages: Sequence[mmap.mmap] = ()) -> None:
+        self.data, self.grid, self.pages = data, grid, pages
+        self.made: dict[Names, Kept[Any]] = {}
+        self.lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        return Part, (self.data, self.grid)
+
+    def __sizeof__(self) -> int:
+        """What Dask moves and counts: mapped rows take no memory that would have to be freed."""
+        return 1 << 20 if self.pages else _size(self.data.X)
+
+    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> Kept[Any]:
+        """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again.
+
+        Of each chain that is `alive` the last result is kept, and no earlier one.
+        """
+        with self.lock:
+            names = names_of(values, chain)
+            start = self._made(names)
+            found = self.made[start] if start else Kept.of(self.data, values, grid=self.grid)
+            found = replace(found, executor=executor)
+            for n in range(len(start) + 1, len(names) + 1):
+                found = self.made[names[:n]] = found if n == 1 else found.keep(chain[n - 2][1])
+                wanted = {names[:n], *map(self._made, alive)}
+                self.made = {key: kept for key, kept in self.made.items() if key in wanted}
+            return found
+
+    def _made(self, names: Names) -> Names:
+        """Return how far a chain was made."""
+        return next((names[:n] for n in range(len(names), 0, -1) if names[:n] in self.made), ())
+
+    def rest(self) -> None:
+        """Give the pages of mapped rows back; they come from the file, or its cache, when they are needed again."""
+        for page in self.pages:
+            page.madvise(mmap.MADV_DONTNEED)
+
+
+Chain = tuple[tuple[str, Callable[..., Any]], ...]
+Names = tuple[str, ...]
+"""How many values a block has, and the names of a chain's functions."""
+
+
+def names_of(values: int, chain: Chain) -> Names:
+    """Return what tells a chain over blocks of so many values from all others."""
+    return (str(values), *(name for name, _ in chain))
+
+
+def load(spec: Spec) -> Part:
+    """Read a part; runs on a worker."""
+    data = spec.read()
+    if data.n_docs != spec.rows[1] - spec.rows[0] or data.n_queries != spec.queries[1] - spec.queries[0]:
+        raise InputError(f"rows {spec.rows[0]} to {spec.rows[1]} are not what they were: a file changed meanwhile")
+    validation.check_magnitude(data.X, data.feature_names)
+    if not data.is_sparse and data.mapped is None:
+        # What travelled may not be written to: to the compiler that is another type, and compiling takes longer.
+        data = data._with(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
+    if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
+        return Part(data, spec.grid)
+    if not csr.is_sparse(data.X):
+        X, pages = _mapped(csr.dense(data.X))
+        return Part(data._with(X=X, mapped=None), spec.grid, [pages])
+    values, first = _mapped(data.X.data)
+    columns, second = _mapped(data.X.indices)
+    thin = csr.csr_of(values, columns, data.X.indptr, data.n_features)
+    return Part(data._with(X=thin, mapped=None), spec.grid, [first, second])
+
+
+def _mapped(array: AnyArray) -> tuple[AnyArray, mmap.mmap]:
+    """Return the array in a file of the worker's folder that has no name any more: it goes when nobody maps it.
+
+    Nothing writes to it; that it could be written to, in a copy, saves compiling all kernels for another type.
+    """
+    with tempfile.TemporaryFile(dir=distributed().get_worker().local_directory) as file:
+        np.ascontiguousarray(array).tofile(file)
+        file.flush()
+        pages = mmap.mmap(file.fileno(), max(1, array.nbytes), access=mmap.ACCESS_COPY)
+    return np.frombuffer(pages, array.dtype, array.size).reshape(array.shape), pages
+
+
+def _size(X: Matrix) -> int:
+    parts = (X.data, X.indices, X.indptr) if validation.is_sparse(X) else (X,)
+    return int(sum(part.nbytes for part in parts))
+
+
+def relabel(part: Part, beside: dict[str, Any]) -> Part:
+    """Return a part with other grades or weights; runs on a worker."""
+    return Part(part.data._with(**beside), part.grid, part.pages)
+
+
+def reduce_parts(
+    parts: list[Part],
+    alongs: list[Any],
+    chain: Chain,
+    values: int,
+    alive: Sequence[Names],
+    fn: Callable[..., T],
+    combine: Callable[[T, T], T] | None,
+) -> tuple[str, list[Node[T]]]:
+    """Reduce the parts of one worker, on all its threads; runs on the worker, and says which it was."""
+    worker = distributed().get_worker()
+    with ThreadPoolExecutor(worker.state.nthreads) as pool:
+        executor = pool if worker.state.nthreads > 1 else None
+        nodes: list[Node[T]] = []
+        for part, along in zip(parts, alongs, strict=True):
+            nodes += part.kept(chain, values, alive, executor).nodes(fn, combine, along)
+            part.rest()
+    return worker.address, blocks.climb(nodes, parts[0].grid.total, combine)
+
+
+def step(part: Part, fn: Callable[[S, QueryDataset], T], state: S) -> T:
+    """Let a state go over a part; runs on a worker."""
+    result = fn(state, part.data)
+    part.rest()
+    return result
