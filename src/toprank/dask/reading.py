@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -111,11 +112,14 @@ def read_letor(
     fs, files = _find(path, storage_options, "")
     ranges: list[tuple[str, int, int | None]] = []
     for file in files:
-        size = fs.size(file)
-        if not size:
+        with _told(file):
+            size = fs.size(file)
+        if size == 0:
             raise InputError(f"{file} is empty: remove it, or write it again")
-        step = None if file.endswith((".gz", ".bz2", ".xz", ".zst")) else RANGE_BYTES
-        ranges += [(file, 0, None)] if step is None else [(file, a, a + step) for a in range(0, size, step)]
+        if size is None or file.endswith((".gz", ".bz2", ".xz", ".zst")):  # a server may not say how long it is
+            ranges.append((file, 0, None))
+        else:
+            ranges += [(file, a, a + RANGE_BYTES) for a in range(0, size, RANGE_BYTES)]
     options: dict[str, Any] = {"dtype": np.dtype(dtype), "zero_based": zero_based}
     found = [seen for seen in _scanned(workers, partial(_scan_letor, fs, options), ranges) if seen.data is not None]
     for file in files:
@@ -142,18 +146,27 @@ def _find(path: str | Sequence[str], options: dict[str, Any] | None, suffix: str
     """Return the file system and the files, in order of their names."""
     import fsspec
 
-    try:
+    with _told(path):
         fs, _, files = fsspec.get_fs_token_paths(path, storage_options=options)
         if len(files) == 1 and fs.isdir(files[0]):
             files = [file for file in fs.ls(files[0], detail=False) if file.endswith(suffix)]
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        missing = next((file for file in files if not fs.exists(file)), None)
     if not files:
         raise InputError(f"no file is named {path}")
-    missing = next((file for file in files if not fs.exists(file)), None)
     if missing is not None:
         raise InputError(f"{missing} cannot be read: there is no such file")
     return fs, list(files)
+
+
+@contextmanager
+def _told(path: str | Sequence[str]) -> Iterator[None]:
+    """Say in one line what goes wrong with a file: every file system has errors of its own, and not all can travel."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
 
 
 def _scanned(workers: Workers, scan: Callable[..., Seen], calls: list[tuple[Any, ...]]) -> list[Seen]:
@@ -232,7 +245,7 @@ def _scan_table(
 
     pq, pa = require_pyarrow("reading Parquet", "pyarrow.parquet"), require_pyarrow("reading Parquet")
     try:
-        with fs.open(file, "rb") as stream:
+        with _told(file), fs.open(file, "rb") as stream:
             parquet = pq.ParquetFile(stream)
             schema = parquet.schema_arrow
             groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
@@ -262,8 +275,6 @@ def _scan_table(
         stand_in = table.append_column("\0", pa.array(np.zeros(len(table), dtype=np.float32)))
         given: dict[str, Any] = {role: named.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
         data = tables.read_table(stand_in, named["label"], named["qid"], features=["\0"], **given)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file} is not a readable Parquet file: {error}") from None
     except InputError as error:
         raise InputError(str(error) if file in str(error) else f"{file}: {error}") from None
     return Seen(file, (groups, columns, named, not notes.get("named", True)), _contiguous(data, file))
@@ -287,17 +298,14 @@ def _read_table(
 ) -> QueryDataset:
     """Read a part out of the row groups that hold its rows; runs on a worker."""
     pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
-    files, found = ", ".join(piece[0] for piece in pieces), []
-    try:
-        for file, groups, start, stop in pieces:
-            ends = np.cumsum([0, *groups])
-            chosen = [i for i in range(len(groups)) if ends[i] < stop and start < ends[i + 1]]
-            with fs.open(file, "rb") as stream:
-                wanted = [*dict.fromkeys((*roles.values(), *names))]
-                table = pq.ParquetFile(stream).read_row_groups(chosen, columns=wanted)
-            found.append(table.slice(start - int(ends[chosen[0]]), stop - start))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{files} cannot be read: {error}") from None
+    found = []
+    for file, groups, start, stop in pieces:
+        ends = np.cumsum([0, *groups])
+        chosen = [i for i in range(len(groups)) if ends[i] < stop and start < ends[i + 1]]
+        with _told(file), fs.open(file, "rb") as stream:
+            wanted = [*dict.fromkeys((*roles.values(), *names))]
+            table = pq.ParquetFile(stream).read_row_groups(chosen, columns=wanted)
+        found.append(table.slice(start - int(ends[chosen[0]]), stop - start))
     given: dict[str, Any] = {role: roles.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
     given |= {"label": roles["label"], "qid": roles["qid"], "features": names, "missing": missing}
     try:
@@ -318,7 +326,7 @@ class _Bytes(io.BytesIO):
 
 def _parsed(fs: Any, file: str, start: int, stop: int | None, **options: Any) -> QueryDataset | None:
     """Parse the lines that begin in a range of bytes."""
-    with fs.open(file, "rb", compression="infer" if stop is None else None) as stream:
+    with _told(file), fs.open(file, "rb", compression="infer" if stop is None else None) as stream:
         if start:
             stream.seek(start - 1)
             stream.readline()
