@@ -199,6 +199,48 @@ def test_counted_ranks_are_those_of_the_measure(name):
         assert mean == pytest.approx(expected.mean(), abs=1e-11)
 
 
+LENGTHS = np.array([1, 2, 15, 16, 17, 40, 130, 600, 1600])
+
+
+@pytest.mark.parametrize("name", ["map", "map@7", "map@7:lightgbm", "ndcg", "ndcg@10", "ndcg@10:letor4"])
+@pytest.mark.parametrize("wide", [1, 0])
+def test_a_bound_is_never_below_the_measure(name, wide, monkeypatch):
+    """Query by query, whatever the columns are like and wherever they are kept."""
+    monkeypatch.setattr("toprank.solvers.adarank_lists.KEPT", 0.5 * wide)  # 0: nothing is kept
+    rng, measure = np.random.default_rng(4), tr.measure(name)
+    X = awkward_columns(rng, LENGTHS.sum())
+    X = np.column_stack([X, X[:, 0] * 1e-42, 1e12 + X[:, 1], X[:, 1] * 1e290, np.full(len(X), 1e16)])
+    y = rng.integers(0, 3, len(X)) * (rng.random(len(X)) < 0.5)
+    data, d = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(len(LENGTHS)), LENGTHS)), X.shape[1]
+    near = 0
+    for only in np.eye(len(LENGTHS)):  # the mean is that of one query
+        ensemble = _Ensemble(measure, True, data, only, None)
+        for last, weight in ((0, 0.7), (2, 1.0), (d + 1, 0.3), (5, 0.1), (9, 1e-6), (10, 1.0)):
+            ensemble.try_step(last, weight, alone=False)
+            ensemble.take_step()
+            candidates, weights = np.append(rng.permutation(2 * d - 1)[:3], d - 1), [0.4, 0.003, 2.0, 0.5]
+            bounds = ensemble.bounds(candidates, weights)
+            exact = [ensemble.try_step(int(k), w, alone=False) for k, w in zip(candidates, weights, strict=True)]
+            assert (bounds >= exact).all()
+            near += int((bounds < np.array(exact) + 0.01).sum())
+    assert near > 50  # else they would be of no use
+
+
+@pytest.mark.parametrize("name", ["map", "ndcg@5"])
+def test_bounds_save_evaluations_and_change_nothing(name, monkeypatch):
+    data, measure = tr.datasets.make_graded(n_queries=40, n_docs=60, n_features=12, random_state=3), tr.measure(name)
+    importance, tried = np.full(40, 1 / 40), []
+    exact, run = _Ensemble.try_step, AdaRankRounds(measure, 25, "improve", both=True).run
+    monkeypatch.setattr(_Ensemble, "try_step", lambda self, *k, alone: tried.append(k) or exact(self, *k, alone=alone))
+    quick, count = run(data, importance), len(tried)
+    monkeypatch.setattr(_Ensemble, "bounds", lambda self, candidates, weights: np.full(len(candidates), np.inf))
+    slow = run(data, importance)
+    assert count < (len(tried) - count) / 2
+    assert quick.candidates.tolist() == slow.candidates.tolist()
+    assert quick.weights.tobytes() == slow.weights.tobytes()
+    assert all(quick.trace[each].tobytes() == slow.trace[each].tobytes() for each in quick.trace)
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))
 def test_the_improve_rule_never_loses_on_the_training_part(seed, name):
     data = small(seed, n_queries=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,11 +16,8 @@ from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
 from ..errors import WorkersLost
-from ..measures import AP, NDCG
 from ..measures.base import Measure
-from ..measures.plan import discount_table
-from ..measures.presets import Gain, Norm, Short
-from ..surrogates.direct import in_training
+from .adarank_lists import TOGETHER, Columns, Keys, Lists
 from .boosting import Rounds, columns_of
 from .deadline import out_of_time
 
@@ -37,8 +34,8 @@ PERFECT = 1.0 - 1e-12
 TABLE_VALUES = 1 << 19
 """Feature values in a block of the measure table."""
 
-KEPT = 0.4
-"""Share of the columns whose copies are kept."""
+ROUNDING = 1.0 + 1e-9
+"""More than the rounding of a bound and of a mean."""
 
 PIECE_DOCS = 1 << 16
 """Documents whose scores are kept together: enough that handing them to a thread costs little beside the work."""
@@ -58,7 +55,7 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
 
 
 def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
-    lists = _Lists(measure, block, np.ones(block.n_queries, dtype=bool))
+    lists = Lists(measure, block, np.ones(block.n_queries, dtype=bool))
     d, scores, signs = block.n_features, np.zeros(block.n_docs), (1.0, -1.0) if both else (1.0,)
     X = block.X[lists.order]
     if not block.is_sparse:
@@ -107,26 +104,32 @@ class AdaRankRounds:
         try:
             performance, _ = ensemble.performance()
             aside = np.zeros(len(performance), dtype=bool)
+            hopeful = aside.copy()
             while len(chosen) < len(played) + self.rounds:
                 given = len(chosen) < len(played)
                 if aside.all():
-                    aside[:] = False
+                    aside[:] = hopeful[:] = False
                     share /= 2
                     if share < SMALLEST_SHARE:
                         break
-                k = int(np.argmax(np.where(aside, -np.inf, performance)))
-                weight = share * step_size(float(performance[k]))
-                if given:
-                    k, weight = played[len(chosen)]
-                reaches = ensemble.try_step(k, weight, alone=all(other == k for other in chosen))
-                if self.rule == "improve" and not given and not reaches > mean:
+                next_best = np.argsort(np.where(aside, np.inf, -performance), kind="stable")[: (~aside).sum()][
+                    :TOGETHER
+                ]
+                steps = [share * step_size(float(performance[k])) for k in next_best]
+                k, weight = played[len(chosen)] if given else (int(next_best[0]), steps[0])
+                alone, trying = all(other == k for other in chosen), self.rule == "improve" and not given
+                if trying and not alone and not hopeful[k]:
+                    aside[next_best] = ensemble.bounds(next_best, steps) <= mean
+                    hopeful[next_best] = ~aside[next_best]
+                reaches = mean if aside[k] else ensemble.try_step(k, weight, alone=alone)
+                if trying and not reaches > mean:
                     aside[k] = True
                     if out_of_time():
                         break
                     continue
                 ensemble.take_step()
                 mean = reaches
-                aside[:] = False
+                aside[:] = hopeful[:] = False
                 chosen.append(k)
                 weights.append(weight)
                 phis.append(float(performance[k]))
@@ -154,60 +157,11 @@ def summed(candidates: Ints, weights: Floats, width: int) -> Floats:
     return coef[:width] - coef[width:]
 
 
-class _Lists:
-    """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
-
-    def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray) -> None:
-        self.measure, self.y, self.ptr, self.counts = in_training(measure), data.y, data.ptr, counts
-        self.order = np.arange(data.n_docs)
-        """Documents list by list, the relevant ones first where their places are counted: what `after` wants."""
-        tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
-        self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
-        """The value of a query with nothing to find, in whatever order."""
-        target, lengths = self.measure, data.lengths
-        self._counted = isinstance(target, (AP, NDCG))
-        if not isinstance(target, (AP, NDCG)):
-            return
-        longest, query = int(lengths.max(initial=1)), np.repeat(np.arange(data.n_queries), lengths)
-        cut, places = int(target.k or longest), np.arange(1, longest + 1)
-        if isinstance(target, AP):
-            gains, discounts = (data.y > target.above).astype(np.float64), np.ones(longest)
-        else:
-            gains = data.y if target.gain == Gain.LINEAR else 2.0**data.y - 1.0
-            discounts = discount_table(longest)[target.discount][:longest].copy()
-        discounts[cut:] = 0.0
-        best = np.lexsort((-gains, query))
-        reach = discounts[np.arange(data.n_docs) - data.ptr[query]]
-        if isinstance(target, AP) and target.norm == Norm.ALL:
-            reach = np.ones(data.n_docs)
-        ideal = np.bincount(query, gains[best] * reach, minlength=data.n_queries)
-        if isinstance(target, NDCG) and target.short == Short.ZERO:
-            ideal[lengths < cut] = 0.0
-        self.order = np.lexsort((gains == 0, query))
-        relevant = np.bincount(query, gains != 0, minlength=data.n_queries).astype(np.int64)
-        sums = np.concatenate(([0.0], np.cumsum(discounts / places if isinstance(target, AP) else discounts)))
-        self._precision = isinstance(target, AP)
-        self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
-
-    def after(self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats) -> Floats:
-        """Return the measure of each query for scores + weights · columns[which]."""
-        from . import _adarank_kernels as kernels
-
-        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
-        if self._counted:
-            kernels.step_values(self._precision, scores, columns, which, weights, *self._fixed, values)
-            return values
-        for s, (k, weight) in enumerate(zip(which, weights, strict=True)):
-            found = self.measure.per_query(scores + weight * columns[k].astype(np.float64), self.y, self.ptr)
-            values[:, s] = np.where(self.counts, np.nan_to_num(found), 0.0)
-        return values
-
-
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Some queries, how well each feature and the scores so far rank them, and copies of the columns used last."""
+    """Some queries, how well each feature and the scores so far rank them, and the columns that were tried."""
 
-    lists: _Lists
+    lists: Lists
     X: Matrix
     importance: Floats
     table: Floats
@@ -215,40 +169,53 @@ class _Piece:
     values: Floats
     least: float
     """The least that a query gained by the last step beyond its weight · E(q, k)."""
-    columns: dict[int, AnyArray]
-    tried: dict[tuple[int, float], Floats]
-    """The step that was tried last, and what it made of the queries."""
+    columns: Columns
+    tried: dict[tuple[int, float], tuple[AnyArray, Floats]]
+    """The step that was tried last: its column and what it made of the queries."""
 
     @classmethod
     def of(cls, measure: Measure, both: bool, block: QueryDataset) -> _Piece:
         assert block.query_weight is not None
-        lists, table = _Lists(measure, block, block.query_weight > 0), measure_table(measure, block, both=both)
+        lists, table = Lists(measure, block, block.query_weight > 0), measure_table(measure, block, both=both)
         nothing = np.zeros(block.n_docs), np.zeros(block.n_queries)
-        return cls(lists, block.X, block.query_weight, table, *nothing, np.inf, {}, {})
+        return cls(lists, block.X, block.query_weight, table, *nothing, np.inf, Columns(block.X, lists), {})
 
-    def column(self, k: int) -> AnyArray:
-        """Return column k in the order of the lists."""
-        if k not in self.columns:
-            if len(self.columns) + 1 > max(1.0, KEPT * self.X.shape[1]):
-                del self.columns[next(iter(self.columns))]
-            whole = candidate_column(self.X, k) if is_sparse(self.X) else self.X[:, k]
-            self.columns[k] = whole[None, self.lists.order]
-        self.columns[k] = self.columns.pop(k)  # the one used last goes last
-        return self.columns[k]
+    @cached_property
+    def score_keys(self) -> Keys:
+        """The scores so far as keys."""
+        made = self.lists.no_keys(1, np.dtype(np.int16))
+        self.lists.write_keys(self.scores, made, 0)
+        return made
 
-    def after(self, k: int, weight: float, alone: bool) -> Floats:
-        """Return the measure of each query for scores + weight · candidate k.
+    def after(self, k: int, weight: float, alone: bool) -> tuple[AnyArray, Floats]:
+        """Return the column of candidate k and the measure of each query for scores + weight · candidate k.
 
         As long as one feature is `alone` in the ensemble, f ranks as that feature does, and the table knows how well.
         """
         if (k, weight) not in self.tried:
             self.tried.clear()
-            self.tried[k, weight] = self.table[:, k] if alone else self._computed(k, weight)
+            column = self._column(k % self.X.shape[1])
+            self.tried[k, weight] = (
+                column,
+                self.table[:, k] if alone else self._computed(column, self.signed(k, weight)),
+            )
         return self.tried[k, weight]
 
-    def _computed(self, k: int, weight: float) -> Floats:
-        column, signed = self.column(k % self.X.shape[1]), self.signed(k, weight)
-        return self.lists.after(self.scores, column, np.zeros(1, dtype=np.int64), np.array([signed]))[:, 0]
+    def _computed(self, column: AnyArray, weight: float) -> Floats:
+        return self.lists.after(self.scores, column[None], np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]
+
+    def _column(self, k: int) -> AnyArray:
+        """Return column k in the order of the lists."""
+        if self.lists.counted:
+            return self.lists.column(self.X, k)
+        return np.asarray(self.columns.keys.values[self.columns.rows([k])[0], : len(self.scores)])
+
+    def bounds(self, steps: list[tuple[int, float]]) -> Floats:
+        """Return what the measure of each query cannot exceed for scores + weight · candidate k: a column per step."""
+        if not self.lists.counted:
+            return np.ones((len(self.values), len(steps)))
+        which = self.columns.rows([k % self.X.shape[1] for k, _ in steps])
+        return self.lists.bounds(self.score_keys, self.columns.keys, which, np.array([self.signed(*s) for s in steps]))
 
     def signed(self, k: int, weight: float) -> float:
         """Return the weight of the feature itself: candidates from the number of features on are reversed."""
@@ -276,6 +243,11 @@ class _Ensemble:
         self.step = k, weight, alone
         return float(self.pieces.map_reduce(partial(_mean_after, *self.step)))
 
+    def bounds(self, candidates: Ints, weights: list[float]) -> Floats:
+        """Return what the mean of E(f) cannot exceed after one more step, for each of these."""
+        steps = list(zip(candidates.tolist(), weights, strict=True))
+        return ROUNDING * self.pieces.map_reduce(partial(_bounds_after, steps))
+
     def take_step(self) -> None:
         """Go on from what was tried last."""
         self.pieces = self.pieces.keep(partial(_stepped, *self.step))
@@ -293,12 +265,16 @@ def _sums_and_least(left: Any, right: Any) -> Any:
 
 
 def _mean_after(k: int, weight: float, alone: bool, piece: _Piece) -> float:
-    return _dot(piece.importance, piece.after(k, weight, alone))
+    return _dot(piece.importance, piece.after(k, weight, alone)[1])
+
+
+def _bounds_after(steps: list[tuple[int, float]], piece: _Piece) -> Floats:
+    return np.asarray(piece.importance @ piece.bounds(steps))
 
 
 def _stepped(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:
-    column = piece.column(k % piece.X.shape[1])[0].astype(np.float64, copy=False)
-    scores, values = piece.scores + piece.signed(k, weight) * column, piece.after(k, weight, alone)
+    column, values = piece.after(k, weight, alone)
+    scores = piece.scores + piece.signed(k, weight) * column.astype(np.float64, copy=False)
     gained = (values - piece.values - weight * piece.table[:, k])[piece.importance > 0]
     return replace(piece, scores=scores, values=values, least=float(gained.min(initial=np.inf)), tried={})
 
@@ -311,7 +287,7 @@ def _dot(weights: Floats, values: Floats) -> float:
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
     """Return the rounds with φ, δ and the mean measure of each as they come out on `data`."""
     scores, current = np.zeros(data.n_docs), np.zeros(data.n_queries)
-    lists, P = _Lists(measure, data, importance > 0), importance
+    lists, P = Lists(measure, data, importance > 0), importance
     found: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
     for k, weight in zip(rounds.candidates, rounds.weights, strict=True):
         column = candidate_column(data.X, int(k))
@@ -327,7 +303,7 @@ def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Flo
     return Rounds(rounds.candidates, rounds.weights, {name: np.array(values) for name, values in found.items()})
 
 
-def _of(lists: _Lists, scores: Floats) -> Floats:
+def _of(lists: Lists, scores: Floats) -> Floats:
     """Return the measure of each query for scores in the order of the rows."""
     return lists.after(np.zeros(len(scores)), scores[None, lists.order], np.zeros(1, np.int64), np.ones(1))[:, 0]
 

@@ -1,0 +1,137 @@
+"""AdaRank's lists: what a measure makes of them after one more step, or cannot exceed, and the columns for that."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Ints, Matrix
+from ..data.dataset import QueryDataset
+from ..data.validation import is_sparse
+from ..measures import AP, NDCG
+from ..measures.base import Measure
+from ..measures.plan import discount_table
+from ..measures.presets import Gain, Norm, Short
+from ..surrogates.direct import in_training
+
+KEPT = 0.35
+"""Columns are kept as trials read them, up to this share of what X takes written out."""
+
+ROW_END = 16
+"""Keys beyond the last document, so that whole vectors can be read."""
+
+TOGETHER = 4
+"""Candidates whose steps are bounded at a time."""
+
+
+class Lists:
+    """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
+
+    def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray) -> None:
+        self.measure, self.y, self.ptr, self.counts = in_training(measure), data.y, data.ptr, counts
+        self.order = np.arange(data.n_docs)
+        """Documents list by list, the relevant ones first where their places are counted: what `after` wants."""
+        tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
+        self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
+        """The value of a query with nothing to find, in whatever order."""
+        target, lengths = self.measure, data.lengths
+        self.counted = isinstance(target, (AP, NDCG))
+        if not isinstance(target, (AP, NDCG)):
+            return
+        longest, query = int(lengths.max(initial=1)), np.repeat(np.arange(data.n_queries), lengths)
+        cut, places = int(target.k or longest), np.arange(1, longest + 1)
+        if isinstance(target, AP):
+            gains, discounts = (data.y > target.above).astype(np.float64), np.ones(longest)
+        else:
+            gains = data.y if target.gain == Gain.LINEAR else 2.0**data.y - 1.0
+            discounts = discount_table(longest)[target.discount][:longest].copy()
+        discounts[cut:] = 0.0
+        best = np.lexsort((-gains, query))
+        reach = discounts[np.arange(data.n_docs) - data.ptr[query]]
+        if isinstance(target, AP) and target.norm == Norm.ALL:
+            reach = np.ones(data.n_docs)
+        ideal = np.bincount(query, gains[best] * reach, minlength=data.n_queries)
+        if isinstance(target, NDCG) and target.short == Short.ZERO:
+            ideal[lengths < cut] = 0.0
+        self.order = np.lexsort((gains == 0, query))
+        relevant = np.bincount(query, gains != 0, minlength=data.n_queries).astype(np.int64)
+        sums = np.concatenate(([0.0], np.cumsum(discounts / places if isinstance(target, AP) else discounts)))
+        self._precision = isinstance(target, AP)
+        self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
+
+    def after(self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats) -> Floats:
+        """Return the measure of each query for scores + weights · columns[which]."""
+        from . import _adarank_kernels as kernels
+
+        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
+        if self.counted:
+            kernels.step_values(self._precision, scores, columns, which, weights, *self._fixed, values)
+            return values
+        for s, (k, weight) in enumerate(zip(which, weights, strict=True)):
+            found = self.measure.per_query(scores + weight * columns[k].astype(np.float64), self.y, self.ptr)
+            values[:, s] = np.where(self.counts, np.nan_to_num(found), 0.0)
+        return values
+
+    def column(self, X: Matrix, k: int) -> AnyArray:
+        """Return column k of X in the order of the lists."""
+        return np.asarray((X[:, [k]].toarray().ravel() if is_sparse(X) else X[:, k])[self.order])
+
+    def no_keys(self, rows: int, kind: np.dtype[Any]) -> Keys:
+        """Return room for keys, which takes memory once it is used."""
+        room = np.zeros((rows, len(self.y) + ROW_END), kind)
+        return Keys(room, *np.zeros((2, rows, len(self.ptr) - 1), np.float32))
+
+    def write_keys(self, numbers: AnyArray, keys: Keys, row: int) -> None:
+        """Write one number of every document as the keys of a row."""
+        from . import _adarank_kernels as kernels
+
+        kernels.list_keys(numbers, np.array(self.ptr), *(each[row] for each in keys))
+
+    def bounds(self, scores: Keys, columns: Keys, which: Ints, weights: Floats) -> Floats:
+        """Return what the measure of each query cannot exceed for scores + weights · columns[which], given as keys."""
+        from . import _adarank_kernels as kernels
+
+        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
+        kernels.step_bounds(self._precision, *scores, *columns, which, weights, *self._fixed, values)
+        return values
+
+
+class Keys(NamedTuple):
+    """Numbers of every document as 16-bit keys, which share the range of its list evenly; row by row."""
+
+    values: AnyArray
+    spread: AnyArray
+    largest: AnyArray
+
+
+class Columns:
+    """Columns as trials read them: as 16-bit keys where places are counted, else as they are.
+
+    They are kept while there is room. Rounds try the same columns one after the other, so what was kept first is as
+    good as what was used last.
+    """
+
+    def __init__(self, X: Matrix, lists: Lists) -> None:
+        self.X, self.lists = X, lists
+        kind = np.dtype(np.int16) if lists.counted else X.dtype
+        self.kept: dict[int, int] = {}
+        self.most = int(KEPT * X.shape[1] * X.dtype.itemsize / kind.itemsize)
+        self.keys = lists.no_keys(self.most + TOGETHER, kind)  # the last ones for what is not kept
+
+    def rows(self, features: list[int]) -> Ints:
+        """Return at which rows of `keys` these columns are."""
+        return np.array([self._row(k, self.most + s) for s, k in enumerate(features)])
+
+    def _row(self, k: int, spare: int) -> int:
+        if k in self.kept:
+            return self.kept[k]
+        row = len(self.kept) if len(self.kept) < self.most else spare
+        if row < self.most:
+            self.kept[k] = row
+        column = self.lists.column(self.X, k)
+        if self.lists.counted:
+            self.lists.write_keys(column, self.keys, row)
+        else:
+            self.keys.values[row, : len(column)] = column
+        return row
