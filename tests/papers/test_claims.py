@@ -18,7 +18,7 @@ import pytest
 from toprank.papers import reproduce
 from toprank.papers.clicks import PEERS
 from toprank.papers.direct_optimization import methods
-from toprank.papers.direct_optimization.tables import SHOWN
+from toprank.papers.direct_optimization.tables import ADARANK, RANKBOOST, SHOWN
 from toprank.papers.exhibits import JUDGES, VERDICTS, judge
 from toprank.papers.online_perceptrons.learners import LISTNET, THREE, TWO
 from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX
@@ -54,7 +54,7 @@ def rates(*values):
 
 
 def groups(ada, boost):
-    values = {SHOWN[0]: np.repeat(ada, 2), SHOWN[1]: np.repeat(boost, 2)}
+    values = {ADARANK: np.repeat(ada, 2), RANKBOOST: np.repeat(boost, 2)}
     return {name: [v[0], None, v[2]] for name, v in values.items()}, values, GROUP
 
 
@@ -99,10 +99,8 @@ def precise(worse=0.6, good=0.8, loose=0.7, dear=9.0, early=0.7, perceptron=None
         "1PMB": worse,
         "SVMPerf": worse,
     }
-    spent = {name: [dear if name == "SVMPerf" else 1.0] for name in PAPER}
-    return tuple(
-        {"adult": each} for each in ({name: [value] for name, value in found.items()}, spent, {SGD_AVG: [early]})
-    )
+    spent = {name: dear if name == "SVMPerf" else 1.0 for name in PAPER}
+    return tuple({"adult": each} for each in (found, spent, {SGD_AVG: early}))
 
 
 def swept(svmperf, spread):
@@ -221,7 +219,7 @@ MADE_UP = {
         (([("c", "ListMLE", 0.1, 0.6, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.6, 9.0, 0.4)],), "nn"),
         (([("c", "ListMLE", 0.1, 0.2, 9.0, 1.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.6)],), "??"),
     ],
-    "online_perceptrons.adversary._meet": [
+    "online_perceptrons.separable._meet": [
         (([(0.1, 0.2, 99, 99, 100.0, 50.0, 50.0, 60.0, 900.0)],), "yyy"),
         (([(0.1, 0.2, 99, 120, 100.0, 50.0, 40.0, 60.0, 900.0)],), "nyn"),  # too many mistakes, too small a loss
         (([(0.1, 0.2, 99, 10, 100.0, 50.0, 60.0, 60.0, 900.0)],), "yny"),

@@ -10,11 +10,12 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from .._drawing import empty_figure
 from .._files import replacing
 from .._tables import Table
 from .._typing import ArrayLike, Floats, Ints
 from ..data.validation import check_choice, check_count, check_fraction
-from ..errors import InputError, MissingExtraError, ParseError
+from ..errors import InputError, ParseError
 from .log import ClickLog, Counts
 
 Method: TypeAlias = Literal["harvest", "em", "trust", "known"]
@@ -143,11 +144,7 @@ class Propensities:
 
     def plot(self) -> Any:
         """Return a matplotlib figure (the `plot` extra): the values with their intervals, and 1/k beside them."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from None
-        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        figure = empty_figure()
         axes = figure.subplots()
         places = np.arange(1, len(self) + 1)
         axes.plot(places, 1 / places, color="0.75", linestyle="--", label="1/k")

@@ -14,10 +14,13 @@ import numpy as np
 
 from .._checkpoint import Checkpoint as Checkpoint
 from .._checkpoint import plain as plain
+from .._drawing import Panel as Panel
+from .._drawing import empty_figure
+from .._drawing import panels as panels
 from .._files import replacing
 from .._tables import Table
 from .._typing import Floats
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 
 Verdict = Literal["replicates", "does not replicate", "cannot be decided here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -80,11 +83,7 @@ class Exhibit:
         """Return a matplotlib figure (the `plot` extra)."""
         if self.draw is None:
             raise InputError(f"{self.name} is a table, there is nothing to draw: print(exhibit.table.plain())")
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from None
-        canvas = Figure(figsize=(7.0, 4.5), layout="constrained")
+        canvas = empty_figure()
         self.draw(canvas)
         return canvas
 
@@ -107,10 +106,9 @@ class Exhibit:
         target.mkdir(parents=True, exist_ok=True)
         content = {"name": self.name, "title": self.title, "notes": self.notes, "data": plain(self.data)}
         content |= {"claims": [vars(found) for found in self.claims], "options": plain(options or {})}
-        parts = [f"# {self.title}", *([self.table.markdown()] if self.table else [])]
-        parts += [*(f"- {found}" for found in self.claims), *self.notes]
-        files = {"json": json.dumps(content, indent=1, ensure_ascii=False) + "\n", "md": "\n\n".join(parts) + "\n"}
-        bodies = {kind: text.encode("utf-8") for kind, text in files.items()}
+        text = self._text(f"# {self.title}", self.table.markdown() if self.table else "") + "\n"
+        stored = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        bodies = {"json": stored.encode("utf-8"), "md": text.encode("utf-8")}
         if self.draw is not None:
             bodies |= {"png": self.picture("png"), "svg": self.picture("svg")}
         for kind, body in bodies.items():
@@ -118,73 +116,20 @@ class Exhibit:
                 draft.write_bytes(body)
         return [target / f"{self.name}.{kind}" for kind in bodies]
 
+    def _text(self, title: str, table: str) -> str:
+        claims = "\n".join(f"- {found}" for found in self.claims)
+        return "\n\n".join(part for part in (title, table, claims, *self.notes) if part)
+
     def __str__(self) -> str:
-        claims = ["\n".join(f"- {found}" for found in self.claims)] if self.claims else []
-        return "\n\n".join([self.title, *([self.table.plain()] if self.table else []), *claims, *self.notes])
+        return self._text(self.title, self.table.plain() if self.table else "")
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One set of axes: curves by name, or bars; a curve is y over the panel's `x`, or (x, y, half an interval)."""
-
-    curves: Mapping[str, Any]
-    x: Any = ()
-    xlabel: str = ""
-    ylabel: str = ""
-    title: str = ""
-    log: str = ""
-    """The axes that are logarithmic: "x", "y" or "xy"."""
-    ylim: tuple[float | None, float | None] | None = None
-    styles: Mapping[str, str] = field(default_factory=dict)
-    """Matplotlib's format of a curve, such as "C0--"."""
-    at: Mapping[str, float] = field(default_factory=dict)
-    """Dotted lines at one x, or one y."""
-    bars: bool = False
-
-    def draw(self, axis: Any, legend: bool) -> None:
-        """Fill matplotlib's axes."""
-        for number, (name, curve) in enumerate(self.curves.items()):
-            x, y, half = curve if isinstance(curve, tuple) else (self.x, curve, None)
-            if self.bars:
-                width = 0.8 / len(self.curves)
-                places = np.arange(len(self.x)) + width * (number - (len(self.curves) - 1) / 2)
-                axis.bar(places, [value or 0.0 for value in y], width, label=name)
-                continue
-            (line,) = axis.plot(x, y, self.styles.get(name, "-"), markersize=4, linewidth=1.2, label=name)
-            if half is not None:
-                axis.errorbar(x, y, np.nan_to_num(half), fmt="none", ecolor=line.get_color(), linewidth=1, capsize=2)
-        if self.bars:
-            axis.set_xticks(range(len(self.x)), list(self.x), rotation=45 if len(self.x) > 6 else 0)
-        for which, place in self.at.items():
-            (axis.axvline if which == "x" else axis.axhline)(place, color="grey", linewidth=1, linestyle=":")
-        for which in self.log:
-            axis.set(**{f"{which}scale": "log"})
-        axis.set(xlabel=self.xlabel, ylabel=self.ylabel)
-        if self.ylim is not None:  # limits that are set, even to None, stay as they were on a linear axis
-            axis.set_ylim(*self.ylim)
-        axis.set_title(self.title, fontsize=10)
-        axis.grid(alpha=0.3)
-        if legend:
-            axis.legend(fontsize=8)
+Maker: TypeAlias = Callable[..., Exhibit]
 
 
-def panels(*shown: Panel, columns: int = 2, legend: Literal["each", "below"] = "each") -> Callable[[Any], None]:
-    """Return how to draw panels side by side, with a legend each or one for all below them."""
-
-    def draw(figure: Any) -> None:
-        wide = min(columns, len(shown))
-        rows = -(-len(shown) // wide)
-        figure.set_size_inches(max(7.0, 4.2 * wide), 3.6 * rows + 0.9)
-        axes = figure.subplots(rows, wide, squeeze=False).ravel()
-        for axis, panel in zip(axes, shown, strict=False):
-            panel.draw(axis, legend == "each")
-        for axis in axes[len(shown) :]:
-            axis.set_visible(False)
-        if legend == "below":
-            named = axes[0].get_legend_handles_labels()
-            figure.legend(*named, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-
-    return draw
+def by_name(*makers: Maker) -> dict[str, Maker]:
+    """Return the exhibits of a paper in the order of its list."""
+    return {make.__name__: make for make in makers}
 
 
 def interval(values: Sequence[float] | Floats) -> tuple[float, float]:
@@ -195,8 +140,5 @@ def interval(values: Sequence[float] | Floats) -> tuple[float, float]:
     """
     from scipy.special import stdtrit
 
-    array = np.asarray(values, dtype=np.float64)
-    if len(array) < 2:
-        return float(array.mean()), float("nan")
-    spread = float(stdtrit(len(array) - 1, 0.975) * array.std(ddof=1) / np.sqrt(len(array)))
-    return float(array.mean()), spread
+    n, mean = len(values), float(np.mean(values))
+    return mean, float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")

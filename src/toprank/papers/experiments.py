@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..contests.search import Failure, Search, fingerprint
 from ..contests.spaces import Candidate
 from ..data.catalog import CATALOG, VARIABLE
 from ..data.dataset import QueryDataset
-from ..data.splits import Fold, read_fold
+from ..data.splits import Fold, read_fold, stacked
 from ..data.transforms import QueryNormalizer
 from ..errors import InputError
 from ..evaluation import Report, evaluate_grouped
@@ -29,7 +29,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..rankers.base import Ranker
 from ..rankers.persistence import encode
-from .exhibits import Checkpoint
+from .exhibits import Checkpoint, Exhibit
 
 Place = str | Path | None
 """A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
@@ -59,7 +59,8 @@ class Letor:
     label: str
     convention: str = "letor3"
     normalize: bool = False
-    where: str = "not among the data"
+    where: str = ""
+    """Where a collection that is not to be had here would stand."""
 
     def measure(self, text: str) -> Measure:
         """Read a measure under the collection's convention."""
@@ -85,17 +86,18 @@ MQ2008 = Letor("mq2008-letor4", "MQ2008", convention="letor4")
 
 
 def homes(letors: Iterable[Letor], data: Place) -> dict[Letor, Path]:
-    """Return the collections that are there, each with its folder; none at all is an error."""
+    """Return the collections that are there, each with its folder; none at all of those to be had is an error."""
     wanted = list(letors)
     found = {letor: home for letor in wanted if (home := letor.home(data)) is not None}
-    if not found:
+    if not found and not all(letor.where for letor in wanted):
         raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
     return found
 
 
 def left_out(wanted: Iterable[Letor], there: Collection[Letor]) -> tuple[str, ...]:
     """Name the collections that are absent, and where they would stand."""
-    return tuple(f"Left out: {letor.label}, {letor.where}." for letor in wanted if letor not in there)
+    absent = (letor for letor in wanted if letor not in there)
+    return tuple(f"Left out: {letor.label}, {letor.where or 'not among the data'}." for letor in absent)
 
 
 @lru_cache(maxsize=5)
@@ -115,12 +117,17 @@ def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
     return pieces.get({**key, "version": __version__, "code": source_digest(Path(__file__).parents[1])}, compute)
 
 
+APART = ("cli", "demo", "export", "report", "serve", "papers/page.py", "papers/reproduce.py")
+"""What no experiment uses: an edit there leaves finished pieces as they are."""
+
+
 @lru_cache(maxsize=1)
 def source_digest(package: Path) -> str:
-    """Return a digest of a package's source: what an edited program computed does not come back."""
+    """Return a digest of the source that experiments use: what an edited program computed does not come back."""
     told = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        told.update(path.read_bytes())
+        if not any(path.is_relative_to(package / apart) for apart in APART):
+            told.update(path.read_bytes())
     return told.hexdigest()[:16]
 
 
@@ -135,23 +142,13 @@ def digest(fold: Fold) -> str:
     return "-".join(map(fingerprint, (fold.train, fold.valid, fold.test)))
 
 
-def learn(method: str, rankers: Sequence[Ranker], measure: Measure, fold: Fold) -> dict[str, Any]:
+def learn(method: str, rankers: Sequence[Ranker], measure: Measure, fold: Fold) -> Floats:
     """Fit every setting, keep the one with the best measure on the validation part, and score the test part."""
     search = Search(measure, [Candidate(method, tuple(rankers))], Checkpoint(None), lambda *_: None)
-    began = time.process_time()
     won = search.run(fold.train, fold.valid, np.inf)[method]
     if isinstance(won, Failure):
         raise InputError(f"{method}: {won.reason}")
-    ranker = won.ranker
-    told = ("C_", "alpha", "eta", "thresholds", "n_iter_")
-    chosen = {name: vars(ranker)[name] for name in told if name in vars(ranker)}
-    return {
-        "scores": ranker.predict_grouped(fold.test),
-        "valid": won.valid,
-        "chosen": chosen,
-        "seconds": won.searched,
-        "cpu": time.process_time() - began,
-    }
+    return np.asarray(won.ranker.predict_grouped(fold.test))
 
 
 @dataclass(frozen=True)
@@ -160,53 +157,60 @@ class Results:
 
     letor: Letor
     tests: list[QueryDataset]
-    runs: dict[str, list[dict[str, Any]]]
-
-    def report(self, method: str, fold: int) -> Report:
-        """Return the measures of one method on one fold (from 0)."""
-        scores = np.array(self.runs[method][fold]["scores"])
-        return evaluate_grouped(scores, self.tests[fold], list(MEASURES), convention=self.letor.convention)
+    scores: dict[str, list[Floats]]
 
     def means(self, method: str) -> Floats:
         """Return each measure: the mean over queries inside a fold, then over folds, as LETOR does."""
-        folds = [list(self.report(method, f).mean.values()) for f in range(len(self.tests))]
-        return np.asarray(np.mean(folds, axis=0))
-
-    def mean(self, method: str, measure: str) -> float:
-        """Return one measure as `means` does."""
-        return float(self.means(method)[MEASURES.index(measure)])
+        reports = map(self._report, self.scores[method], self.tests)
+        return np.asarray(np.mean([list(report.mean.values()) for report in reports], axis=0))
 
     def pooled(self, method: str) -> Report:
         """Return one report over the test queries of all folds."""
-        parts = [self.report(method, f) for f in range(len(self.tests))]
-        ids = np.concatenate([part.query_ids for part in parts])
-        values = {name: np.concatenate([part.per_query[name] for part in parts]) for name in parts[0].per_query}
-        counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
-        return Report(parts[0].measures, values, counts, self.letor.convention, ids)
+        return self._report(np.concatenate(self.scores[method]), self.all_tests)
 
     def compared(self, methods: Iterable[str], test: Any = "permutation", baseline: str | None = None) -> Comparison:
         """Compare methods over the test queries of all folds."""
         return compare({method: self.pooled(method) for method in methods}, test, baseline=baseline)
 
+    def _report(self, scores: Floats, data: QueryDataset) -> Report:
+        return evaluate_grouped(scores, data, list(MEASURES), convention=self.letor.convention)
 
-def run(letor: Letor, methods: Methods, data: Place = None, checkpoint: Place = None) -> Results | None:
-    """Fit the methods on every fold of a collection, or find the finished pieces; None where it is absent."""
-    home = letor.home(data)
-    if home is None:
-        return None
-    pieces = Checkpoint(None if checkpoint is None else Path(checkpoint))
-    numbers, measure = letor.folds(home), letor.measure("map")
-    folds = {n: letor.fold(home, n) for n in numbers}
-    digests = {n: None if checkpoint is None else digest(fold) for n, fold in folds.items()}
-    runs: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
-    for n, method in track([(n, method) for n in numbers for method in methods], letor.label):
-        rankers = list(methods[method](measure))
-        task = partial(learn, method, rankers, measure, folds[n])
-        runs[method].append(piece(pieces, task, data=digests[n], settings=[settings(r) for r in rankers]))
-    return Results(letor, [folds[n].test for n in numbers], runs)
+    @cached_property
+    def all_tests(self) -> QueryDataset:
+        """The test parts of all folds together."""
+        return stacked(self.tests)
 
 
-def run_all(letors: Iterable[Letor], methods: Methods, data: Place, checkpoint: Place) -> list[Results]:
-    """Run the methods on every collection that is there; none at all is an error."""
-    found = (run(letor, methods, data, checkpoint) for letor in homes(letors, data))
-    return [results for results in found if results is not None]
+def run(letors: Iterable[Letor], methods: Methods, data: Place = None, checkpoint: Place = None) -> list[Results]:
+    """Fit the methods on every fold of the collections that are there, or find the finished pieces."""
+    pieces, found = Checkpoint(None if checkpoint is None else Path(checkpoint)), []
+    for letor, home in homes(letors, data).items():
+        folds, measure = [letor.fold(home, n) for n in letor.folds(home)], letor.measure("map")
+        known = [None if checkpoint is None else digest(fold) for fold in folds]
+        scores: dict[str, list[Floats]] = {method: [] for method in methods}
+        for (fold, rows), method in track(list(product(zip(folds, known, strict=True), methods)), letor.label):
+            rankers = list(methods[method](measure))
+            task = partial(learn, method, rankers, measure, fold)
+            scores[method].append(np.array(piece(pieces, task, data=rows, settings=[settings(r) for r in rankers])))
+        found.append(Results(letor, [fold.test for fold in folds], scores))
+    return found
+
+
+def on_folds(
+    letors: Sequence[Letor], methods: Methods
+) -> Callable[[Callable[[Sequence[Results]], Exhibit]], Callable[..., Exhibit]]:
+    """Declare an exhibit: a function of the methods' results on those of the collections that are there."""
+
+    def declare(show: Callable[[Sequence[Results]], Exhibit]) -> Callable[..., Exhibit]:
+        def make(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+            found = run(letors, methods, data, checkpoint)
+            absent = left_out(letors, [results.letor for results in found])
+            if not found:
+                return Exhibit(show.__name__, show.__doc__ or "", {}, notes=(*absent, "Nothing was computed."))
+            exhibit = show(found)
+            return replace(exhibit, notes=(*exhibit.notes, *absent))
+
+        make.__name__, make.__doc__ = show.__name__, show.__doc__
+        return make
+
+    return declare

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._drawing import empty_figure
 from .._typing import Floats
 from ..certificates.performance import confidence_sequence
 from ..data.validation import check_choice
-from ..errors import MissingExtraError
 from ..solvers.steps import Total
 
 COLUMNS = ("measure", "surrogate", "mistake", "znorm2")
@@ -62,11 +62,7 @@ class Trace(dict[str, Floats]):
         'surrogate'
         """
         check_choice(COLUMNS, column=column)
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from None
-        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        figure = empty_figure()
         axes = figure.subplots()
         rounds = self.rounds_before + np.arange(1, len(self[column]) + 1)
         axes.plot(rounds, self[column], ".", color="0.75", markersize=3, label="each round")

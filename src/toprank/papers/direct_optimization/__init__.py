@@ -6,17 +6,12 @@ part. Every fit is kept, so an interrupted run goes on where it was, and exhibit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..exhibits import Exhibit
+from ..exhibits import by_name
 from .bounds import fig1, fig2, fig3, fig4, fig5
 from .tables import comparison, fig8, fig9, fig10, fig12, fig13, fig14, fig15, fig16, switch, table2, table3, ttests
 from .training import fig11, table4
 
-FIGURES: dict[str, Callable[..., Exhibit]] = {
-    make.__name__: make
-    for make in (
-        *(fig1, fig2, fig3, fig4, fig5, table2, table3, table4, fig8, fig9, fig10, fig11, fig12, fig13, fig14, fig15),
-        *(fig16, ttests, comparison, switch),
-    )
-}
+FIGURES = by_name(
+    *(fig1, fig2, fig3, fig4, fig5, table2, table3, table4, fig8, fig9, fig10, fig11, fig12, fig13, fig14, fig15),
+    *(fig16, ttests, comparison, switch),
+)

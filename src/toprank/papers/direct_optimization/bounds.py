@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ..._progress import track
 from ..._tables import Table
 from ..._typing import Floats
 from ...measures import measure
@@ -16,6 +14,7 @@ from ...surrogates.direct import TypeOne, TypeTwo
 from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
 
 Curves = Mapping[str, Floats]
+AT = {"x": np.pi / 4}
 
 
 def fig1() -> Exhibit:
@@ -70,16 +69,13 @@ def simulate(spread: tuple[float, float], random_state: int = 0) -> tuple[Floats
 
 def _simulation(name: str, spread: tuple[float, float], angles: int, random_state: int) -> Exhibit:
     X, y = simulate(spread, random_state)
-    ptr = np.array([0, len(y)])
     theta = np.linspace(0, 2 * np.pi, angles, endpoint=False)
+    scores = np.array([np.cos(theta), np.sin(theta)]).T @ X.T
+    lists = scores.ravel(), np.tile(y, angles), len(y) * np.arange(angles + 1)
     losses = {"type_one": TypeOne("map"), "type_two": TypeTwo("map"), "type_two_graded": TypeTwo("map", pairs="graded")}
-    found = {kind: np.empty(angles) for kind in (*losses, "E")}
-    for i, angle in enumerate(track(theta, name)):
-        scores = X @ np.array([np.cos(angle), np.sin(angle)])
-        found["E"][i] = measure("map").per_query(scores, y, ptr)[0]
-        for kind, loss in losses.items():
-            found[kind][i] = loss.per_query(scores, y, ptr)[0][0]
-    one, two, graded = (found[kind] for kind in losses)
+    found = {kind: loss.per_query(*lists)[0] for kind, loss in losses.items()}
+    one, two, graded = found.values()
+    found["E"] = measure("map").per_query(*lists)
     notes = (
         f"Type one is smallest wherever the ranking is perfect or nearly so ({int((one <= one.min() + 1e-12).sum())} "
         f"of {angles} angles). Type two is below it for {int((two < one).sum())} of {angles} angles with F over all "
@@ -90,19 +86,13 @@ def _simulation(name: str, spread: tuple[float, float], angles: int, random_stat
     )
     labels = ("1 − E", "type one", "type two, all pairs", "type two, relevant × irrelevant")
     bounds = dict(zip(labels, (1 - found["E"], one, two, graded), strict=True))
-    quarter = _quarter(theta)
-    rows: list[tuple[Any, ...]] = [
-        (label, *map(float, (v[quarter], v.min(), theta[np.argmin(v)], v.max()))) for label, v in bounds.items()
-    ]
-    table = Table(("bound", "at π/4", "smallest", "at θ", "largest"), rows)
+    shown = {name: (v[_quarter(theta)], v.min(), theta[np.argmin(v)], v.max()) for name, v in bounds.items()}
+    table = Table(("bound", "at π/4", "smallest", "at θ", "largest"), [(name, *v) for name, v in shown.items()])
     points = {kind: (*X[y == grade].T, None) for grade, kind in ((1.0, "relevant"), (0.0, "irrelevant"))}
-    drawn = panels(
-        Panel(points, styles={"relevant": "o", "irrelevant": "x"}),
-        Panel(bounds, theta, "θ", at={"x": np.pi / 4}),
-    )
+    clouds, curves = Panel(points, styles={"relevant": "o", "irrelevant": "x"}), Panel(bounds, theta, "θ", at=AT)
     title = f"Fig. {name[-1]}: type-one and type-two bounds, Σ = diag({spread[0]:g}, {spread[1]:g})"
     data = {"theta": theta, **found, "X": X, "y": y}
-    return Exhibit(name, title, data, table, notes, drawn, _smallest(theta, one, two, graded))
+    return Exhibit(name, title, data, table, notes, panels(clouds, curves), _smallest(theta, one, two, graded))
 
 
 def _quarter(theta: Floats) -> int:
@@ -113,10 +103,7 @@ def _quarter(theta: Floats) -> int:
 def _smallest(theta: Floats, one: Floats, two: Floats, graded: Floats) -> Said:
     at, step = _quarter(theta), 2 * np.pi / len(theta)
     lowest = [float(theta[np.argmin(values)]) for values in (one, two, graded)]
-    near = [
-        abs(place - np.pi / 4) <= step or values[at] <= values.min() + 1e-12
-        for place, values in zip(lowest, (one, two), strict=False)
-    ]
+    near = (abs(lowest[i] - np.pi / 4) <= step or v[at] <= v.min() + 1e-12 for i, v in enumerate((one, two)))
     told = (
         f"Type one at θ = {lowest[0]:.3f}, type two at {lowest[1]:.3f} (relevant × irrelevant pairs: {lowest[2]:.3f})"
     )
@@ -138,21 +125,18 @@ def fig4(*, angles: int = 180, random_state: int = 0) -> Exhibit:
 
 def fig5(*, lists: int = 300, random_state: int = 0) -> Exhibit:
     """Fig. 5: how the bounds hang together, on random lists and scores: every one is above the basic loss."""
-    rng, ptr = np.random.default_rng(random_state), np.array([0, 8])
+    rng, ptr = np.random.default_rng(random_state), 8 * np.arange(lists + 1)
+    y = (np.arange(8) < rng.integers(1, 8, size=(lists, 1))).astype(np.float64).ravel()
+    scores = (rng.normal(size=(lists, 8)) * rng.choice([0.1, 1.0, 10.0], size=(lists, 1))).ravel()
     one, two = partial(TypeOne, "map"), partial(TypeTwo, "map")
     kinds: dict[str, TypeOne | TypeTwo] = {
         **{f"type one, {loss}": one(loss=loss) for loss in ("exponential", "logistic")},
         **{f"type two, {loss}": two(loss=loss) for loss in ("exponential", "logistic", "hinge")},
     }
-    values: dict[str, list[float]] = {name: [] for name in ("basic", *kinds)}
-    for _ in range(lists):
-        y = (np.arange(8) < rng.integers(1, 8)).astype(np.float64)
-        scores = rng.normal(size=8) * rng.choice([0.1, 1.0, 10.0])
-        values["basic"].append(1 - float(measure("map").per_query(scores, y, ptr)[0]))
-        for name, kind in kinds.items():
-            values[name].append(float(kind.per_query(scores, y, ptr)[0][0]))
-    above = {name: np.array(values[name]) - values["basic"] for name in kinds}
-    rows = [(n, float(np.mean(values[n])), float(gap.min()), int((gap < -1e-9).sum())) for n, gap in above.items()]
+    values = {"basic": 1 - measure("map").per_query(scores, y, ptr)}
+    values |= {name: kind.per_query(scores, y, ptr)[0] for name, kind in kinds.items()}
+    above = {name: values[name] - values["basic"] for name in kinds}
+    rows = [(n, float(values[n].mean()), float(gap.min()), int((gap < -1e-9).sum())) for n, gap in above.items()]
     table = Table(("bound", "mean", "smallest distance to 1 − E", "lists below"), rows)
     return Exhibit("fig5", "Fig. 5: the bounds above the basic loss", values, table, claims=_above(above))
 

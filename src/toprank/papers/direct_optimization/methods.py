@@ -9,8 +9,7 @@ from ...measures.base import Measure
 from ...rankers import AdaRank, ListNet, MinimaxPerceptron, PermuRank, RankBoost, RankSVM, SlamPerceptron, SVMMap
 from ...rankers.base import Ranker
 from ...rankers.online import Scale
-from ..exhibits import Exhibit
-from ..experiments import MQ2008, OHSUMED_3, Letor, Methods, Results, left_out
+from ..experiments import MQ2008, OHSUMED_3, Letor, Methods
 
 OHSUMED = Letor("ohsumed-letor2", "OHSUMED", normalize=True)
 # The paper's are those of LETOR 2.0 (44 features); LETOR 3.0 has others of the same name.
@@ -78,13 +77,3 @@ CHOSEN = (
     "validation parts alone (`python -m benchmarks.designs`). The collections were at hand during development, so the "
     "test parts are not untouched."
 )
-
-
-def absent(found: Sequence[Results], wanted: Sequence[Letor] = SETS) -> tuple[str, ...]:
-    """Name the collections that are left out, and where they would stand."""
-    return left_out(wanted, [results.letor for results in found])
-
-
-def without(name: str, title: str, letor: Letor) -> Exhibit:
-    """Return the exhibit of a collection that is absent."""
-    return Exhibit(name, title, {}, notes=(f"{letor.label} is {letor.where}: nothing was computed.",))

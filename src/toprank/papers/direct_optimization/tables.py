@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,18 +10,19 @@ import numpy as np
 
 from ..._tables import Cell, Table
 from ..._typing import Floats
+from ...data.dataset import QueryDataset
 from ...fusion import fuse_scores
 from ...surrogates.pairwise import misordered_pairs, pair_counts
 from ..exhibits import Exhibit, Panel, Said, judge, panels
-from ..experiments import MEASURES, Letor, Place, Results, run, run_all
+from ..experiments import MEASURES, Letor, Results, on_folds
 from . import methods as the
-from .methods import ALL, BASELINES, CHOSEN, DIRECT, LITERAL, OUR_BASELINES, OUR_DIRECT, OURS, PAPER, absent, without
+from .methods import ALL, BASELINES, CHOSEN, DIRECT, LITERAL, OUR_BASELINES, OUR_DIRECT, OURS, PAPER, SETS
 from .published import FROM_MEMORY, LETOR, TABLE_2, TABLE_3
 
 FUSION = "fusion"
 """Reciprocal-rank fusion of the library's methods."""
 ADARANK, RANKBOOST = "AdaRank (Fig. 6)", "RankBoost (pairs equal)"
-SHOWN = (ADARANK, RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")
+SHOWN = {name: ALL[name] for name in (ADARANK, RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")}
 PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
 """Pairs of grades: definitely, partially, not relevant."""
 SMALL = 6
@@ -31,39 +32,28 @@ Means = Mapping[str, Floats]
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """Return the place of each value, the highest first.
-
-    >>> ranks([0.3, 0.5, 0.4])
-    [3, 1, 2]
-    """
+    """Return the place of each value, the highest first."""
     return [1 + sum(other > value for other in values) for value in values]
 
 
-def _table(number: int, what: str, published: dict[str, dict[str, float]], data: Place, checkpoint: Place) -> Exhibit:
-    found = run_all(the.SETS, ALL, data, checkpoint)
+def _table(number: int, measure: str, published: dict[str, dict[str, float]], found: Sequence[Results]) -> Exhibit:
     columns = ["method"]
     cells: dict[str, list[Cell]] = {method: [method] for method in ALL}
-    values = {results.letor.label: {m: results.mean(m, what) for m in ALL} for results in found}
+    which = MEASURES.index(measure)
+    values = {results.letor.label: {m: float(results.means(m)[which]) for m in ALL} for results in found}
     for label, reached in values.items():
         columns += [label, "published", "difference"]
         place = ranks([reached[method] for method in LITERAL])
-        theirs = [published[name][label] for name in PAPER.values()]
+        theirs = [published[known][label] for known in PAPER.values()]
         for method, own, said, printed in zip(LITERAL, place, theirs, ranks(theirs), strict=True):
             gap = f"{reached[method] - said:+.4f}"
             cells[method] += [f"{reached[method]:.4f} ({own})", f"{said:.4f} ({printed})", gap]
         for method in OURS:
             cells[method] += [f"{reached[method]:.4f}", None, None]
-    best = max(published, key=lambda name: published[name]["OHSUMED"])
-    notes = (
-        "Mean over the queries of a fold, then over folds. In brackets: rank among the paper's five methods.",
-        CHOSEN,
-        *absent(found),
-    )
-    claims = (
-        *_ahead(values, what.upper(), best),
-        *_undecided(found, f"The direct methods are ahead by {what.upper()}"),
-    )
-    title = f"Table {number}: {what.upper()} on the test parts"
+    what, best = measure.upper(), max(published, key=lambda known: published[known]["OHSUMED"])
+    notes = ("Mean over the queries of a fold, then over folds. In brackets: rank among the paper's five.", CHOSEN)
+    claims = (*_ahead(values, what, best), *_undecided(values, f"The direct methods are ahead by {what}"))
+    title = f"Table {number}: {what} on the test parts"
     return Exhibit(f"table{number}", title, values, Table(columns, list(cells.values())), notes, claims=claims)
 
 
@@ -75,10 +65,8 @@ def _ahead(values: Mapping[str, Mapping[str, float]], what: str, best: str) -> S
             for direct, baselines in ((DIRECT, BASELINES), (OUR_DIRECT, OUR_BASELINES))
         )
         text = f"On {label} SVMmap, AdaRank and PermuRank have a higher {what} than Ranking SVM and RankBoost."
-        told = (
-            f"The lowest of the three has {worst:.4f}, the higher baseline {most:.4f}; with the library's own designs"
-        )
-        yield text, worst > most, f"{told} {mine:.4f} and {other:.4f}."
+        told = f"The lowest of the three has {worst:.4f}, the higher baseline {most:.4f}; with the library's own"
+        yield text, worst > most, f"{told} designs {mine:.4f} and {other:.4f}."
         if label == "OHSUMED":
             top = max(LITERAL, key=lambda method: reached[method])
             text = f"{best} has the highest {what} of the five on OHSUMED."
@@ -86,34 +74,38 @@ def _ahead(values: Mapping[str, Mapping[str, float]], what: str, best: str) -> S
 
 
 @judge
-def _undecided(found: Sequence[Results], text: str) -> Said:
-    there = [results.letor for results in found]
-    for letor in (letor for letor in the.SETS if letor not in there):
+def _undecided(there: Collection[str], text: str) -> Said:
+    for letor in (letor for letor in SETS if letor.label not in there):
         yield f"{text} on {letor.label}.", None, f"{letor.label}: {letor.where}."
 
 
-def table2(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+@on_folds(SETS, ALL)
+def table2(found: Sequence[Results]) -> Exhibit:
     """Table 2: MAP of the five methods to the letter and of ours, beside the paper's."""
-    return _table(2, "map", TABLE_2, data, checkpoint)
+    return _table(2, "map", TABLE_2, found)
 
 
-def table3(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+@on_folds(SETS, ALL)
+def table3(found: Sequence[Results]) -> Exhibit:
     """Table 3: NDCG@3 of the five methods to the letter and of ours, beside the paper's."""
-    return _table(3, "ndcg@3", TABLE_3, data, checkpoint)
+    return _table(3, "ndcg@3", TABLE_3, found)
 
 
-def _accuracies(number: int, letor: Letor, data: Place, checkpoint: Place) -> Exhibit:
-    name, title = f"fig{number}", f"Fig. {number}: accuracies on {letor.label}"
-    results = run(letor, ALL, data, checkpoint)
-    if results is None:
-        return without(name, title, letor)
-    means = {method: results.means(method) for method in ALL}
-    floor = 0.8 * min(values.min() for values in means.values())
-    drawn = panels(Panel({m: means[m].tolist() for m in LITERAL}, MEASURES, ylim=(floor, None), bars=True))
-    table = Table(("method", *MEASURES), [[m, *map(float, values)] for m, values in means.items()])
-    notes = (f"Convention {letor.convention}; {len(results.tests)} folds. The picture has the paper's five methods.",)
-    claims = _almost_always(letor.label, means) if letor in (the.OHSUMED, the.WSJ, the.AP) else ()
-    return Exhibit(name, title, {"measures": MEASURES, "means": means}, table, notes, drawn, claims)
+def _accuracies(number: int, letor: Letor, about: str) -> Callable[..., Exhibit]:
+    """Return the figure of one collection."""
+
+    def show(found: Sequence[Results]) -> Exhibit:
+        means = {method: found[0].means(method) for method in ALL}
+        floor = 0.8 * min(values.min() for values in means.values())
+        drawn = panels(Panel({m: means[m].tolist() for m in LITERAL}, MEASURES, ylim=(floor, None), bars=True))
+        table = Table(("method", *MEASURES), [[m, *map(float, values)] for m, values in means.items()])
+        folds = f"Convention {letor.convention}; {len(found[0].tests)} folds"
+        claims = _almost_always(letor.label, means) if letor in (the.OHSUMED, the.WSJ, the.AP) else ()
+        title, notes = f"Fig. {number}: accuracies on {letor.label}", (f"{folds}. Drawn are the paper's five methods.",)
+        return Exhibit(f"fig{number}", title, {"measures": MEASURES, "means": means}, table, notes, drawn, claims)
+
+    show.__name__, show.__doc__ = f"fig{number}", f"Fig. {number}: {about}"
+    return on_folds([letor], ALL)(show)
 
 
 @judge
@@ -131,34 +123,16 @@ def _almost_always(label: str, means: Means) -> Said:
     yield f"On {label} the direct methods almost always outperform the baselines.", good >= 0.9 * of, told
 
 
-def fig8(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 8: MAP and NDCG@1, 3, 5, 10 of all methods on OHSUMED."""
-    return _accuracies(8, the.OHSUMED, data, checkpoint)
+fig8 = _accuracies(8, the.OHSUMED, "MAP and NDCG@1, 3, 5, 10 of all methods on OHSUMED.")
+fig9 = _accuracies(9, the.TD2003, "the same on TD2003.")
+fig10 = _accuracies(10, the.TD2004, "the same on TD2004.")
+fig12 = _accuracies(12, the.WSJ, "the same on WSJ, which was never published as feature files.")
+fig13 = _accuracies(13, the.AP, "the same on AP, which was never published as feature files.")
 
 
-def fig9(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 9: the same on TD2003."""
-    return _accuracies(9, the.TD2003, data, checkpoint)
-
-
-def fig10(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 10: the same on TD2004."""
-    return _accuracies(10, the.TD2004, data, checkpoint)
-
-
-def fig12(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 12: the same on WSJ, which was never published as feature files."""
-    return _accuracies(12, the.WSJ, data, checkpoint)
-
-
-def fig13(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 13: the same on AP, which was never published as feature files."""
-    return _accuracies(13, the.AP, data, checkpoint)
-
-
-def ttests(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+@on_folds(SETS, LITERAL)
+def ttests(found: Sequence[Results]) -> Exhibit:
     """Paired t-tests between the paper's five methods, MAP and NDCG@1, on every collection (Sec. 6.1)."""
-    found = run_all(the.SETS, LITERAL, data, checkpoint)
     tests = [
         {"set": r.letor.label, **{n: getattr(d, n) for n in ("measure", "a", "b", "difference", "p", "p_holm")}}
         for r in found
@@ -169,8 +143,9 @@ def ttests(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
         [t["set"], t["measure"], f"{t['a']} − {t['b']}", f"{t['difference']:+.4f}", t["p"], t["p_holm"]] for t in tests
     ]
     table = Table(("collection", "measure", "compared", "difference", "p", "p (Holm)"), rows)
-    notes = ("Over the test queries of all folds; p without a correction is the paper's.", *absent(found))
-    claims = (*_significance(tests), *_undecided(found, "The t-tests agree with the paper's"))
+    notes = ("Over the test queries of all folds; p without a correction is the paper's.",)
+    there = {test["set"] for test in tests}
+    claims = (*_significance(tests), *_undecided(there, "The t-tests agree with the paper's"))
     return Exhibit("ttests", "Paired t-tests", {"tests": tests}, table, notes, claims=claims)
 
 
@@ -190,16 +165,14 @@ def _significance(tests: Sequence[Mapping[str, Any]]) -> Said:
         yield text, not apart, told
 
 
-def fig14(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+@on_folds([the.OHSUMED], SHOWN)
+def fig14(found: Sequence[Results]) -> Exhibit:
     """Fig. 14: share of test pairs that AdaRank and RankBoost put the wrong way round, by pair of grades."""
-    title = "Fig. 14: error rates by pair of grades on OHSUMED"
-    results = run(the.OHSUMED, {name: ALL[name] for name in SHOWN}, data, checkpoint)
-    if results is None:
-        return without("fig14", title, the.OHSUMED)
-    rates = {m: {label: _rate(results, m, *grades) for label, grades in PAIRS.items()} for m in SHOWN}
+    rates = {m: {label: _rate(found[0], m, *grades) for label, grades in PAIRS.items()} for m in SHOWN}
     table = Table(("method", *PAIRS), [[method, *values.values()] for method, values in rates.items()])
     drawn = Panel({m: list(v.values()) for m, v in rates.items()}, list(PAIRS), "", "error", bars=True)
-    return Exhibit("fig14", title, rates, table, ("Tied pairs count one half.",), panels(drawn), _fewer(rates))
+    title, notes = "Fig. 14: error rates by pair of grades on OHSUMED", ("Tied pairs count one half.",)
+    return Exhibit("fig14", title, rates, table, notes, panels(drawn), _fewer(rates))
 
 
 @judge
@@ -211,46 +184,47 @@ def _fewer(rates: Mapping[str, Mapping[str, float]]) -> Said:
 
 
 def _rate(results: Results, method: str, high: int, low: int) -> float:
-    wrong = total = 0.0
-    for test, fit in zip(results.tests, results.runs[method], strict=True):
-        scores, keep = np.array(fit["scores"]), np.isin(test.y, (high, low))
-        ptr = np.concatenate(([0], np.cumsum(np.add.reduceat(keep, test.ptr[:-1])))).astype(np.int64)
-        against, tied = misordered_pairs(scores[keep], test.y[keep], ptr)
-        wrong += float(against.sum() + 0.5 * tied.sum())
-        total += float(pair_counts(test.y[keep], ptr).sum())
-    return wrong / total
+    test, keep = results.all_tests, np.isin(results.all_tests.y, (high, low))
+    ptr = np.concatenate(([0], np.cumsum(np.add.reduceat(keep, test.ptr[:-1])))).astype(np.int64)
+    against, tied = misordered_pairs(np.concatenate(results.scores[method])[keep], test.y[keep], ptr)
+    return float((against.sum() + 0.5 * tied.sum()) / pair_counts(test.y[keep], ptr).sum())
 
 
-def fig15(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 15: how many queries have how many document pairs."""
-    return _by_group("fig15", "Fig. 15: queries by number of document pairs on OHSUMED", data, checkpoint)
-
-
-def fig16(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
-    """Fig. 16: MAP of AdaRank and RankBoost for queries with few and with many document pairs."""
-    return _by_group("fig16", "Fig. 16: MAP by number of document pairs on OHSUMED", data, checkpoint)
-
-
-def _by_group(name: str, title: str, data: Place, checkpoint: Place) -> Exhibit:
-    results = run(the.OHSUMED, {name: ALL[name] for name in SHOWN}, data, checkpoint)
-    if results is None:
-        return without(name, title, the.OHSUMED)
-    pairs = np.concatenate([pair_counts(test.y, test.ptr) for test in results.tests])
+def _groups(test: QueryDataset) -> tuple[Floats, Any, list[str], Any]:
+    """Return how many document pairs each query has, its group of 1,000, their names and their sizes."""
+    pairs = pair_counts(test.y, test.ptr)
     group = np.minimum(pairs // 1000, 10).astype(int)
     names = [f"{g}k-{g + 1}k" if g < 10 else "10k and more" for g in range(int(group.max()) + 1)]
-    counts = np.bincount(group, minlength=len(names))
-    values = {method: np.asarray(results.pooled(method).per_query["map"]) for method in SHOWN}
+    return pairs, group, names, np.bincount(group, minlength=len(names))
+
+
+@on_folds([the.OHSUMED], SHOWN)
+def fig15(found: Sequence[Results]) -> Exhibit:
+    """Fig. 15: how many queries have how many document pairs."""
+    pairs, _, names, counts = _groups(found[0].all_tests)
+    drawn = panels(Panel({"queries": counts.tolist()}, names, "", "queries", bars=True))
+    table = Table(("document pairs", "queries"), list(zip(names, counts.tolist(), strict=True)))
+    title, data = "Fig. 15: queries by number of document pairs on OHSUMED", {"groups": names, "queries": counts}
+    return Exhibit("fig15", title, data, table, draw=drawn, claims=_vary(pairs))
+
+
+@on_folds([the.OHSUMED], SHOWN)
+def fig16(found: Sequence[Results]) -> Exhibit:
+    """Fig. 16: MAP of AdaRank and RankBoost for queries with few and with many document pairs."""
+    _, group, names, counts = _groups(found[0].all_tests)
+    values = {method: np.asarray(found[0].pooled(method).per_query["map"]) for method in SHOWN}
     means = {
         m: [float(v[group == g].mean()) if counts[g] else None for g in range(len(names))] for m, v in values.items()
     }
-    rows = [(label, int(counts[g]), *(row[g] for row in means.values())) for g, label in enumerate(names)]
-    table = Table(("document pairs", "queries", *means), rows)
-    first = name == "fig15"
-    shown, label = ({"queries": counts.tolist()}, "queries") if first else (means, "MAP")
-    drawn = panels(Panel(shown, names, "", label, bars=True))
-    claims = _vary(pairs) if first else _grouped(means, values, group)
-    stored = {"groups": names, "queries": counts, "map": means}
-    return Exhibit(name, title, stored, table, draw=drawn, claims=claims)
+    table = Table(
+        ("document pairs", "queries", *means), list(zip(names, counts.tolist(), *means.values(), strict=True))
+    )
+    drawn = panels(Panel(means, names, "", "MAP", bars=True))
+    title, data = (
+        "Fig. 16: MAP by number of document pairs on OHSUMED",
+        {"groups": names, "queries": counts, "map": means},
+    )
+    return Exhibit("fig16", title, data, table, draw=drawn, claims=_grouped(means, values, group))
 
 
 @judge
@@ -270,26 +244,19 @@ def _grouped(means: Mapping[str, Sequence[float | None]], values: Mapping[str, F
     yield text, few > max(many, 0.0), f"{few:+.4f} there, {many:+.4f} on the others."
 
 
-def comparison(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+@on_folds(the.WIDER, {**ALL, **the.MORE})
+def comparison(found: Sequence[Results]) -> Exhibit:
     """Beyond the paper: all methods, ListNet, perceptrons and a fusion on OHSUMED 2.0, 3.0 and MQ2008."""
-    fitted = {**ALL, **the.MORE}
-    found = run_all(the.WIDER, fitted, data, checkpoint)
     rows: list[list[Cell]] = []
     values: dict[str, Any] = {}
-    notes = list(absent(found, the.WIDER))
+    notes = []
     for results in found:
         letor, base = results.letor, OUR_BASELINES[0]
-        results.runs[FUSION] = [
-            {
-                "scores": fuse_scores(
-                    [np.array(results.runs[m][f]["scores"]) for m in (*OUR_DIRECT, *OUR_BASELINES, "ListNet")], test.ptr
-                )
-            }
-            for f, test in enumerate(results.tests)
-        ]
-        tested = results.compared((*fitted, FUSION), baseline=base)
+        parts = zip(*(results.scores[m] for m in (*OUR_DIRECT, *OUR_BASELINES, "ListNet")), strict=True)
+        results.scores[FUSION] = [fuse_scores(part, test.ptr) for part, test in zip(parts, results.tests, strict=True)]
+        tested = results.compared(results.scores, baseline=base)
         values[letor.name] = {}
-        for method in (*fitted, FUSION):
+        for method in results.scores:
             means, low_high = results.means(method), tested.interval(method, "map")
             published = LETOR[letor.name].get(PAPER.get(method, method), (None,) * len(MEASURES))
             gaps = [None if theirs is None else float(m - theirs) for m, theirs in zip(means, published, strict=True)]
@@ -309,19 +276,17 @@ def comparison(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     return Exhibit("comparison", "All methods on three LETOR sets", values, table, tuple(notes))
 
 
-def switch(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
+ADA, PERMU = tuple(OURS)[:2]
+
+
+@on_folds(the.WIDER, {ADA: OURS[ADA], PERMU: OURS[PERMU], **the.SWITCH})
+def switch(found: Sequence[Results]) -> Exhibit:
     """The paper's closing idea: does PermuRank gain from starting at an AdaRank model?"""
-    ada, permu = tuple(OURS)[:2]
-    tried = {ada: OURS[ada], permu: OURS[permu], **the.SWITCH}
-    found = run_all(the.WIDER, tried, data, checkpoint)
-    notes = list(absent(found, the.WIDER))
-    for results in found:
-        tested = results.compared((permu, the.LATE)).difference("map", permu, the.LATE)
-        notes.append(f"{results.letor.label}: PermuRank − {the.LATE} {tested.difference:+.4f}, p = {tested.p:.3f}.")
-    values = {results.letor: {m: results.means(m) for m in tried} for results in found}
+    values = {results.letor: {m: results.means(m) for m in results.scores} for results in found}
     rows: list[list[Cell]] = [
         [letor.label, m, *map(float, reached)] for letor, means in values.items() for m, reached in means.items()
     ]
+    gaps = {r.letor.label: r.compared((PERMU, the.LATE)).difference("map", PERMU, the.LATE) for r in found}
+    notes = tuple(f"{on}: PermuRank − {the.LATE} {gap.difference:+.4f}, p = {gap.p:.3f}." for on, gap in gaps.items())
     stored = {letor.name: means for letor, means in values.items()}
-    table = Table(("set", "method", *MEASURES), rows)
-    return Exhibit("switch", "Type one first, then type two", stored, table, tuple(notes))
+    return Exhibit("switch", "Type one first, then type two", stored, Table(("set", "method", *MEASURES), rows), notes)

@@ -55,10 +55,10 @@ def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)
             add(f"kernel, drop {drop}", size, ranker)
         add("random Fourier features", size, linear(), RBFSampler(gamma=0.3, n_components=size, random_state=0))
         add("Nyström features", size, linear(), Nystroem(gamma=0.3, n_components=size, random_state=0))
-    curves: dict[str, Any] = {}
-    for label in dict.fromkeys(row[0] for row in rows[1:]):
-        quality, seconds = zip(*(row[2:4] for row in rows if row[0] == label), strict=True)
-        curves[label] = (seconds, quality, None)
+    curves: dict[str, Any] = {
+        label: (*np.array([row[3:1:-1] for row in rows if row[0] == label]).T, None)
+        for label in dict.fromkeys(row[0] for row in rows[1:])
+    }
     styles, line = dict.fromkeys(curves, "o-"), {"y": rows[0][2]}
     drawn = Panel(curves, (), "seconds to learn", "test NDCG@10", "dotted: linear", "x", styles=styles, at=line)
     notes = (

@@ -22,15 +22,15 @@ from ...errors import InputError
 from ...rankers import MinimaxPerceptron, SlamPerceptron
 from ...rankers.perceptrons import choose_eta
 from ..exhibits import Exhibit, Panel, Said, judge, panels
+from ..experiments import Letor
 from .learners import LISTNET, NAMES, STYLES, THREE, TWO, etas
 
-PUBLISHED = {"mslr-web10k": "MSLR-WEB10K", "yahoo-set1": "Yahoo", "yandex": "Yandex"}
-"""The paper's three collections: train part of fold 1, set1.train.txt, and Yandex's imat2009_learning.txt."""
-_SAID = {
-    "mslr-web10k": "Algorithm 2 is better than online ListNet",
-    "yahoo-set1": "Algorithm 2 is within .02 of online ListNet",
-    "yandex": "Algorithm 2 and online ListNet overlap (within .02)",
+PUBLISHED = {
+    "mslr-web10k": ("MSLR-WEB10K", "Algorithm 2 is better than online ListNet"),
+    "yahoo-set1": ("Yahoo", "Algorithm 2 is within .02 of online ListNet"),
+    "yandex": ("Yandex", "Algorithm 2 and online ListNet overlap (within .02)"),
 }
+"""The paper's three collections, and what it says of each."""
 HEADS = "mslr-msn1-5k"
 """Heads of MSLR's fold 1, where the whole is not to be had."""
 
@@ -57,19 +57,12 @@ def stream_of(data: Source) -> tuple[QueryDataset, str]:
 
 def _at_hand(data: Source) -> dict[str, QueryDataset]:
     """Return the streams to learn from: the given one, else what `TOPRANK_DATA` has of the paper's, else generated."""
-    if data is not None:
-        stream, name = stream_of(data)
-        return {name: stream}
-    root = os.environ.get(catalog.VARIABLE)
-    found = {}
-    for name in (*PUBLISHED, HEADS):
-        if not root:
-            break
-        homes = (name, *(catalog.CATALOG[name].folders if name in catalog.CATALOG else ()))
-        home = next((Path(root, h) for h in homes if Path(root, h).is_dir()), None)
-        if home is not None and not (name == HEADS and "mslr-web10k" in found):
-            found[name] = catalog.load(name) if name == HEADS else stream_of(home)[0]
-    return found or dict([stream_of(None)[::-1]])
+    there: list[str] = []
+    if data is None and os.environ.get(catalog.VARIABLE):
+        there = [name for name in (*PUBLISHED, HEADS) if Letor(name, name).home(None) is not None]
+    if "mslr-web10k" in there:
+        there = [name for name in there if name != HEADS]
+    return {name: catalog.load(name) for name in there} or dict([stream_of(data)[::-1]])
 
 
 def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
@@ -85,9 +78,7 @@ def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
         early = max(1, stream.n_queries // 5)
         past, rest = stream[:early], stream[early:]
         if not (past.informative.any() and rest.informative.any()):
-            raise InputError(
-                f"{source} is too short for a stream: its first fifth and the rest both need judged queries"
-            )
+            raise InputError(f"{source} is too short: its first fifth and the rest both need judged queries")
         curves[source], ends[source] = {}, {}
         for kind, label in NAMES.items():
             with warnings.catch_warnings(record=True) as told:
@@ -97,7 +88,8 @@ def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
             ranker = kind(measure=measure, eta=eta, scale=scale).partial_fit_queries(rest)
             curve = curves[source][label] = ranker.trace_.average("measure")
             ends[source][label] = float(curve[-10:].mean())
-            rows.append((source, label, _short(eta), ends[source][label], float(curve[-1])))
+            rule, _, step = f"{eta}".rpartition(":")
+            rows.append((source, label, f"{rule}:{float(step):.3g}".lstrip(":"), ends[source][label], float(curve[-1])))
         alike = int((~rest.informative).sum())
         notes.append(
             f"{source}: η in units of 1/R_X², chosen on the first {early} lists; the curves are of the other "
@@ -114,17 +106,13 @@ def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
     return Exhibit(f"fig{number}", title, values, Table(columns, rows), tuple(notes), drawing, claims)
 
 
-def _short(eta: float | str) -> str:
-    return f"{eta:.3g}" if isinstance(eta, float) else f"{eta.split(':')[0]}:{float(eta.split(':')[1]):.3g}"
-
-
 @judge
 def _beside(ends: Mapping[str, Mapping[str, float]], text: str) -> Said:
-    for name, label in PUBLISHED.items():
+    for name, (label, said) in PUBLISHED.items():
         first = name == "mslr-web10k"
         there = name if name in ends else HEADS if first and HEADS in ends else ""
         label += " (here: heads of its fold 1)" if there == HEADS else ""
-        sentence = f"{label}: {_SAID[name]} by {text}."
+        sentence = f"{label}: {said} by {text}."
         if not there:
             yield sentence, None, f"{label} is not to be had here."
             continue

@@ -6,12 +6,8 @@ that are not in the data folder are named and left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..exhibits import Exhibit
+from ..exhibits import by_name
 from .figures import covertype, fig2, fig3
 from .theory import counterexample, fig1, theorems
 
-FIGURES: dict[str, Callable[..., Exhibit]] = {
-    make.__name__: make for make in (fig1, fig2, fig3, theorems, covertype, counterexample)
-}
+FIGURES = by_name(fig1, fig2, fig3, theorems, covertype, counterexample)

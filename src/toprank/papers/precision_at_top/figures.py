@@ -12,8 +12,9 @@ import numpy as np
 from ..._progress import track
 from ..._tables import Table
 from ..exhibits import Exhibit, Panel, Said, interval, judge, panels
-from .lab import KNOWN, Classes, Lab, Sweeps, in_lab
+from .lab import Classes, Lab, Sweeps, in_lab
 from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Trial, baselines
+from .tasks import KNOWN, rows_of
 
 PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX = NEW = PAPER[:4]
 Found = Mapping[str, Mapping[str, Any]]
@@ -28,16 +29,18 @@ def fig2(lab: Lab) -> Exhibit:
     curves: dict[str, dict[str, list[Any]]] = {task: {name: [] for name in methods} for task in lab.there}
     for task, seed, name in track(list(product(lab.there, range(lab.seeds), methods)), "fig2"):
         curves[task][name].append(lab.run(task, name, Trial(passes=looks, seed=seed)))
-    ends, cost, early = (
-        {
-            task: {name: [run[what][at] for run in runs] for name, runs in found.items()}
+
+    def means(what: str, at: int) -> dict[str, dict[str, float]]:
+        return {
+            task: {name: float(np.mean([run[what][at] for run in runs])) for name, runs in found.items()}
             for task, found in curves.items()
         }
-        for what, at in (("precision", -1), ("seconds", -1), ("precision", 0))
-    )
+
+    ends, cost, early = means("precision", -1), means("seconds", -1), means("precision", 0)
     rows: list[list[Any]] = [
-        [KNOWN[task].title, name, *interval(ends[task][name]), float(np.mean(cost[task][name]))]
-        for task, name in product(lab.there, methods)
+        [KNOWN[task].title, name, *interval([run["precision"][-1] for run in runs]), cost[task][name]]
+        for task, found in curves.items()
+        for name, runs in found.items()
     ]
     drawn = [
         _panel(task, {name: _against_time(runs) for name, runs in found.items()}, "training time (CPU s)", "0.25", "x")
@@ -61,12 +64,8 @@ def _against_time(runs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Any, A
 
 
 @judge
-def _findings(ends: Found, cost: Found, early: Found) -> Said:
+def _findings(means: Found, spent: Found, first: Found) -> Said:
     """The paper's findings, task by task, with its methods as they return their weights."""
-    means, spent, first = (
-        {task: {name: float(np.mean(values)) for name, values in found.items()} for task, found in each.items()}
-        for each in (ends, cost, early)
-    )
     best = {task: max(found[name] for name in PAPER) for task, found in means.items()}
 
     def tell(pairs: Mapping[str, tuple[float, float]], digits: int = 3) -> str:
@@ -176,7 +175,7 @@ def covertype(lab: Classes) -> Exhibit:
         run = lab.run(task, name, Trial(passes=(lab.passes,), seed=seed))
         values[task][name].append(run["precision"][-1])
     rows: list[list[Any]] = [
-        [task[-1], float(lab.rows(task)[1].mean()), *(float(np.mean(found[name])) for name in PAPER)]
+        [task[-1], float(rows_of(KNOWN[task], lab.root)[1].mean()), *(float(np.mean(found[name])) for name in PAPER)]
         for task, found in values.items()
     ]
     splits = f"{lab.seeds} splits of {lab.max_rows or 581_012:,} rows"

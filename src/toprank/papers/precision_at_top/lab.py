@@ -1,24 +1,19 @@
-"""Where the experiments are run: the tasks that are there, their splits, and the results that are kept."""
+"""Where the experiments are run: the tasks that are there, and the results that are kept."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any
 
-from ..._typing import AnyArray, Floats
-from ...contests.search import fingerprint
-from ...data.dataset import QueryDataset
 from ...errors import InputError
 from ..exhibits import Checkpoint, Exhibit
 from ..experiments import data_folder, piece
-from .methods import METHODS, Trial, baselines, choose
-from .tasks import COVERTYPE, TASKS, Split, Task, split
-
-KNOWN = {**TASKS, **COVERTYPE}
+from .methods import METHODS, Settings, Trial, baselines, choose
+from .tasks import COVERTYPE, KNOWN, TASKS, Split, digest_of, split_of
 
 
 @dataclass(frozen=True)
@@ -27,64 +22,51 @@ class Lab:
 
     data: str | None = None
     checkpoint: Path | None = None
-    tasks: Sequence[str] | None = None
+    tasks: Sequence[str] = tuple(TASKS)
     seeds: int = 5
     passes: int = 25
     max_rows: int | None = None
-    _settings: dict[tuple[str, str, float], Any] = field(default_factory=dict, init=False, repr=False)
+    _settings: dict[tuple[str, str, float], Settings] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def root(self) -> Path:
         """The folder of the collections."""
         return data_folder(self.data)
 
-    @property
-    def wanted(self) -> Sequence[str]:
-        """The tasks asked for."""
-        return self.tasks or tuple(TASKS)
-
     @cached_property
     def there(self) -> list[str]:
-        """Those of them that are there; none at all, or an unknown one, is an error."""
-        unknown = [name for name in self.wanted if name not in KNOWN]
+        """Those of the tasks that are there; none at all, or an unknown one, is an error."""
+        unknown = [name for name in self.tasks if name not in KNOWN]
         if unknown:
             raise InputError(f"unknown task {unknown[0]!r}: known are {', '.join(KNOWN)}")
-        found = [name for name in self.wanted if KNOWN[name].paths(self.root) is not None]
+        found = [name for name in self.tasks if KNOWN[name].paths(self.root)]
         if not found:
-            raise InputError(f"none of {', '.join(self.wanted)} is in {self.root}")
+            raise InputError(f"none of {', '.join(self.tasks)} is in {self.root}")
         return found
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is left out, and where it would stand."""
-        gone = [KNOWN[name] for name in self.wanted if name not in self.there]
+        gone = [KNOWN[name] for name in self.tasks if name not in self.there]
         return tuple(f"Left out: {task.title}, put {', '.join(task.files)} in {task.folder}/." for task in gone)
 
     def run(self, task: str, name: str, trial: Trial, timed: bool = False) -> Any:
         """Return the curve of one method on one split; settings are chosen once per task, on the first seed's rows."""
         cells, method = Checkpoint(self.checkpoint), {**METHODS, **baselines()}[name]
-        key: dict[str, Any] = {"method": name, "rows": self.max_rows}
-        if self.checkpoint is not None:
-            key["data"] = _digest(KNOWN[task], self.root)
         which, first = (task, name, trial.kappa), Trial(trial.kappa, trial.passes)
+        rows = digest_of(KNOWN[task], self.root) if self.checkpoint else None
+        key: dict[str, Any] = {"method": name, "rows": self.max_rows, "data": rows}
         if which not in self._settings:
             self._settings[which] = piece(
-                cells, lambda: dict(choose(method, self._split(task, 0), first)), chosen=asdict(first), **key
+                cells, lambda: choose(method, self._split(task, 0), first), chosen=asdict(first), **key
             )
         settings = self._settings[which]
-        asked = {n: v for n, v in asdict(trial).items() if n != "limit"}  # the limit follows from other times
-        return piece(
-            cells,
-            lambda: method.run(self._split(task, trial.seed), trial, settings),
-            **{**key, **asked, "settings": settings, "timed": timed},
-        )
-
-    def rows(self, task: str) -> tuple[AnyArray, Floats]:
-        """Return all rows of a task."""
-        return _rows(KNOWN[task], self.root)
+        key |= {**asdict(trial), "settings": settings, "timed": timed}
+        del key["limit"]  # it follows from other times
+        return piece(cells, lambda: method.run(self._split(task, trial.seed), trial, settings), **key)
 
     def _split(self, task: str, seed: int) -> Split:
-        return _parts(KNOWN[task], self.root, seed, self.max_rows)
+        return split_of(KNOWN[task], self.root, seed, self.max_rows)
 
 
 @dataclass(frozen=True)
@@ -99,7 +81,7 @@ class Sweeps(Lab):
 class Classes(Lab):
     """The options of `covertype`."""
 
-    tasks: Sequence[str] | None = tuple(COVERTYPE)
+    tasks: Sequence[str] = tuple(COVERTYPE)
     seeds: int = 3
     max_rows: int | None = 100_000
 
@@ -116,19 +98,3 @@ def in_lab(kind: Callable[..., Any]) -> Callable[[Callable[[Any], Exhibit]], Cal
         return made
 
     return decorate
-
-
-@lru_cache(maxsize=1)
-def _parts(task: Task, root: Path, seed: int, max_rows: int | None) -> Split:
-    parts = split(*_rows(task, root), seed, max_rows=max_rows)
-    return parts.scaled() if task.scale else parts
-
-
-@lru_cache(maxsize=1)
-def _rows(task: Task, root: Path) -> tuple[AnyArray, Floats]:
-    return task.read(root)
-
-
-@lru_cache(maxsize=32)
-def _digest(task: Task, root: Path) -> str:
-    return fingerprint(QueryDataset.from_arrays(*_rows(task, root)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -20,7 +20,7 @@ from ...measures import measure
 from ...rankers import OnePassMiniBatch, PerceptronAtK, SGDAtK, SVMPerf
 from .tasks import Split, split
 
-Settings = Mapping[str, float]
+Settings = dict[str, float]
 Curve = dict[str, list[float]]
 
 ALLOWANCE = 50
@@ -78,11 +78,8 @@ class Method:
 
 
 def _scores(model: Any, X: Any) -> Floats:
-    if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(X), dtype=np.float64)
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X)[:, 1], dtype=np.float64)
-    return np.asarray(model.predict(X), dtype=np.float64)
+    scores = model.decision_function(X) if hasattr(model, "decision_function") else model.predict_proba(X)[:, 1]
+    return np.asarray(scores, dtype=np.float64)
 
 
 def _batches(kind: Any, **given: Any) -> Callable[[Trial, Settings, int], Any]:
@@ -95,15 +92,6 @@ def _batches(kind: Any, **given: Any) -> Callable[[Trial, Settings, int], Any]:
 
 def _svmperf(loss: Any) -> Callable[[Trial, Settings, int], Any]:
     return lambda trial, settings, cuts: SVMPerf(loss, kappa=trial.kappa, max_iter=cuts, C=settings["C"])
-
-
-def _sklearn(module: str, name: str, seeded: bool = False, **given: Any) -> Callable[[Trial, Settings, int], Any]:
-    def make(trial: Trial, settings: Settings, effort: int) -> Any:
-        from importlib import import_module
-
-        return getattr(import_module(module), name)(**given, **({"random_state": trial.seed} if seeded else {}))
-
-    return make
 
 
 _ETAS = tuple({"eta": eta} for eta in (0.1, 1.0, 10.0, 100.0))
@@ -136,13 +124,18 @@ STYLES = {
 
 def baselines() -> dict[str, Method]:
     """Return what a user would otherwise take, as it comes, where its package is there."""
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+    from sklearn.svm import LinearSVC
+
     found = {
-        "logistic regression": Method(_sklearn("sklearn.linear_model", "LogisticRegression", max_iter=1000)),
-        "LinearSVC": Method(_sklearn("sklearn.svm", "LinearSVC", dual=False)),
-        "SGDClassifier": Method(_sklearn("sklearn.linear_model", "SGDClassifier", seeded=True)),
+        "logistic regression": Method(lambda *_: LogisticRegression(max_iter=1000)),
+        "LinearSVC": Method(lambda *_: LinearSVC(dual=False)),
+        "SGDClassifier": Method(lambda trial, *_: SGDClassifier(random_state=trial.seed)),
     }
     if find_spec("lightgbm") is not None:
-        found["LightGBM"] = Method(_sklearn("lightgbm", "LGBMClassifier", seeded=True, verbose=-1, n_jobs=1))
+        from lightgbm import LGBMClassifier
+
+        found["LightGBM"] = Method(lambda trial, *_: LGBMClassifier(verbose=-1, n_jobs=1, random_state=trial.seed))
     return found
 
 
