@@ -18,12 +18,12 @@ from toprank._progress import track
 from toprank._tables import Cell, Table
 from toprank._typing import Floats
 from toprank._version import __version__
-from toprank.contests.search import fit
+from toprank.contests.search import described, fit
 from toprank.data.splits import Fold
 from toprank.measures.base import Measure
 from toprank.papers.direct_optimization.methods import ALPHAS, C_MAP, C_PAIRS, C_PERMU, C_SVM, ROUNDS, SLAM, WIDER
 from toprank.papers.exhibits import Checkpoint, Exhibit
-from toprank.papers.experiments import Place, digest, settings
+from toprank.papers.experiments import Place, digest
 from toprank.rankers import AdaRank, ListNet, PermuRank, RankBoost, RankSVM, SlamPerceptron, SVMMap
 from toprank.rankers.base import Ranker
 
@@ -141,8 +141,8 @@ def choices(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
     for method, letor, n in track(jobs, "choices"):
         fold, measure = letor.fold(homes[letor], n), letor.measure("map")
         for name, rankers in FAMILIES[method](measure).items():
-            key = {"version": __version__, "choices": [settings(ranker) for ranker in rankers]}
-            key["data"] = digest(fold.train, fold.valid)
+            key = {"version": __version__, "choices": [described(ranker) for ranker in rankers]}
+            key["data"] = digest(fold)
             worth = pieces.get(key, partial(_worth, rankers, measure, fold))
             found[method].setdefault(name, {}).setdefault(letor.name, []).append(worth)
     rows: list[list[Cell]] = []

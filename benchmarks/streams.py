@@ -38,7 +38,7 @@ def one_pass() -> Table:
         for scale in (None, "running"):
             for text, make in (("NDCG@10", fig3), ("AP", fig2)):
                 exhibit = make(data, scale=scale)
-                rows += [(name, str(scale), text, *row) for row in exhibit.table.rows]
+                rows += [(name, str(scale), text, *row[1:]) for row in exhibit.table.rows]
     columns = ("stream", "scale", "measure", "learner", "η", "last ten averages", "time average")
     return Table(columns, rows, title="One pass")
 

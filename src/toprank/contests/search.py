@@ -153,11 +153,9 @@ class Search:
     def _key(self, ranker: Ranker, data: str) -> dict[str, Any] | None:
         """Return all that a result depends on; None for a ranker with parameters that are not plain data."""
         try:
-            params = {name: encode(value, name) for name, value in ranker.get_params(deep=False).items()}
+            return {"toprank": __version__, **described(ranker), "measure": str(self.measure), "data": data}
         except InputError:
             return None
-        kind = f"{type(ranker).__module__}.{type(ranker).__qualname__}"
-        return {"toprank": __version__, "ranker": kind, "params": params, "measure": str(self.measure), "data": data}
 
     def _winner(self, c: Candidate, trials: list[Trial], train: QueryDataset, valid: QueryDataset) -> Winner | Failure:
         best = _best(trials)
@@ -186,6 +184,12 @@ class Search:
         if not np.isfinite(scores).all():
             raise InputError("its scores are not finite numbers")
         return self.measure.mean(scores, valid.y, valid.ptr, valid.query_weight, doc_ids=valid.doc_ids)
+
+
+def described(ranker: Ranker) -> dict[str, Any]:
+    """Return what a fit depends on besides the data, as plain data."""
+    params = {name: encode(value, name) for name, value in ranker.get_params(deep=False).items()}
+    return {"ranker": f"{type(ranker).__module__}.{type(ranker).__qualname__}", "params": params}
 
 
 def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:

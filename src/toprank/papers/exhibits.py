@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -40,6 +41,8 @@ class Claim:
 
 Said: TypeAlias = Iterator[tuple[str, bool | None, str]]
 """The paper's sentences, each with a comparison of numbers (None where these cannot decide) and the numbers."""
+MINUS = re.compile(r"(?<![\w.])-(?=\d)")
+"""The hyphen that stands for a minus before a number: printed numbers get a true one."""
 P = ParamSpec("P")
 JUDGES: list[Callable[..., Said]] = []
 """All judges of the papers that were imported: tests hold each of their sentences against numbers that refute it."""
@@ -58,7 +61,7 @@ def judge(say: Callable[P, Said]) -> Callable[P, tuple[Claim, ...]]:
 
     @wraps(say)
     def judged(*args: P.args, **kwargs: P.kwargs) -> tuple[Claim, ...]:
-        found = say(*args, **kwargs)
+        found = ((text, holds, MINUS.sub("−", why)) for text, holds, why in say(*args, **kwargs))
         return tuple(Claim(text, VERDICTS[2 if holds is None else not holds], why) for text, holds, why in found)
 
     return judged
@@ -127,9 +130,9 @@ class Exhibit:
 Maker: TypeAlias = Callable[..., Exhibit]
 
 
-def by_name(*makers: Maker) -> dict[str, Maker]:
-    """Return the exhibits of a paper in the order of its list."""
-    return {make.__name__: make for make in makers}
+def by_name(*makers: Maker, sep: str = "_") -> dict[str, Maker]:
+    """Return the exhibits of a paper in the order of its list, `sep` between the words of a name."""
+    return {make.__name__.replace("_", sep): make for make in makers}
 
 
 def interval(values: Sequence[float] | Floats) -> tuple[float, float]:

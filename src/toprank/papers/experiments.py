@@ -17,25 +17,23 @@ from .._progress import track
 from .._typing import Floats
 from .._version import __version__
 from ..comparison import Comparison, compare
-from ..contests.search import Failure, Search, fingerprint
+from ..contests.search import Failure, Search, described, fingerprint
 from ..contests.spaces import Candidate
 from ..data.catalog import CATALOG, VARIABLE
 from ..data.dataset import QueryDataset
-from ..data.splits import Fold, read_fold, stacked
+from ..data.splits import Fold, fold_numbers, read_fold, stacked
 from ..data.transforms import QueryNormalizer
 from ..errors import InputError
 from ..evaluation import Report, evaluate_grouped
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..rankers.base import Ranker
-from ..rankers.persistence import encode
-from .exhibits import Checkpoint, Exhibit
+from .exhibits import Checkpoint, Exhibit, Maker
 
 Place = str | Path | None
 """A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
 
 MEASURES = ("map", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
-MOST_FOLDS = 5
 
 Methods = Mapping[str, Callable[[Measure], Sequence[Ranker]]]
 """Name of a method ↦ its settings, among which the validation part decides; a list of C is one warm path."""
@@ -74,7 +72,7 @@ class Letor:
 
     def folds(self, home: Path) -> list[int]:
         """Return the numbers of the folds that a collection's folder holds."""
-        return [n for n in range(1, MOST_FOLDS + 1) if (home / f"Fold{n}").is_dir()]
+        return fold_numbers(home)
 
     def fold(self, home: Path, number: int) -> Fold:
         """Return one fold, its features normalised per query where they come raw."""
@@ -131,12 +129,6 @@ def source_digest(package: Path) -> str:
     return told.hexdigest()[:16]
 
 
-def settings(ranker: Ranker) -> dict[str, Any]:
-    """Return what a fit depends on besides the data, for the key of a finished piece."""
-    params = {name: encode(value, name) for name, value in ranker.get_params(deep=False).items()}
-    return {"ranker": type(ranker).__name__, **params}
-
-
 def digest(fold: Fold) -> str:
     """Return a digest of a fold: other rows, another order, another digest."""
     return "-".join(map(fingerprint, (fold.train, fold.valid, fold.test)))
@@ -191,17 +183,18 @@ def run(letors: Iterable[Letor], methods: Methods, data: Place = None, checkpoin
         for (fold, rows), method in track(list(product(zip(folds, known, strict=True), methods)), letor.label):
             rankers = list(methods[method](measure))
             task = partial(learn, method, rankers, measure, fold)
-            scores[method].append(np.array(piece(pieces, task, data=rows, settings=[settings(r) for r in rankers])))
+            scores[method].append(np.array(piece(pieces, task, data=rows, settings=[described(r) for r in rankers])))
         found.append(Results(letor, [fold.test for fold in folds], scores))
     return found
 
 
-def on_folds(
-    letors: Sequence[Letor], methods: Methods
-) -> Callable[[Callable[[Sequence[Results]], Exhibit]], Callable[..., Exhibit]]:
+Show = Callable[[Sequence[Results]], Exhibit]
+
+
+def on_folds(letors: Sequence[Letor], methods: Methods) -> Callable[[Show], Maker]:
     """Declare an exhibit: a function of the methods' results on those of the collections that are there."""
 
-    def declare(show: Callable[[Sequence[Results]], Exhibit]) -> Callable[..., Exhibit]:
+    def declare(show: Show) -> Maker:
         def make(*, data: Place = None, checkpoint: Place = None) -> Exhibit:
             found = run(letors, methods, data, checkpoint)
             absent = left_out(letors, [results.letor for results in found])

@@ -51,14 +51,11 @@ def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
 
 
 def _all_claims(exhibits: Sequence[Exhibit]) -> str:
-    rows = [
-        element("li", _claim(found), " ", element("a", escape(exhibit.name), href=f"#{exhibit.name}"))
-        for exhibit in exhibits
-        for found in exhibit.claims
-    ]
-    if not rows:
-        return ""
-    return element("section", element("h2", "Claims"), element("ul", *rows, class_="claims"), id="claims")
+    links = {e.name: element("a", escape(e.name), href=f"#{e.name}") for e in exhibits if e.claims}
+    rows = [element("li", _claim(found), " ", links[e.name]) for e in exhibits for found in e.claims]
+    return (
+        element("section", element("h2", "Claims"), element("ul", *rows, class_="claims"), id="claims") if rows else ""
+    )
 
 
 def _claim(found: Claim) -> str:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import json
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +50,26 @@ def reproduce(
     found = makers(paper)
     if figure is not None and figure not in found:
         raise InputError(f"{paper} has no exhibit {figure!r}{did_you_mean(figure, found)}; known: {', '.join(found)}")
-    wanted = {name: found[name] for name in ([figure] if figure else found)}
+    wanted = [figure] if figure else list(found)
     given = {name: value for name, value in options.items() if value is not None}
-    taken = {name: inspect.signature(make).parameters for name, make in wanted.items()}
+    takes = {name: inspect.signature(make).parameters for name, make in found.items()}
     for option in given:
-        if not any(option in takes for takes in taken.values()):
-            raise InputError(_refused(option, paper, figure, found))
+        if not any(option in takes[name] for name in wanted):
+            raise InputError(_refused(option, paper, figure, [name for name in found if option in takes[name]]))
     home = Path(out) / paper
-    for name, make in wanted.items():
-        chosen = {option: value for option, value in given.items() if option in taken[name]}
-        kept = {"checkpoint": home / ".pieces"} if "checkpoint" in taken[name] else {}
-        exhibit = make(**chosen, **kept)
+    for name in wanted:
+        chosen = {option: value for option, value in given.items() if option in takes[name]}
+        kept = {"checkpoint": home / ".pieces"} if "checkpoint" in takes[name] else {}
+        exhibit = found[name](**chosen, **kept)
         yield exhibit, exhibit.save(home, chosen)
 
 
-def _refused(option: str, paper: str, figure: str | None, found: Mapping[str, Callable[..., Exhibit]]) -> str:
+def _refused(option: str, paper: str, figure: str | None, takers: list[str]) -> str:
     flag = f"--{option.replace('_', '-')}"
-    takers = [name for name, make in found.items() if option in inspect.signature(make).parameters]
     if option == "data" and figure is not None:
         return f"{paper} {figure} makes its own data: leave --data out"
-    who = f"{paper} {figure}" if figure else f"no exhibit of {paper}"
-    does = "does not take" if figure else "takes"
-    return f"{who} {does} {flag}" + (f"; {', '.join(takers)} {'do' if len(takers) > 1 else 'does'}" if takers else "")
+    who = f"{paper} {figure} does not take" if figure else f"no exhibit of {paper} takes"
+    return f"{who} {flag}" + (f"; {', '.join(takers)} {'do' if len(takers) > 1 else 'does'}" if takers else "")
 
 
 def replication(folder: str | Path) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 
-from ...measures.base import Measure
+from ...measures import measure
 from ...rankers import AdaRank, ListNet, MinimaxPerceptron, PermuRank, RankBoost, RankSVM, SlamPerceptron, SVMMap
-from ...rankers.base import Ranker
 from ...rankers.online import Scale
 from ..experiments import MQ2008, OHSUMED_3, Letor, Methods
 
@@ -28,17 +26,9 @@ C_PAIRS = tuple(10.0**p for p in range(-7, 0))
 """Each pair of documents counts, and a query has about a thousand of them."""
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1)
 SLAM = (1e-3, 1e-1, 1e1)
+SCALES: tuple[Scale, ...] = (None, "query")
 ROUNDS = {"PermuRank": 40, "RankBoost": 400, "AdaRank": 100, "perceptron": 30}
 """Rounds or epochs at most; the validation part decides how many count."""
-
-
-def _slam(measure: Measure) -> Sequence[Ranker]:
-    targets: tuple[str | Measure, ...] = (measure, "ndcg@10")
-    scales: tuple[Scale, ...] = (None, "query")
-    return [
-        SlamPerceptron(target, eta=eta, scale=scale, epochs=ROUNDS["perceptron"], random_state=0)
-        for target, scale, eta in product(targets, scales, SLAM)
-    ]
 
 
 LITERAL: Methods = {
@@ -67,7 +57,10 @@ ALL: Methods = {**LITERAL, **OURS}
 
 MORE: Methods = {
     "ListNet": lambda m: [ListNet(m, alpha=alpha) for alpha in ALPHAS],
-    "SLAM perceptron": _slam,
+    "SLAM perceptron": lambda m: [
+        SlamPerceptron(target, eta=eta, scale=scale, epochs=ROUNDS["perceptron"], random_state=0)
+        for target, scale, eta in product((m, measure("ndcg@10")), SCALES, SLAM)
+    ],
     "minimax perceptron": lambda m: [MinimaxPerceptron(m, epochs=ROUNDS["perceptron"], random_state=0)],
 }
 LATE = "PermuRank from AdaRank"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..._typing import Floats
 from ...data.dataset import QueryDataset
 from ...fusion import fuse_scores
 from ...surrogates.pairwise import misordered_pairs, pair_counts
-from ..exhibits import Exhibit, Panel, Said, judge, panels
+from ..exhibits import Exhibit, Maker, Panel, Said, judge, panels
 from ..experiments import MEASURES, Letor, Results, on_folds
 from . import methods as the
 from .methods import ALL, BASELINES, CHOSEN, DIRECT, LITERAL, OUR_BASELINES, OUR_DIRECT, OURS, PAPER, SETS
@@ -27,8 +27,6 @@ PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
 """Pairs of grades: definitely, partially, not relevant."""
 SMALL = 6
 """Groups of up to 6,000 pairs are those that the paper calls small."""
-Means = Mapping[str, Floats]
-"""Method ↦ its measures."""
 
 
 def ranks(values: Sequence[float]) -> list[int]:
@@ -91,7 +89,7 @@ def table3(found: Sequence[Results]) -> Exhibit:
     return _table(3, "ndcg@3", TABLE_3, found)
 
 
-def _accuracies(number: int, letor: Letor, about: str) -> Callable[..., Exhibit]:
+def _accuracies(number: int, letor: Letor, about: str) -> Maker:
     """Return the figure of one collection."""
 
     def show(found: Sequence[Results]) -> Exhibit:
@@ -109,15 +107,13 @@ def _accuracies(number: int, letor: Letor, about: str) -> Callable[..., Exhibit]
 
 
 @judge
-def _almost_always(label: str, means: Means) -> Said:
+def _almost_always(label: str, means: Mapping[str, Floats]) -> Said:
     def won(direct: Iterable[str], baselines: Iterable[str]) -> tuple[int, int]:
         gaps = [means[a] - means[b] for a, b in product(direct, baselines)]
         return int(np.sum(np.array(gaps) > 0)), np.size(gaps)
 
-    (good, of), (mine, own) = (
-        won([m for m in DIRECT if label == "OHSUMED" or "AdaRank" not in m], BASELINES),
-        won(OUR_DIRECT, OUR_BASELINES),
-    )
+    good, of = won([m for m in DIRECT if label == "OHSUMED" or "AdaRank" not in m], BASELINES)
+    mine, own = won(OUR_DIRECT, OUR_BASELINES)
     told = f"A direct method is above a baseline in {good} of {of} comparisons (five measures); with the library's own"
     told = f"{told} designs in {mine} of {own}. Read as: in nine of ten."
     yield f"On {label} the direct methods almost always outperform the baselines.", good >= 0.9 * of, told

@@ -5,19 +5,8 @@ Two exhibits are not in the paper: its theorems measured, and the gap between tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..exhibits import Exhibit
+from ..exhibits import by_name
 from .measured import gap, letor, theorems
 from .tables import list_length, rate, table_1, table_2, table_3
 
-FIGURES: dict[str, Callable[..., Exhibit]] = {
-    "table-1": table_1,
-    "table-2": table_2,
-    "table-3": table_3,
-    "list-length": list_length,
-    "rate": rate,
-    "theorems": theorems,
-    "gap": gap,
-    "letor": letor,
-}
+FIGURES = by_name(table_1, table_2, table_3, list_length, rate, theorems, gap, letor, sep="-")

@@ -15,15 +15,8 @@ from ... import rankers
 from ..._progress import track
 from ..._tables import Table
 from ..._typing import Floats
-from ...certificates.generalization import (
-    Algorithm,
-    gaps,
-    generalization_bound,
-    largest_norm,
-    log_c,
-    normalized_risk,
-    normalizer,
-)
+from ...certificates import generalization as theory
+from ...certificates.generalization import Algorithm, largest_norm
 from ...data.csr import dense
 from ...data.dataset import QueryDataset
 from ...data.synthetic import make_graded
@@ -50,7 +43,7 @@ def _trained(
     """Return the weights in the ball that minimise the risk on some queries, and how much larger it is on others."""
     ranker, loss_of = _RANKERS[algorithm]
     w = ranker(transform=phi, radius=radius, alpha=0.0, max_iter=200, tol=1e-5).fit_queries(train).coef_
-    here, there = (normalized_risk(loss_of(transform=phi), w, part, radius * norm) for part in (train, fresh))
+    here, there = (theory.normalized_risk(loss_of(transform=phi), w, part, radius * norm) for part in (train, fresh))
     return w, there - here
 
 
@@ -63,8 +56,10 @@ def _measure_gap(algorithm: Algorithm, kind: str, n: int, m: int, needed: int, r
     for train in (pool[repeat * n : (repeat + 1) * n] for repeat in range(repeats)):
         w, trained = _trained(algorithm, phi, train, fresh, 1.0, norm)
         largest = _climb(Objective(fresh, loss), Objective(train, loss), w)
-        found.append((trained, largest / normalizer(algorithm, phi, norm, m)))
-    bounds = (generalization_bound(algorithm, phi, radius=1.0, norm=norm, m=m, n=n, exact=e) for e in (False, True))
+        found.append((trained, largest / theory.normalizer(algorithm, phi, norm, m)))
+    bounds = (
+        theory.generalization_bound(algorithm, phi, radius=1.0, norm=norm, m=m, n=n, exact=e) for e in (False, True)
+    )
     return [*np.mean(found, axis=0).tolist(), *(each.value for each in bounds)]
 
 
@@ -170,7 +165,7 @@ def letor(*, data: Place = None, radius: float = 1.0) -> Exhibit:
             for fold in folds:
                 norm = max(largest_norm(fold.train), largest_norm(fold.test))
                 _, lost = _trained(algorithm, phi, fold.train, fold.test, radius, norm)
-                bounds = gaps(algorithm, phi, fold.train[fold.train.informative], radius)
+                bounds = theory.gaps(algorithm, phi, fold.train[fold.train.informative], radius)
                 found.append((lost, bounds[0].value, bounds[-1].value))
             gap, printed, own = np.array(found).T
             rows.append((collection.label, algorithm, *map(float, (gap.mean(), gap.max(), printed.min(), own.min()))))
@@ -220,8 +215,8 @@ def theorems(*, n: int = 12, m: int = 5, random_state: int = 0) -> Exhibit:
             "RankCosine": RankCosine(transform=phi),
         }
         for algorithm, loss in losses.items():
-            values = loss.per_query(*lists)[0].reshape(len(W), n) / normalizer(algorithm, phi, 1.0, m)
-            c = math.exp(log_c(algorithm, phi, 1.0, m))
+            values = loss.per_query(*lists)[0].reshape(len(W), n) / theory.normalizer(algorithm, phi, 1.0, m)
+            c = math.exp(theory.log_c(algorithm, phi, 1.0, m))
             rows.append((algorithm, SHORT[kind], _average(signs, values), c * inner, c * slope * plain))
     table = Table(("loss", "φ", "R̂(l∘F)", "C·R̂(φ∘F)", "C·N·R̂(F)"), rows, digits=5)
     notes = (

@@ -70,13 +70,8 @@ def _tighter(values: dict[str, float]) -> str:
     return " ≺ ".join(sorted(values, key=lambda name: values[name]))
 
 
-def _add(tally: list[int], *agree: bool) -> None:
-    for place, agrees in enumerate((True, *agree)):
-        tally[place] += agrees
-
-
 @judge
-def _right(number: int, tallies: Iterable[Sequence[int]]) -> Said:
+def _right(number: int, tallies: Iterable[Any]) -> Said:
     total, printed, exact = np.sum(list(tallies), axis=0).tolist()
     for which, agree in (("printed", printed), ("exact", exact)):
         text = f"Table {number} is right with the {which} N(φ)."
@@ -94,7 +89,7 @@ ORDERS = {
 def table_2(*, points: int = 3000) -> Exhibit:
     """Table 2: which transform gives RankCosine the tighter bound, on random aBM and b − aBM; also with the exact N."""
     rng = np.random.default_rng(0)
-    counts = {case: [0, 0, 0] for case in ORDERS}
+    counts = {case: np.zeros(3, int) for case in ORDERS}
     seen: dict[str, list[tuple[float, float]]] = {}
     for _ in range(points):
         bm, a = rng.uniform(0.05, 3), rng.uniform(0.2, 2)
@@ -102,9 +97,9 @@ def table_2(*, points: int = 3000) -> Exhibit:
         slack = K * K * math.exp(rng.uniform(-1.5, 1.5))
         case = tuple(ORDERS)[(slack <= K**2 * (1 + K)) + (slack <= K**2)]
         found, exact = (_tighter(_products("RankCosine", a, a * bm + slack, bm, 10, e)) for e in (False, True))
-        _add(counts[case], found == ORDERS[case], exact == ORDERS[case])
+        counts[case] += (1, found == ORDERS[case], exact == ORDERS[case])
         seen.setdefault(found, []).append((a * bm, slack))
-    rows: list[tuple[Cell, ...]] = [(case, ORDERS[case], *tally) for case, tally in counts.items()]
+    rows: list[tuple[Cell, ...]] = [(case, ORDERS[case], *tally.tolist()) for case, tally in counts.items()]
     products = {u: _products("RankCosine", 1.0, u + 1, u, 10) for u in (0.5, 1.0, 2.0)}
     ratio = {u: math.exp(v["φE"] - v["φS"]) for u, v in products.items()}
     u = np.linspace(0.02, 6, 200)
@@ -132,7 +127,7 @@ def table_3(*, points: int = 5000) -> Exhibit:
     """Table 3: which transform gives ListMLE and ListNet the tighter bound, where b > K²(1 + K) + aBM; and exact N."""
     rng = np.random.default_rng(1)
     pairs = (("φL", "φE"), ("φL", "φS"), ("φS", "φE"))
-    counts = {(*pair, above): [0, 0, 0] for pair in pairs for above in (True, False)}
+    counts = {(*pair, above): np.zeros(3, int) for pair in pairs for above in (True, False)}
     for _ in range(points):
         a, bm = rng.uniform(0.2, 2), rng.uniform(0.05, 2)
         u, m = a * bm, int(math.exp(rng.uniform(math.log(3), math.log(1000))))
@@ -148,9 +143,9 @@ def table_3(*, points: int = 5000) -> Exhibit:
             printed, exact = (_products(algorithm, a, u + slack, bm, m, e) for e in (False, True))
             for (one, two), limit in zip(pairs, limits, strict=True):
                 above = math.log(m) > limit
-                _add(counts[one, two, above], *((found[one] < found[two]) == above for found in (printed, exact)))
+                counts[one, two, above] += (1, *((found[one] < found[two]) == above for found in (printed, exact)))
     rows: list[tuple[Cell, ...]] = [
-        (f"{one} {'≺' if above else '≻'} {two}", f"log m {'>' if above else '<'} its limit", *tally)
+        (f"{one} {'≺' if above else '≻'} {two}", f"log m {'>' if above else '<'} its limit", *tally.tolist())
         for (one, two, above), tally in counts.items()
     ]
     lengths = np.unique(np.geomspace(3, 1000, 30).astype(int))
@@ -226,7 +221,7 @@ def _by_length(rows: Sequence[Sequence[Any]], conditions: Mapping[str, int]) -> 
 def _below_six() -> dict[str, int]:
     """Check the conditions for 3 ≤ m < 6, and those of footnote 7, on random parameters."""
     rng = np.random.default_rng(2)
-    counts = {"points": 0, "agree": 0, "footnote": 0, "footnote agrees": 0}
+    seen = []
     for _ in range(400):
         m, u = int(rng.integers(3, 6)), float(rng.uniform(0.01, 3))
         b, edge = u * (1 + float(rng.exponential(1))), 4 / math.sqrt(m)
@@ -238,10 +233,9 @@ def _below_six() -> dict[str, int]:
         simpler = {"linear": 1 < b / u < 1.5, "exponential": u > 0.75, "sigmoid": u > 1.5}
         for kind, phi in transforms(1.0, b).items():
             below = log_c("ListMLE", phi, u, m) < log_c("RankCosine", phi, u, m)
-            seen = (True, below == predicted[kind], simpler[kind], simpler[kind] and below)
-            for what, counted in zip(counts, seen, strict=True):
-                counts[what] += counted
-    return counts
+            seen.append((True, below == predicted[kind], simpler[kind], simpler[kind] and below))
+    counts: list[int] = np.sum(seen, axis=0).tolist()
+    return dict(zip(("points", "agree", "footnote", "footnote agrees"), counts, strict=True))
 
 
 def rate() -> Exhibit:

@@ -21,7 +21,7 @@ from ...rankers.replay import largest_weight_ratio
 from ...surrogates import ListNet as CrossEntropy
 from ...surrogates import Slam
 from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
-from .learners import LISTNET, MULTIPLES, NAMES, STYLES, THREE, TWO, thin
+from .streams import LISTNET, MULTIPLES, NAMES, STYLES, THREE, TWO, thin
 
 NOISE = 6.0
 """How much wider the hard stream is across the separating direction."""
@@ -139,17 +139,17 @@ def _grow(slam: float, listnet: float) -> Said:
 
 
 COLUMNS = (
-    *("γ asked", "γ realised", "rounds", "mistakes of Algorithm 3", "4R²/γ²", "AP loss forced"),
-    *("Algorithm 2 loses", "Algorithm 3 loses", "Algorithm 2 at most"),
+    *(
+        "γ asked",
+        "γ realised",
+        "rounds",
+        "mistakes of Algorithm 3",
+        "4R²/γ² (Corollary 11)",
+        "AP loss forced (Theorem 9)",
+    ),
+    *("AP loss of Algorithm 2", "AP loss of Algorithm 3", "AP loss of Algorithm 2 at most (Corollary 7)"),
 )
-_DRAWN = {
-    "4R²/γ² (Corollary 11)": (4, "C1--"),
-    "mistakes of Algorithm 3": (3, "C1s"),
-    "AP loss at most (Corollary 7)": (8, "C0--"),
-    "AP loss of Algorithm 2": (6, "C0o"),
-    "AP loss at least (Theorem 9)": (5, "k-"),
-}
-"""A column of the table, and how it is drawn."""
+_DRAWN = {COLUMNS[4]: "C1--", COLUMNS[3]: "C1s", COLUMNS[8]: "C0--", COLUMNS[6]: "C0o", COLUMNS[5]: "k-"}
 
 
 def upper_and_lower(*, margins: tuple[float, ...] = (0.25, 0.18, 0.125, 0.09, 0.0625, 0.05)) -> Exhibit:
@@ -173,9 +173,8 @@ def upper_and_lower(*, margins: tuple[float, ...] = (0.25, 0.18, 0.125, 0.09, 0.
             wrong = int((values < 1).sum())
         real, forced = adversary.verified_margin(), lower_bound("map", 1.0, gamma, min(lost)).value
         rows.append((gamma, real, len(adversary), wrong, 4 / real**2, forced, *lost, 40 / real**2))
-    curves = {name: [row[column] for row in rows] for name, (column, _) in _DRAWN.items()}
-    styles, x = {name: style for name, (_, style) in _DRAWN.items()}, [1 / row[1] ** 2 for row in rows]
-    drawn = Panel(curves, x, "R²/γ², γ realised", "mistakes, cumulative AP loss", log="xy", styles=styles)
+    curves, x = {name: [row[COLUMNS.index(name)] for row in rows] for name in _DRAWN}, [1 / row[1] ** 2 for row in rows]
+    drawn = Panel(curves, x, "R²/γ², γ realised", "mistakes, cumulative AP loss", log="xy", styles=_DRAWN)
     title = "Upper and lower bounds against the adversary, 10 documents a list"
     notes = ("Asked for γ the adversary's witness realises at least 2γ, and the upper bounds use that.",)
     stored, table = {"columns": COLUMNS, "rows": rows}, Table(COLUMNS, rows, digits=2)

@@ -1,4 +1,4 @@
-"""Figs. 2 and 3: one pass over streams of judged queries, and how the learners depend on the step size."""
+"""The three learners, Figs. 2 and 3 (one pass over judged queries), and how the learners depend on the step size."""
 
 from __future__ import annotations
 
@@ -13,17 +13,43 @@ import numpy as np
 
 from ..._tables import Table
 from ..._typing import Floats
+from ...certificates.generalization import largest_norm
 from ...data import catalog
 from ...data.dataset import QueryDataset
 from ...data.files import read
 from ...data.splits import find_part
 from ...data.synthetic import make_mslr_like
 from ...errors import InputError
-from ...rankers import MinimaxPerceptron, SlamPerceptron
+from ...rankers import MinimaxPerceptron, OnlineListNet, SlamPerceptron
+from ...rankers.online import Scale
 from ...rankers.perceptrons import choose_eta
 from ..exhibits import Exhibit, Panel, Said, judge, panels
 from ..experiments import Letor
-from .learners import LISTNET, NAMES, STYLES, THREE, TWO, etas
+
+TWO, THREE, LISTNET = "Algorithm 2 (SLAM)", "Algorithm 3 (minimax)", "ListNet"
+NAMES: dict[type[Any], str] = {SlamPerceptron: TWO, MinimaxPerceptron: THREE, OnlineListNet: LISTNET}
+STYLES = {TWO: "C0", THREE: "C1", LISTNET: "C2"}
+"""The same colours in all figures."""
+MULTIPLES = (1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
+
+
+def etas(kind: type[Any], past: QueryDataset, scale: Scale = None) -> tuple[float | str, ...]:
+    """Return the step sizes to try, in units of 1/R_X², the same for everybody; Algorithm 3 does not depend on it.
+
+    R_X is the largest norm of a document: a grid of fixed numbers would miss by orders of magnitude on raw features.
+    Scaled features are about 1 each, so that R_X² is their number.
+    """
+    if kind is MinimaxPerceptron:
+        return (1.0,)
+    unit = 1 / (max(largest_norm(past) ** 2, 1e-300) if scale is None else past.n_features)
+    constant = tuple(multiple * unit for multiple in MULTIPLES)
+    return constant if kind is SlamPerceptron else (*constant, *(f"sqrt:{eta!r}" for eta in constant))
+
+
+def thin(n: int, points: int = 400) -> Any:
+    """Return round numbers at even steps of their logarithm, for curves over many rounds."""
+    return np.unique(np.geomspace(1, n, points).astype(np.int64)) - 1
+
 
 PUBLISHED = {
     "mslr-web10k": ("MSLR-WEB10K", "Algorithm 2 is better than online ListNet"),
@@ -34,6 +60,8 @@ PUBLISHED = {
 HEADS = "mslr-msn1-5k"
 """Heads of MSLR's fold 1, where the whole is not to be had."""
 
+TRAIN_FILES = ("set1.train.txt", "train.txt", "imat2009_learning.txt", "msn1.fold1.train.5k.txt")
+"""Files to learn from in the published layouts without folds."""
 Source = str | Path | QueryDataset | None
 
 
@@ -46,23 +74,23 @@ def stream_of(data: Source) -> tuple[QueryDataset, str]:
     if str(data) in catalog.CATALOG and not Path(data).exists():
         return catalog.load(str(data)), str(data)
     path = Path(data)
-    if path.is_dir() and not (path / "header.json").exists():
-        for name in ("set1.train.txt", "train.txt", "imat2009_learning.txt"):
-            if (path / name).exists():
-                return read(path / name), path.name
-        home = path if (path / "Fold1").is_dir() else path.parent
-        return read(find_part(home, 1, "train")), path.name
-    return read(path), path.name
+    if not path.is_dir() or (path / "header.json").exists():
+        return read(path), path.name
+    found = next((path / name for name in TRAIN_FILES if (path / name).exists()), None)
+    home = next((home for home in (path, path.parent) if (home / "Fold1").is_dir()), None)
+    if found is None and home is None:
+        raise InputError(f"{path} holds no stream: looked for {', '.join(TRAIN_FILES)} and Fold1/train.txt")
+    return read(found or find_part(home or path, 1, "train")), path.name
 
 
 def _at_hand(data: Source) -> dict[str, QueryDataset]:
-    """Return the streams to learn from: the given one, else what `TOPRANK_DATA` has of the paper's, else generated."""
-    there: list[str] = []
-    if data is None and os.environ.get(catalog.VARIABLE):
-        there = [name for name in (*PUBLISHED, HEADS) if Letor(name, name).home(None) is not None]
+    """Return the streams of the paper's that the folder (None: `TOPRANK_DATA`) has, else the given or a made-up one."""
+    root, there = os.environ.get(catalog.VARIABLE) if data is None else data, {}
+    if isinstance(root, (str, Path)) and Path(root).is_dir():
+        there = {name: home for name in (*PUBLISHED, HEADS) if (home := Letor(name, name).home(root)) is not None}
     if "mslr-web10k" in there:
-        there = [name for name in there if name != HEADS]
-    return {name: catalog.load(name) for name in there} or dict([stream_of(data)[::-1]])
+        there.pop(HEADS, None)
+    return {name: stream_of(home)[0] for name, home in there.items()} or dict([stream_of(data)[::-1]])
 
 
 def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
@@ -92,8 +120,8 @@ def _figure(number: int, measure: str, data: Source, scale: Any) -> Exhibit:
             rows.append((source, label, f"{rule}:{float(step):.3g}".lstrip(":"), ends[source][label], float(curve[-1])))
         alike = int((~rest.informative).sum())
         notes.append(
-            f"{source}: η in units of 1/R_X², chosen on the first {early} lists; the curves are of the other "
-            f"{rest.n_queries}, {'plain features' if scale is None else f'scaled by {scale}'}. {alike} of them "
+            f"{source}: η from a grid in units of 1/R_X², chosen on the first {early} lists; the curves are of the "
+            f"other {rest.n_queries}, {'plain features' if scale is None else f'scaled by {scale}'}. {alike} of them "
             "have one grade only: nothing can be ranked wrong, and they are no rounds."
         )
     drawn = [

@@ -1,34 +1,125 @@
-"""Figs. 2 and 3: precision against time, against κ and against the batch length; and Covertype class by class."""
+"""Figs. 2 and 3 (precision against time, κ and the batch length), Covertype by class, and where they are run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, wraps
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._progress import track
 from ..._tables import Table
-from ..exhibits import Exhibit, Panel, Said, interval, judge, panels
-from .lab import Classes, Lab, Sweeps, in_lab
-from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Trial, baselines
-from .tasks import KNOWN, rows_of
+from ...errors import InputError
+from ..exhibits import Checkpoint, Exhibit, Panel, Said, interval, judge, panels
+from ..experiments import data_folder, piece
+from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Settings, Trial, baselines, choose
+from .tasks import COVERTYPE, KNOWN, TASKS, Split, digest_of, rows_of, split_of
 
 PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX = NEW = PAPER[:4]
 Found = Mapping[str, Mapping[str, Any]]
 """Task ↦ method ↦ numbers."""
 
 
+@dataclass(frozen=True)
+class Lab:
+    """What an exhibit may be asked for: its fields are the options of `fig2`."""
+
+    data: str | None = None
+    checkpoint: Path | None = None
+    tasks: Sequence[str] = tuple(TASKS)
+    seeds: int = 5
+    passes: int = 25
+    max_rows: int | None = None
+    _settings: dict[tuple[str, str, float], Settings] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder of the collections."""
+        return data_folder(self.data)
+
+    @cached_property
+    def there(self) -> list[str]:
+        """Those of the tasks that are there; none at all, or an unknown one, is an error."""
+        unknown = [name for name in self.tasks if name not in KNOWN]
+        if unknown:
+            raise InputError(f"unknown task {unknown[0]!r}: known are {', '.join(KNOWN)}")
+        found = [name for name in self.tasks if KNOWN[name].paths(self.root)]
+        if not found:
+            raise InputError(f"none of {', '.join(self.tasks)} is in {self.root}")
+        return found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left out, and where it would stand."""
+        gone = [KNOWN[name] for name in self.tasks if name not in self.there]
+        return tuple(f"Left out: {task.title}, put {', '.join(task.files)} in {task.folder}/." for task in gone)
+
+    def run(self, task: str, name: str, trial: Trial, timed: bool = False) -> Any:
+        """Return the curve of one method on one split; settings are chosen once per task, on the first seed's rows."""
+        cells, method = Checkpoint(self.checkpoint), {**METHODS, **baselines()}[name]
+        which, first = (task, name, trial.kappa), Trial(trial.kappa, trial.passes)
+        rows = digest_of(KNOWN[task], self.root) if self.checkpoint else None
+        key: dict[str, Any] = {"method": name, "rows": self.max_rows, "data": rows}
+        if which not in self._settings:
+            self._settings[which] = piece(
+                cells, lambda: choose(method, self._split(task, 0), first), chosen=asdict(first), **key
+            )
+        settings = self._settings[which]
+        key |= {**asdict(trial), "settings": settings, "timed": timed}
+        del key["limit"]  # it follows from other times
+        return piece(cells, lambda: method.run(self._split(task, trial.seed), trial, settings), **key)
+
+    def runs(self, methods: Sequence[str], passes: tuple[int, ...]) -> dict[str, dict[str, list[Any]]]:
+        """Return the curves of each method on each split, task by task."""
+        found: dict[str, dict[str, list[Any]]] = {task: {name: [] for name in methods} for task in self.there}
+        for task, seed, name in track(list(product(self.there, range(self.seeds), methods)), "splits"):
+            found[task][name].append(self.run(task, name, Trial(passes=passes, seed=seed)))
+        return found
+
+    def _split(self, task: str, seed: int) -> Split:
+        return split_of(KNOWN[task], self.root, seed, self.max_rows)
+
+
+@dataclass(frozen=True)
+class Sweeps(Lab):
+    """The options of `fig3`."""
+
+    kappas: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+    lengths: Sequence[int] = (100, 200, 500, 1000, 2000, 5000)
+
+
+@dataclass(frozen=True)
+class Classes(Lab):
+    """The options of `covertype`."""
+
+    tasks: Sequence[str] = tuple(COVERTYPE)
+    seeds: int = 3
+    max_rows: int | None = 100_000
+
+
+def in_lab(kind: Callable[..., Any]) -> Callable[[Callable[[Any], Exhibit]], Callable[..., Exhibit]]:
+    """Let a function of a lab take the lab's fields as its options."""
+
+    def decorate(make: Callable[[Any], Exhibit]) -> Callable[..., Exhibit]:
+        @wraps(make)
+        def made(*args: Any, **options: Any) -> Exhibit:
+            return make(kind(*args, **options))
+
+        made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        return made
+
+    return decorate
+
+
 @in_lab(Lab)
 def fig2(lab: Lab) -> Exhibit:
     """Fig. 2: precision@0.25 against training time, every method on every task."""
-    methods = (*METHODS, *baselines())
-    looks = (*(n for n in (1, 3, 8) if n < lab.passes), lab.passes)
-    curves: dict[str, dict[str, list[Any]]] = {task: {name: [] for name in methods} for task in lab.there}
-    for task, seed, name in track(list(product(lab.there, range(lab.seeds), methods)), "fig2"):
-        curves[task][name].append(lab.run(task, name, Trial(passes=looks, seed=seed)))
+    curves = lab.runs((*METHODS, *baselines()), (*(n for n in (1, 3, 8) if n < lab.passes), lab.passes))
 
     def means(what: str, at: int) -> dict[str, dict[str, float]]:
         return {
@@ -46,8 +137,7 @@ def fig2(lab: Lab) -> Exhibit:
         _panel(task, {name: _against_time(runs) for name, runs in found.items()}, "training time (CPU s)", "0.25", "x")
         for task, found in curves.items()
     ]
-    splits = f"{lab.seeds} random 70/30 splits, at most {lab.passes} passes, b = 500"
-    title = f"Fig. 2: prec@0.25 on the test part, {splits}"
+    title = f"Fig. 2: prec@0.25 on the test part, {lab.seeds} random 70/30 splits, at most {lab.passes} passes, b = 500"
     table = Table(("task", "method", "prec@0.25", "± (95%)", "CPU seconds"), rows)
     drawing, claims = panels(*drawn, legend="below"), _findings(ends, cost, early)
     return Exhibit("fig2", title, {"curves": curves}, table, lab.notes, drawing, claims)
@@ -79,13 +169,8 @@ def _findings(means: Found, spent: Found, first: Found) -> Said:
     ):
         pairs = {task: (found[one], found[other]) for task, found in means.items()}
         yield f"{lead} on every task.", all(a > b for a, b in pairs.values()), tell(pairs)
-    pairs = {
-        task: (
-            best[task] - min(found[PERCEPTRON_AVG], found[SGD_AVG]),
-            best[task] - min(found[PERCEPTRON_MAX], found[SGD_MAX]),
-        )
-        for task, found in means.items()
-    }
+    both = ((PERCEPTRON_AVG, SGD_AVG), (PERCEPTRON_MAX, SGD_MAX))
+    pairs = {task: tuple(best[task] - min(f[a], f[b]) for a, b in both) for task, f in means.items()}
     text = "The avg methods are the most consistent: the worse of the two is never further from the best of the six"
     yield f"{text} than the worse of the max methods.", all(a <= b for a, b in pairs.values()), tell(pairs)
     pairs = {task: (max(found["1PMB"], found["SVMPerf"]), best[task]) for task, found in means.items()}
@@ -104,12 +189,10 @@ def _findings(means: Found, spent: Found, first: Found) -> Said:
 def fig3(lab: Sweeps) -> Exhibit:
     """Fig. 3: precision@κ for several κ (SVMPerf with fifty times the time), and prec@0.25 by batch length."""
     usual = Trial(passes=(lab.passes,), cuts=(5, 20, 50, 200, 1000))
-    by_kappa, by_length = (
-        [(kappa, usual.batch_size) for kappa in lab.kappas],
-        [(usual.kappa, length) for length in lab.lengths],
-    )
+    kappas = [(kappa, usual.batch_size) for kappa in lab.kappas]
+    lengths = [(usual.kappa, length) for length in lab.lengths]
     reached: dict[tuple[str, str, float, int], list[float]] = {}
-    places = dict.fromkeys([*by_kappa, *by_length])
+    places = dict.fromkeys([*kappas, *lengths])
     for task, seed, (kappa, length) in track(list(product(lab.there, range(lab.seeds), places)), "fig3"):
         slowest = 0.0
         for name in BATCHED if length != usual.batch_size else PAPER:
@@ -120,32 +203,27 @@ def fig3(lab: Sweeps) -> Exhibit:
             curve = lab.run(task, name, trial, timed=last)
             slowest = max(slowest, curve["seconds"][-1])
             reached.setdefault((task, name, kappa, length), []).append(curve["precision"][-1])
-    swept = {
-        sign: {
-            task: {n: [interval(reached[task, n, kappa, b]) for kappa, b in found] for n in names} for task in lab.there
-        }
-        for sign, names, found in (("κ", PAPER, by_kappa), ("b", BATCHED, by_length))
-    }
-    axes: dict[str, Sequence[float]] = {"κ": lab.kappas, "b": lab.lengths}
-    labels = {"κ": ("κ", "κ", ""), "b": ("batch length b", "0.25", "x")}
-    rows: list[list[Any]] = [
-        [KNOWN[task].title, name, f"{sign} = {place:g}", mean, half]
-        for sign, found in swept.items()
-        for task, methods in found.items()
-        for name, runs in methods.items()
-        for place, (mean, half) in zip(axes[sign], runs, strict=True)
-    ]
-    drawn = [
-        _panel(task, {name: (axes[sign], *np.array(runs).T) for name, runs in methods.items()}, *labels[sign])
-        for sign, found in swept.items()
-        for task, methods in found.items()
-    ]
+
+    def swept(task: str, names: Sequence[str], places: Sequence[tuple[float, int]]) -> dict[str, Any]:
+        return {name: [interval(reached[task, name, *place]) for place in places] for name in names}
+
+    by_kappa = {task: swept(task, PAPER, kappas) for task in lab.there}
+    by_length = {task: swept(task, BATCHED, lengths) for task in lab.there}
+    drawn, rows = [], []
+    for sign, axis, found, labels in (
+        ("κ", lab.kappas, by_kappa, ("κ", "κ", "")),
+        ("b", lab.lengths, by_length, ("batch length b", "0.25", "x")),
+    ):
+        for task, methods in found.items():
+            drawn.append(_panel(task, {name: (axis, *np.array(runs).T) for name, runs in methods.items()}, *labels))
+            for name, runs in methods.items():
+                rows += [(KNOWN[task].title, name, f"{sign} = {x:g}", *run) for x, run in zip(axis, runs, strict=True)]
     title = f"Fig. 3: prec@κ against κ (b = 500), and prec@0.25 against the batch length; {lab.seeds} splits"
-    data = {"kappas": lab.kappas, "lengths": lab.lengths, "by_kappa": swept["κ"], "by_length": swept["b"]}
+    data = {"kappas": lab.kappas, "lengths": lab.lengths, "by_kappa": by_kappa, "by_length": by_length}
     table = Table(("task", "method", "at", "precision", "± (95%)"), rows)
     notes = (f"SVMPerf may take {ALLOWANCE} times as long as the slowest of the others.", *lab.notes)
     drawing = panels(*drawn, columns=len(lab.there), legend="below")
-    return Exhibit("fig3", title, data, table, notes, drawing, _swept(swept["κ"], swept["b"], lab.lengths))
+    return Exhibit("fig3", title, data, table, notes, drawing, _swept(by_kappa, by_length, lab.lengths))
 
 
 @judge
@@ -170,15 +248,19 @@ def _swept(by_kappa: Found, by_length: Found, lengths: Sequence[int]) -> Said:
 @in_lab(Classes)
 def covertype(lab: Classes) -> Exhibit:
     """Covertype class by class, as the paper does not say which one is positive: prec@0.25 of its methods."""
-    values: dict[str, dict[str, list[float]]] = {task: {name: [] for name in PAPER} for task in lab.there}
-    for task, name, seed in track(list(product(lab.there, PAPER, range(lab.seeds))), "covertype"):
-        run = lab.run(task, name, Trial(passes=(lab.passes,), seed=seed))
-        values[task][name].append(run["precision"][-1])
+    found = lab.runs(PAPER, (lab.passes,))
+    values = {
+        task: {name: [run["precision"][-1] for run in runs] for name, runs in methods.items()}
+        for task, methods in found.items()
+    }
     rows: list[list[Any]] = [
-        [task[-1], float(rows_of(KNOWN[task], lab.root)[1].mean()), *(float(np.mean(found[name])) for name in PAPER)]
-        for task, found in values.items()
+        [
+            task[-1],
+            float(rows_of(KNOWN[task], lab.root)[1].mean()),
+            *(float(np.mean(each)) for each in reached.values()),
+        ]
+        for task, reached in values.items()
     ]
-    splits = f"{lab.seeds} splits of {lab.max_rows or 581_012:,} rows"
-    title = f"Covertype: each class against the rest, prec@0.25, {splits}"
+    title = f"Covertype: each class against the rest, prec@0.25, {lab.seeds} splits of {lab.max_rows or 581_012:,} rows"
     notes = ("The paper speaks of rare classes and names neither the class nor its share.",)
     return Exhibit("covertype", title, values, Table(("class", "share of positives", *PAPER), rows), notes)
