@@ -7,12 +7,14 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._files import replacing
+from ._version import __version__
 
 
 def plain(value: Any) -> Any:
@@ -75,3 +77,24 @@ class Checkpoint:
         assert self.folder is not None
         text = json.dumps(key, sort_keys=True)
         return text, self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
+    """Return a finished piece, or compute it: one of other data, settings, version or code does not count."""
+    if pieces.folder is None:
+        return pieces.get({}, compute)
+    return pieces.get({**key, "version": __version__, "code": source_digest(Path(__file__).parent)}, compute)
+
+
+APART = ("cli", "demo", "export", "report", "serve", "papers/page.py", "papers/reproduce.py")
+"""What no experiment uses: an edit there leaves finished pieces as they are."""
+
+
+@lru_cache(maxsize=1)
+def source_digest(package: Path) -> str:
+    """Return a digest of the source that experiments use: what an edited program computed does not come back."""
+    told = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if not any(path.is_relative_to(package / apart) for apart in APART):
+            told.update(path.read_bytes())
+    return told.hexdigest()[:16]

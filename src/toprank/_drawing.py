@@ -40,6 +40,7 @@ class Panel:
 
     def draw(self, axis: Any, legend: bool) -> None:
         """Fill matplotlib's axes."""
+        marks: set[float] = set()
         for number, (name, curve) in enumerate(self.curves.items()):
             x, y, half = curve if isinstance(curve, tuple) else (self.x, curve, None)
             if self.bars:
@@ -47,7 +48,9 @@ class Panel:
                 places = np.arange(len(self.x)) + width * (number - (len(self.curves) - 1) / 2)
                 axis.bar(places, [value or 0.0 for value in y], width, label=name)
                 continue
-            (line,) = axis.plot(x, y, self.styles.get(name, "-"), markersize=4, linewidth=1.2, label=name)
+            style = self.styles.get(name, "-" if np.size(y) > 1 else "o")  # a line of one point cannot be seen
+            (line,) = axis.plot(x, y, style, markersize=4, linewidth=1.2, label=name)
+            marks |= set(map(float, x))
             if half is not None:
                 axis.errorbar(x, y, np.nan_to_num(half), fmt="none", ecolor=line.get_color(), linewidth=1, capsize=2)
         if self.bars:
@@ -56,12 +59,15 @@ class Panel:
             (axis.axvline if which == "x" else axis.axhline)(place, color="grey", linewidth=1, linestyle=":")
         for which in self.log:
             axis.set(**{f"{which}scale": "log"})
+        if "x" in self.log and len(marks) <= 8:  # the usual marks of a short logarithmic axis overlap
+            axis.set_xticks(sorted(marks), [f"{mark:.4g}" for mark in sorted(marks)])
+            axis.set_xticks([], minor=True)
         axis.set(xlabel=self.xlabel, ylabel=self.ylabel)
         if self.ylim is not None:  # limits that are set, even to None, stay as they were on a linear axis
             axis.set_ylim(*self.ylim)
         axis.set_title(self.title, fontsize=10)
         axis.grid(alpha=0.3)
-        if legend:
+        if legend and len(self.curves) > 1:
             axis.legend(fontsize=8)
 
 

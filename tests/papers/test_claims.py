@@ -18,9 +18,10 @@ import pytest
 from toprank.papers import reproduce
 from toprank.papers.clicks import PEERS
 from toprank.papers.direct_optimization import methods
-from toprank.papers.direct_optimization.tables import ADARANK, RANKBOOST, SHOWN
+from toprank.papers.direct_optimization.methods import ADARANK, RANKBOOST
+from toprank.papers.direct_optimization.tables import SHOWN
 from toprank.papers.exhibits import JUDGES, VERDICTS, judge
-from toprank.papers.online_perceptrons.learners import LISTNET, THREE, TWO
+from toprank.papers.online_perceptrons.streams import LISTNET, THREE, TWO
 from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX
 
 for paper in reproduce.papers():

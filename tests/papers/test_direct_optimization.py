@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import toprank as tr
+from toprank import _checkpoint
 from toprank.papers import direct_optimization as paper
 from toprank.papers import experiments
 from toprank.papers.direct_optimization import methods, tables
@@ -99,27 +100,27 @@ def test_other_code_makes_other_pieces(tmp_path, monkeypatch):
         made.append(1)
         return len(made)
 
-    pieces = experiments.Checkpoint(tmp_path)
-    assert [experiments.piece(pieces, compute, fold=1) for _ in range(2)] == [1, 1]
-    assert experiments.piece(pieces, compute, fold=2) == 2
+    pieces = _checkpoint.Checkpoint(tmp_path)
+    assert [_checkpoint.piece(pieces, compute, fold=1) for _ in range(2)] == [1, 1]
+    assert _checkpoint.piece(pieces, compute, fold=2) == 2
     package = tmp_path / "toprank"
-    monkeypatch.setattr(experiments, "__file__", str(package / "papers" / "experiments.py"))
+    monkeypatch.setattr(_checkpoint, "__file__", str(package / "_checkpoint.py"))
     edits = [("solvers/bundle.py", 3), ("solvers/bundle.py", 4), ("measures/dcg.py", 5), ("papers/clicks.py", 6)]
-    edits += [(f"{apart}/page.py" if "." not in apart else apart, 6) for apart in experiments.APART]
+    edits += [(f"{apart}/page.py" if "." not in apart else apart, 6) for apart in _checkpoint.APART]
     for place, number in edits:
         (package / place).parent.mkdir(parents=True, exist_ok=True)
         with (package / place).open("a") as file:
             file.write("edited = 1\n")
-        experiments.source_digest.cache_clear()
-        assert [experiments.piece(pieces, compute, fold=1) for _ in range(2)] == [number, number], place
-    monkeypatch.setattr(experiments, "__version__", "0")
-    assert experiments.piece(pieces, compute, fold=1) == 7
-    experiments.source_digest.cache_clear()
+        _checkpoint.source_digest.cache_clear()
+        assert [_checkpoint.piece(pieces, compute, fold=1) for _ in range(2)] == [number, number], place
+    monkeypatch.setattr(_checkpoint, "__version__", "0")
+    assert _checkpoint.piece(pieces, compute, fold=1) == 7
+    _checkpoint.source_digest.cache_clear()
 
 
 def test_what_is_apart_is_used_by_no_experiment():
     """No module of a paper, and none that it imports, stands in a folder whose edits leave pieces as they are."""
-    names = [path.removesuffix(".py").replace("/", ".") for path in experiments.APART]
+    names = [path.removesuffix(".py").replace("/", ".") for path in _checkpoint.APART]
     code = """
 import importlib, pkgutil, sys
 import toprank.papers
@@ -181,10 +182,10 @@ def test_the_switch_from_type_one_to_type_two_is_shown(home, pieces):
 
 
 def test_error_rates_are_those_of_the_pairs(home, pieces):
-    rates = paper.fig14(data=home, checkpoint=pieces).data[tables.ADARANK]
-    (found,) = experiments.run([methods.OHSUMED], {tables.ADARANK: methods.LITERAL[tables.ADARANK]}, home, pieces)
+    rates = paper.fig14(data=home, checkpoint=pieces).data[methods.ADARANK]
+    (found,) = experiments.run([methods.OHSUMED], {methods.ADARANK: methods.LITERAL[methods.ADARANK]}, home, pieces)
     wrong = total = 0.0
-    for test, s in zip(found.tests, found.scores[tables.ADARANK], strict=True):
+    for test, s in zip(found.tests, found.scores[methods.ADARANK], strict=True):
         for a, b in zip(test.ptr[:-1], test.ptr[1:], strict=True):
             for i in range(a, b):
                 for j in range(a, b):

@@ -31,10 +31,10 @@ def published(method: str, fold: int) -> float:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """One fold of OHSUMED 2.0 alone, as a data folder."""
+    """Fold 2 of OHSUMED 2.0 alone, as a data folder."""
     root = tmp_path_factory.mktemp("letor")
     (root / "ohsumed-letor2").mkdir()
-    (root / "ohsumed-letor2" / "Fold2").symlink_to(ROOT / "ohsumed-letor2" / "Fold2")
+    (root / "ohsumed-letor2" / "Fold1").symlink_to(ROOT / "ohsumed-letor2" / "Fold2")
     return root
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import toprank as tr
 from toprank.papers import online_perceptrons as paper
-from toprank.papers.online_perceptrons import kernels, separable
-from toprank.papers.online_perceptrons.learners import THREE, TWO, etas
+from toprank.papers.online_perceptrons import separable
+from toprank.papers.online_perceptrons.streams import THREE, TWO, etas, held
 
 YES = "replicates"
 QUICK = {"fig1": {"passes": 10}, "regret": {"passes": 3}, "eta_dependence": {"points": 3}}
@@ -97,7 +97,7 @@ def test_a_kernel_and_its_maps_beat_the_line(exhibits):
     assert all(row[2] > line for row in rows[1:])
     assert "kept in 4 of 4 runs" in exhibits["kernel_or_map"].notes[1]
     broken = [(*row[:5], "3 (violated)") if row[5] else row for row in rows]
-    assert "kept in 0 of 4 runs" in kernels.held(broken)
+    assert "kept in 0 of 4 runs" in held(broken)
 
 
 def test_every_exhibit_saves_data_table_and_figure(exhibits, tmp_path):
@@ -106,3 +106,19 @@ def test_every_exhibit_saves_data_table_and_figure(exhibits, tmp_path):
         written = exhibit.save(tmp_path)
         assert [file.suffix for file in written] == [".json", ".md", ".png", ".svg"]
         assert all(file.stat().st_size > 0 for file in written)
+
+
+def test_a_folder_of_collections_is_as_good_as_the_variable_and_a_wrong_one_an_error(tmp_path, monkeypatch):
+    monkeypatch.delenv("TOPRANK_DATA", raising=False)
+    data = tr.datasets.make_graded(n_queries=40, n_docs=(3, 8), n_features=6, random_state=0)
+    with pytest.raises(tr.InputError, match="holds no stream: looked for"):
+        paper.fig3(str(tmp_path))
+    (tmp_path / "mslr-msn1-5k").mkdir()
+    tr.write_letor(data, tmp_path / "mslr-msn1-5k" / "msn1.fold1.train.5k.txt")
+    (tmp_path / "yandex").mkdir()
+    tr.write_letor(data, tmp_path / "yandex" / "imat2009_learning.txt")
+    assert {row[0] for row in paper.fig3(str(tmp_path)).table.rows} == {"mslr-msn1-5k", "yandex"}
+    # The whole takes the place of its head.
+    (tmp_path / "MSLR-WEB10K" / "Fold1").mkdir(parents=True)
+    tr.write_letor(data, tmp_path / "MSLR-WEB10K" / "Fold1" / "train.txt")
+    assert {row[0] for row in paper.fig3(tmp_path).table.rows} == {"mslr-web10k", "yandex"}

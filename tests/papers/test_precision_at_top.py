@@ -9,7 +9,7 @@ import pytest
 from toprank.errors import InputError
 from toprank.papers import precision_at_top as paper
 from toprank.papers import reproduce
-from toprank.papers.precision_at_top import figures, lab, methods, theory
+from toprank.papers.precision_at_top import figures, methods, theory
 from toprank.papers.precision_at_top.methods import PAPER, SGD_AVG, Method
 from toprank.papers.precision_at_top.tasks import TASKS
 
@@ -58,8 +58,7 @@ def few_trees(monkeypatch):
     lightgbm = pytest.importorskip("lightgbm")
     small = Method(lambda *_: lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1))
     kept = methods.baselines()
-    for module in (figures, lab):
-        monkeypatch.setattr(module, "baselines", lambda: {**kept, "LightGBM": small})
+    monkeypatch.setattr(figures, "baselines", lambda: {**kept, "LightGBM": small})
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -68,8 +67,8 @@ def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path
     first = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
     assert first.notes[-1] == "Left out: Letter, A, put letter.scale, letter.scale.t in letter/."
     fresh = []
-    dealt = lab.Lab._split
-    monkeypatch.setattr(lab.Lab, "_split", lambda own, task, seed: (fresh.append(seed), dealt(own, task, seed))[1])
+    dealt = figures.Lab._split
+    monkeypatch.setattr(figures.Lab, "_split", lambda own, task, seed: (fresh.append(seed), dealt(own, task, seed))[1])
     again = paper.fig2(folder, tasks=["ijcnn", "letter"], seeds=1, **options)
     assert fresh == []
     assert again.data == first.data
@@ -81,6 +80,11 @@ def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path
     assert len(curves[SGD_AVG][0]["precision"]) == 2
     assert curves[SGD_AVG][0]["precision"][-1] > 0.3
     assert {path.name for path in second.save(tmp_path / "out")} == {"fig2.json", "fig2.md", "fig2.png", "fig2.svg"}
+
+
+def test_too_few_rows_are_named(folder):
+    with pytest.raises(InputError, match="2 rows of IJCNN to learn from are too few: take more than 3"):
+        paper.fig2(folder, tasks=["ijcnn"], max_rows=3)
 
 
 def test_figure_3_sweeps_kappa_and_the_batch_length(folder, tmp_path):
@@ -105,7 +109,7 @@ def test_the_theorems_have_rates_and_no_verdict_where_no_constant_is_named():
 
 
 def test_a_folder_without_data_is_named(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="none of ijcnn is in"):
+    with pytest.raises(InputError, match="holds none of ijcnn"):
         paper.fig2(str(tmp_path), tasks=["ijcnn"])
     with pytest.raises(InputError, match="unknown task 'iris'"):
         paper.fig2(str(tmp_path), tasks=["iris"])

@@ -40,13 +40,27 @@ def test_an_option_that_no_exhibit_takes_is_refused(tmp_path):
         list(reproduce.reproduce("clicks", out=tmp_path, max_rows=3))
 
 
+@pytest.mark.parametrize(
+    "given", [("online-perceptrons", "fig1", "--passes", 0), ("precision-at-top", "fig2", "--seeds", 0)]
+)
+def test_a_number_below_1_is_refused_in_one_line(given, tmp_path):
+    found = run(*given, "--out", tmp_path)
+    assert isinstance(found.exception, tr.InputError)
+    assert given[2][2:] in str(found.exception)
+
+
 def test_a_verdict_is_that_of_the_comparison():
     @judge
     def all_three():
         yield from (("", holds, "") for holds in (np.True_, np.False_, None))
 
-    JUDGES.pop()
+    @judge
+    def below():
+        yield "A.", True, "From -0.50 to 1.5e-3, b^(-1), LETOR-2 at -3."
+
+    del JUDGES[-2:]
     assert [found.verdict for found in all_three()] == list(VERDICTS)
+    assert below()[0].why == "From −0.50 to 1.5e-3, b^(−1), LETOR-2 at −3."
 
 
 def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
@@ -84,6 +98,17 @@ def test_a_panel_shows_all_of_its_curves_on_every_kind_of_axis():
         if "y" in log:
             assert 0 < bottom < top < 1e9  # not a line at the very top
         assert figure.axes[0].get_yscale() == ("log" if "y" in log else "linear")
+
+
+def test_a_point_alone_is_seen_and_marks_of_a_short_axis_do_not_overlap():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    panels(Panel({"one": ([125], [0.5], None), "two": ([125, 4000], [0.1, 0.2], [0.01, 0.01])}, log="x"))(figure)
+    axis = figure.axes[0]
+    assert axis.lines[0].get_marker() == "o"
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["125", "4000"]
+    assert not axis.get_xticklabels(minor=True)
 
 
 def test_the_page_has_claims_pictures_tables_and_fetches_nothing():
@@ -147,9 +172,9 @@ def test_the_command_writes_a_page_and_the_claims(tmp_path):
 
 def test_a_wrong_folder_is_an_error_and_no_empty_table(tmp_path):
     for paper, figure in (
-        ("direct-optimization", "table2"),
+        *(("direct-optimization", name) for name in ("table2", "ttests", "fig8", "fig11", "fig14", "table4", "switch")),
         ("precision-at-top", "fig2"),
-        ("direct-optimization", "ttests"),
+        ("listwise-generalization", "letor"),
     ):
         found = run(paper, figure, "--data", tmp_path, "--out", tmp_path)
         assert isinstance(found.exception, tr.InputError)

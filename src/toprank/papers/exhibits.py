@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeAlias, get_args
-
-import numpy as np
 
 from .._checkpoint import Checkpoint as Checkpoint
 from .._checkpoint import plain as plain
@@ -19,8 +17,8 @@ from .._drawing import Panel as Panel
 from .._drawing import empty_figure
 from .._drawing import panels as panels
 from .._files import replacing
+from .._intervals import interval as interval
 from .._tables import Table
-from .._typing import Floats
 from ..errors import InputError
 
 Verdict = Literal["replicates", "does not replicate", "cannot be decided here"]
@@ -133,15 +131,3 @@ Maker: TypeAlias = Callable[..., Exhibit]
 def by_name(*makers: Maker, sep: str = "_") -> dict[str, Maker]:
     """Return the exhibits of a paper in the order of its list, `sep` between the words of a name."""
     return {make.__name__.replace("_", sep): make for make in makers}
-
-
-def interval(values: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return the mean over seeds and half the width of its 95% interval (Student's t).
-
-    >>> [round(v, 4) for v in interval([0.5, 0.6, 0.7])]
-    [0.6, 0.2484]
-    """
-    from scipy.special import stdtrit
-
-    n, mean = len(values), float(np.mean(values))
-    return mean, float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")

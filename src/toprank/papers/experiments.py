@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .._checkpoint import Checkpoint
+from .._checkpoint import piece as piece
 from .._progress import track
 from .._typing import Floats
-from .._version import __version__
 from ..comparison import Comparison, compare
 from ..contests.search import Failure, Search, described, fingerprint
 from ..contests.spaces import Candidate
@@ -28,7 +28,7 @@ from ..evaluation import Report, evaluate_grouped
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..rankers.base import Ranker
-from .exhibits import Checkpoint, Exhibit, Maker
+from .exhibits import Exhibit, Maker
 
 Place = str | Path | None
 """A folder: of the collections (None: TOPRANK_DATA), or of finished pieces (None: none are kept)."""
@@ -83,12 +83,11 @@ OHSUMED_3 = Letor("ohsumed-letor3", "OHSUMED (LETOR 3.0)")
 MQ2008 = Letor("mq2008-letor4", "MQ2008", convention="letor4")
 
 
-def homes(letors: Iterable[Letor], data: Place) -> dict[Letor, Path]:
+def homes(wanted: Sequence[Letor], data: Place) -> dict[Letor, Path]:
     """Return the collections that are there, each with its folder; none at all of those to be had is an error."""
-    wanted = list(letors)
     found = {letor: home for letor in wanted if (home := letor.home(data)) is not None}
     if not found and not all(letor.where for letor in wanted):
-        raise InputError(f"none of {', '.join(letor.name for letor in wanted)} is in {data_folder(data)}")
+        raise InputError(f"{data_folder(data)} holds none of {', '.join(letor.name for letor in wanted)}")
     return found
 
 
@@ -101,32 +100,10 @@ def left_out(wanted: Iterable[Letor], there: Collection[Letor]) -> tuple[str, ..
 @lru_cache(maxsize=5)
 def _fold(home: Path, number: int, normalize: bool) -> Fold:
     fold = read_fold(home, number, dtype=np.float64)
-    return Fold(*(map(_normalized, (fold.train, fold.valid, fold.test)))) if normalize else fold
-
-
-def _normalized(data: QueryDataset) -> QueryDataset:
-    return data.with_X(QueryNormalizer().fit_transform(data.X, qid=data.qid))
-
-
-def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
-    """Return a finished piece, or compute it: one of other data, settings, version or code does not count."""
-    if pieces.folder is None:
-        return pieces.get({}, compute)
-    return pieces.get({**key, "version": __version__, "code": source_digest(Path(__file__).parents[1])}, compute)
-
-
-APART = ("cli", "demo", "export", "report", "serve", "papers/page.py", "papers/reproduce.py")
-"""What no experiment uses: an edit there leaves finished pieces as they are."""
-
-
-@lru_cache(maxsize=1)
-def source_digest(package: Path) -> str:
-    """Return a digest of the source that experiments use: what an edited program computed does not come back."""
-    told = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        if not any(path.is_relative_to(package / apart) for apart in APART):
-            told.update(path.read_bytes())
-    return told.hexdigest()[:16]
+    if not normalize:
+        return fold
+    parts = (fold.train, fold.valid, fold.test)
+    return Fold(*(part.with_X(QueryNormalizer().fit_transform(part.X, qid=part.qid)) for part in parts))
 
 
 def digest(fold: Fold) -> str:
@@ -173,7 +150,7 @@ class Results:
         return stacked(self.tests)
 
 
-def run(letors: Iterable[Letor], methods: Methods, data: Place = None, checkpoint: Place = None) -> list[Results]:
+def run(letors: Sequence[Letor], methods: Methods, data: Place = None, checkpoint: Place = None) -> list[Results]:
     """Fit the methods on every fold of the collections that are there, or find the finished pieces."""
     pieces, found = Checkpoint(None if checkpoint is None else Path(checkpoint)), []
     for letor, home in homes(letors, data).items():

@@ -14,7 +14,6 @@ from ...surrogates.direct import TypeOne, TypeTwo
 from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
 
 Curves = Mapping[str, Floats]
-AT = {"x": np.pi / 4}
 
 
 def fig1() -> Exhibit:
@@ -89,7 +88,8 @@ def _simulation(name: str, spread: tuple[float, float], angles: int, random_stat
     shown = {name: (v[_quarter(theta)], v.min(), theta[np.argmin(v)], v.max()) for name, v in bounds.items()}
     table = Table(("bound", "at π/4", "smallest", "at θ", "largest"), [(name, *v) for name, v in shown.items()])
     points = {kind: (*X[y == grade].T, None) for grade, kind in ((1.0, "relevant"), (0.0, "irrelevant"))}
-    clouds, curves = Panel(points, styles={"relevant": "o", "irrelevant": "x"}), Panel(bounds, theta, "θ", at=AT)
+    clouds = Panel(points, styles={"relevant": "o", "irrelevant": "x"})
+    curves = Panel(bounds, theta, "θ", log="y", at={"x": np.pi / 4})
     title = f"Fig. {name[-1]}: type-one and type-two bounds, Σ = diag({spread[0]:g}, {spread[1]:g})"
     data = {"theta": theta, **found, "X": X, "y": y}
     return Exhibit(name, title, data, table, notes, panels(clouds, curves), _smallest(theta, one, two, graded))

@@ -17,16 +17,12 @@ from ..exhibits import Exhibit, Maker, Panel, Said, judge, panels
 from ..experiments import MEASURES, Letor, Results, on_folds
 from . import methods as the
 from .methods import ALL, BASELINES, CHOSEN, DIRECT, LITERAL, OUR_BASELINES, OUR_DIRECT, OURS, PAPER, SETS
-from .published import FROM_MEMORY, LETOR, TABLE_2, TABLE_3
 
 FUSION = "fusion"
 """Reciprocal-rank fusion of the library's methods."""
-ADARANK, RANKBOOST = "AdaRank (Fig. 6)", "RankBoost (pairs equal)"
-SHOWN = {name: ALL[name] for name in (ADARANK, RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")}
+SHOWN = {name: ALL[name] for name in (the.ADARANK, the.RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")}
 PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
 """Pairs of grades: definitely, partially, not relevant."""
-SMALL = 6
-"""Groups of up to 6,000 pairs are those that the paper calls small."""
 
 
 def ranks(values: Sequence[float]) -> list[int]:
@@ -34,21 +30,21 @@ def ranks(values: Sequence[float]) -> list[int]:
     return [1 + sum(other > value for other in values) for value in values]
 
 
-def _table(number: int, measure: str, published: dict[str, dict[str, float]], found: Sequence[Results]) -> Exhibit:
+def _table(number: int, measure: str, found: Sequence[Results]) -> Exhibit:
     columns = ["method"]
     cells: dict[str, list[Cell]] = {method: [method] for method in ALL}
-    which = MEASURES.index(measure)
+    which, printed = MEASURES.index(measure), {name: the.PRINTED[name][number - 2] for name in PAPER.values()}
     values = {results.letor.label: {m: float(results.means(m)[which]) for m in ALL} for results in found}
     for label, reached in values.items():
         columns += [label, "published", "difference"]
         place = ranks([reached[method] for method in LITERAL])
-        theirs = [published[known][label] for known in PAPER.values()]
-        for method, own, said, printed in zip(LITERAL, place, theirs, ranks(theirs), strict=True):
+        theirs = [row[[letor.label for letor in SETS].index(label)] for row in printed.values()]
+        for method, own, said, rank in zip(LITERAL, place, theirs, ranks(theirs), strict=True):
             gap = f"{reached[method] - said:+.4f}"
-            cells[method] += [f"{reached[method]:.4f} ({own})", f"{said:.4f} ({printed})", gap]
+            cells[method] += [f"{reached[method]:.4f} ({own})", f"{said:.4f} ({rank})", gap]
         for method in OURS:
             cells[method] += [f"{reached[method]:.4f}", None, None]
-    what, best = measure.upper(), max(published, key=lambda known: published[known]["OHSUMED"])
+    what, best = measure.upper(), max(printed, key=lambda name: printed[name][0])
     notes = ("Mean over the queries of a fold, then over folds. In brackets: rank among the paper's five.", CHOSEN)
     claims = (*_ahead(values, what, best), *_undecided(values, f"The direct methods are ahead by {what}"))
     title = f"Table {number}: {what} on the test parts"
@@ -80,16 +76,16 @@ def _undecided(there: Collection[str], text: str) -> Said:
 @on_folds(SETS, ALL)
 def table2(found: Sequence[Results]) -> Exhibit:
     """Table 2: MAP of the five methods to the letter and of ours, beside the paper's."""
-    return _table(2, "map", TABLE_2, found)
+    return _table(2, "map", found)
 
 
 @on_folds(SETS, ALL)
 def table3(found: Sequence[Results]) -> Exhibit:
     """Table 3: NDCG@3 of the five methods to the letter and of ours, beside the paper's."""
-    return _table(3, "ndcg@3", TABLE_3, found)
+    return _table(3, "ndcg@3", found)
 
 
-def _accuracies(number: int, letor: Letor, about: str) -> Maker:
+def _accuracies(number: int, letor: Letor) -> Maker:
     """Return the figure of one collection."""
 
     def show(found: Sequence[Results]) -> Exhibit:
@@ -102,7 +98,8 @@ def _accuracies(number: int, letor: Letor, about: str) -> Maker:
         title, notes = f"Fig. {number}: accuracies on {letor.label}", (f"{folds}. Drawn are the paper's five methods.",)
         return Exhibit(f"fig{number}", title, {"measures": MEASURES, "means": means}, table, notes, drawn, claims)
 
-    show.__name__, show.__doc__ = f"fig{number}", f"Fig. {number}: {about}"
+    show.__name__ = f"fig{number}"
+    show.__doc__ = f"Fig. {number}: MAP and NDCG@1, 3, 5, 10 of all methods on {letor.label}."
     return on_folds([letor], ALL)(show)
 
 
@@ -119,11 +116,11 @@ def _almost_always(label: str, means: Mapping[str, Floats]) -> Said:
     yield f"On {label} the direct methods almost always outperform the baselines.", good >= 0.9 * of, told
 
 
-fig8 = _accuracies(8, the.OHSUMED, "MAP and NDCG@1, 3, 5, 10 of all methods on OHSUMED.")
-fig9 = _accuracies(9, the.TD2003, "the same on TD2003.")
-fig10 = _accuracies(10, the.TD2004, "the same on TD2004.")
-fig12 = _accuracies(12, the.WSJ, "the same on WSJ, which was never published as feature files.")
-fig13 = _accuracies(13, the.AP, "the same on AP, which was never published as feature files.")
+fig8 = _accuracies(8, the.OHSUMED)
+fig9 = _accuracies(9, the.TD2003)
+fig10 = _accuracies(10, the.TD2004)
+fig12 = _accuracies(12, the.WSJ)
+fig13 = _accuracies(13, the.AP)
 
 
 @on_folds(SETS, LITERAL)
@@ -231,10 +228,10 @@ def _vary(pairs: Floats) -> Said:
 
 @judge
 def _grouped(means: Mapping[str, Sequence[float | None]], values: Mapping[str, Floats], group: Any) -> Said:
-    ada, boost = (float(np.mean([v for v in means[m] if v is not None])) for m in (ADARANK, RANKBOOST))
+    ada, boost = (float(np.mean([v for v in means[m] if v is not None])) for m in (the.ADARANK, the.RANKBOOST))
     text = "The mean MAP of AdaRank over the groups is higher than RankBoost's."
     yield text, ada > boost, f"{ada:.4f} against {boost:.4f}."
-    gain, small = values[ADARANK] - values[RANKBOOST], group < SMALL
+    gain, small = values[the.ADARANK] - values[the.RANKBOOST], group < 6  # of a thousand pairs each
     few, many = float(gain[small].mean()), 0.0 if small.all() else float(gain[~small].mean())
     text = "AdaRank gains most over RankBoost on queries with few document pairs (up to 6,000)."
     yield text, few > max(many, 0.0), f"{few:+.4f} there, {many:+.4f} on the others."
@@ -254,7 +251,7 @@ def comparison(found: Sequence[Results]) -> Exhibit:
         values[letor.name] = {}
         for method in results.scores:
             means, low_high = results.means(method), tested.interval(method, "map")
-            published = LETOR[letor.name].get(PAPER.get(method, method), (None,) * len(MEASURES))
+            published = the.LETOR.get(letor.name, {}).get(PAPER.get(method, method), (None,) * len(MEASURES))
             gaps = [None if theirs is None else float(m - theirs) for m, theirs in zip(means, published, strict=True)]
             values[letor.name][method] = {"means": means, "published": published, "difference": gaps}
             shown = [f"{m:.4f}" + ("" if gap is None else f" ({gap:+.4f})") for m, gap in zip(means, gaps, strict=True)]
@@ -265,7 +262,6 @@ def comparison(found: Sequence[Results]) -> Exhibit:
         notes.append(f"{told} (permutation test, Holm){named}.")
     notes += [
         "In brackets after a mean: the difference to the published figure. Interval: 95% of MAP.",
-        f"Published figures quoted from memory: {'; '.join(FROM_MEMORY)}.",
         CHOSEN,
     ]
     table = Table(("set", "method", *MEASURES, "MAP interval"), rows)

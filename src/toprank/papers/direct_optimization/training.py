@@ -17,13 +17,12 @@ from ...rankers import AdaRank, PermuRank, SVMMap
 from ...rankers.base import Ranker
 from ..exhibits import Exhibit, Panel, Said, judge, panels
 from ..experiments import Methods, Place, homes
-from .methods import OHSUMED, ROUNDS
+from .methods import ADARANK, OHSUMED, PERMURANK, ROUNDS
 
 PATH = (1.0, 10.0, 100.0)
 """Values of C for those that have one: as many settings for each."""
 CLOSE = 0.002
 """A curve has converged where it stays this close to its last value."""
-ADARANK, PERMURANK = "AdaRank (Fig. 6)", "PermuRank (Fig. 7)"
 
 
 def _training_part(data: Place) -> tuple[QueryDataset, Measure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -149,16 +150,13 @@ def table_3(*, points: int = 5000) -> Exhibit:
         for (one, two, above), tally in counts.items()
     ]
     lengths = np.unique(np.geomspace(3, 1000, 30).astype(int))
-    curves = {}
+    curves, drawn = {}, []
     for u in (0.5, 1.0, 2.0):
         found = [_products("ListMLE", 1.0, u + 1, u, int(m)) for m in lengths]
         curves[u] = {name: [math.exp(values[name]) for values in found] for name in ("φL", "φS", "φE")}
+        change, label = {"x": math.exp(min(u * (math.exp(u) - 1), 7))}, f"aBM = {u:g}"
+        drawn.append(Panel(curves[u], lengths, "list length m", "C_ListMLE(φ) N(φ)", label, "xy", at=change))
     example = [_tighter(_products("ListMLE", 1.0, 11.0, 10.0, 1000, e)) for e in (False, True)]
-    drawn = [
-        Panel(values, lengths, "list length m", "C_ListMLE(φ) N(φ)", f"aBM = {u:g}", "xy", at={"x": math.exp(change)})
-        for u, values in curves.items()
-        for change in [min(u * (math.exp(u) - 1), 7)]
-    ]
     data = {"rows": rows, "lengths": lengths, "curves": curves, "example": example}
     table = Table(("result", "condition", "points", "agree", "agree, exact N"), rows)
     notes = ("In the figure the dotted line is where φS and φE change places, b = aBM + 1.",)
@@ -192,11 +190,10 @@ def list_length() -> Exhibit:
         below = int(np.argmax(values["ListMLE"] < values["RankCosine"]))
         rows.append((label, "no" if rises["ListMLE"].any() else "yes", "yes" if rise else "no", lengths[below]))
     conditions = _below_six()
-    drawn = [
-        Panel(decimal, lengths, "list length m", "log10 C_A(φ)", label, ylim=(-1, 6), at={"x": 6})
-        for label in ("exponential (BM = 0.25)", "exponential (BM = 1)")
-        for decimal in [{name: logs / math.log(10) for name, logs in curves[label].items()}]
-    ]
+    shown = ("exponential (BM = 0.25)", "exponential (BM = 1)")
+    decimal = {label: {name: logs / math.log(10) for name, logs in curves[label].items()} for label in shown}
+    panel = partial(Panel, x=lengths, xlabel="list length m", ylabel="log10 C_A(φ)", ylim=(-1, 6), at={"x": 6})
+    drawn = [panel(values, title=label) for label, values in decimal.items()]
     data = {"lengths": lengths, "log C": curves, "below six": conditions, "rows": rows}
     table = Table(("transform", "ListMLE falls with m", "others rise with m", "ListMLE < RankCosine from m ="), rows)
     title, claims = "The bounds and the list length m (Section 3.3.1)", _by_length(rows, conditions)

@@ -50,7 +50,7 @@ class Lab:
             raise InputError(f"unknown task {unknown[0]!r}: known are {', '.join(KNOWN)}")
         found = [name for name in self.tasks if KNOWN[name].paths(self.root)]
         if not found:
-            raise InputError(f"none of {', '.join(self.tasks)} is in {self.root}")
+            raise InputError(f"{self.root} holds none of {', '.join(self.tasks)}")
         return found
 
     @property
@@ -144,7 +144,7 @@ def fig2(lab: Lab) -> Exhibit:
 
 
 def _panel(task: str, curves: Mapping[str, Any], xlabel: str, at: str, log: str) -> Panel:
-    return Panel(curves, (), xlabel, f"prec@{at} on the test part", KNOWN[task].title, log, styles=STYLES)
+    return Panel(curves, (), xlabel, f"prec@{at} on the test part", KNOWN[task].title, log, (-0.02, 1.02), STYLES)
 
 
 def _against_time(runs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Any, Any, Any]:

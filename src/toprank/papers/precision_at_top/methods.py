@@ -119,6 +119,7 @@ STYLES = {
     name: f"{_COLOURS[method.family]}{mark}{'--' if 'averaged' in name or 'with' in name else '-'}"
     for (name, method), mark in zip(METHODS.items(), "osDv^<PX*", strict=True)
 }
+STYLES |= {"logistic regression": "C1h", "LinearSVC": "C2h", "SGDClassifier": "C4h", "LightGBM": "C5h"}
 """A colour for each surrogate; dashed is what the paper does not have."""
 
 

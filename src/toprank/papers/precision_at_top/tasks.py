@@ -105,6 +105,8 @@ def rows_of(task: Task, root: Path) -> tuple[AnyArray, Floats]:
 def split_of(task: Task, root: Path, seed: int, max_rows: int | None) -> Split:
     """Return the split of one seed, kept for the next call."""
     parts = split(*rows_of(task, root), seed, max_rows=max_rows)
+    if len(np.unique(parts.y)) < 2 or not parts.y_test.any():
+        raise InputError(f"{len(parts.y)} rows of {task.title} to learn from are too few: take more than {max_rows}")
     return parts.scaled() if task.scale else parts
 
 
