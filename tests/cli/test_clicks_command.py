@@ -82,6 +82,8 @@ def test_bad_input_is_one_line_and_writes_nothing(capsys, folder, tmp_path):
     assert "no column 'rank' for the position" in fail(capsys, *base, "--column", "position=rank")
     assert "write ROLE=NAME" in fail(capsys, *base, "--column", "position")
     assert "clip must be" in fail(capsys, *base, "--clip", "7")
+    assert "cut must be a whole number of at least 1" in fail(capsys, *base, "--cut", "0")
+    assert "absent.json cannot be read" in fail(capsys, *base, "--propensities", tmp_path / "absent.json")
     assert "keep weights of documents" in fail(capsys, *base[:-1], tmp_path / "t.txt")
     assert "keep weights of documents" in fail(capsys, *base, "--holdout", tmp_path / "h.txt")
     assert not target.exists()  # a bad second name is told before the first file is written

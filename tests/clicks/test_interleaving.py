@@ -43,3 +43,6 @@ def test_the_test_says_who_and_when_it_cannot_say():
     assert interleaving_test([[1, 1]]).p == 1.0
     with pytest.raises(InputError, match="two columns"):
         interleaving_test([1, 2, 3])
+    for row in ([np.nan, 1], [-1, 0], ["a", "b"]):
+        with pytest.raises(InputError, match="in row 0: they are counts of clicks"):
+            interleaving_test([row])

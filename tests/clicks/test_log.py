@@ -3,19 +3,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles import clicks as oracle
 from toprank import InputError
-from toprank.clicks import ClickLog
+from toprank.clicks import ClickLog, Propensities
 
 ROWS = st.lists(
     st.tuples(st.sampled_from("pqr"), st.sampled_from("abcd"), st.integers(1, 4), st.booleans()),
     min_size=1,
     max_size=40,
 )
+
+
+ONE = Propensities.known([1.0])
 
 
 def log_of(rows, **more):
@@ -57,6 +61,10 @@ def test_counts_up_to_a_position_are_counts_of_those_rows(rows, cut):
         ({"session": [7, 7], "document": ["a", "a"]}, "both have document a"),
         ({"session": [7, 7], "query": ["q", "p"]}, "row 1 of the log has another query than its session"),
         ({"document": ["a"]}, "document must have one value per row"),
+        ({"position": [1, float("nan")]}, "row 1 of the log has position nan"),
+        ({"query": ["q", None]}, "row 1 of the log has no query"),
+        ({"document": ["a", float("nan")]}, "row 1 of the log has no document"),
+        ({"query": [3.0, float("nan")]}, "row 1 of the log has no query"),
     ],
 )
 def test_what_cannot_be_a_log_is_refused_by_row(change, words):
@@ -95,6 +103,27 @@ def test_user_behavior_insights():
     assert shown == [("a", 1, False), ("b", 2, True), ("b", 1, False), ("a", 2, False), ("c", 3, True)]
     with pytest.raises(InputError, match="1 clicks are on what was not shown, the first on 'z' in request 'r2'"):
         ClickLog.from_ubi(queries, events.assign(object_id=["b", "a", "z"]))
+    with pytest.raises(InputError, match="'query_response_hit_ids' must hold a list of ids in each row"):
+        ClickLog.from_ubi(queries.assign(query_response_hit_ids=["a,b", "b,a,c"]), events)
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pa.Table.from_pandas])
+def test_user_behavior_insights_as_the_engine_keeps_it(make):
+    """Events hold their object inside their attributes, and ids may be numbers."""
+    queries = pd.DataFrame({"query_id": ["r1"], "user_query": ["tea"], "query_response_hit_ids": [[7, 8]]})
+    inside = [{"object": {"object_id": "8"}, "position": {"ordinal": 2}}, {"object": None, "position": None}]
+    events = pd.DataFrame({"action_name": ["click", "search"], "query_id": ["r1", "r1"], "event_attributes": inside})
+    log = ClickLog.from_ubi(make(queries), make(events))
+    assert log.doc_ids[log.document].tolist() == ["7", "8"]
+    assert log.clicked.tolist() == [False, True]
+
+
+def test_nothing_is_read_off_an_empty_part():
+    none = log_of([("q", "a", 1, True)]).take(np.zeros(1, dtype=bool))
+    assert "0 impressions" in repr(none)
+    for ask in (lambda: none.counts, lambda: Propensities.estimate(none), lambda: none.effective_sample_size(ONE)):
+        with pytest.raises(InputError, match="the click log is empty"):
+            ask()
 
 
 def test_a_split_deals_whole_sessions():

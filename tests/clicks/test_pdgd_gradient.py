@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toprank as tr
 from tests.oracles import clicks as oracle
 from toprank.clicks import _pdgd_kernels as kernels
 
@@ -49,6 +50,15 @@ def test_over_all_pages_and_clicks_a_pair_is_pushed_towards_what_is_relevant(rel
             assert net > 1e-6
         elif relevant[k] == relevant[o]:
             assert abs(net) < 1e-12
+
+
+@pytest.mark.parametrize("clicked", [[2, 0], [np.nan, 0]])
+def test_a_click_is_one_or_none(clicked):
+    ranker = tr.PDGD().partial_fit_clicks(np.eye(3), [0, 1], [1, 0])
+    before = ranker.coef_.copy()
+    with pytest.raises(tr.InputError, match="write 0 or 1 for each document shown"):
+        ranker.partial_fit_clicks(np.eye(3), [0, 1], clicked)
+    np.testing.assert_array_equal(ranker.coef_, before)
 
 
 def test_scores_far_apart_stay_finite():

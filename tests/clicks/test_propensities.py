@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,6 +111,37 @@ def test_saved_and_read_back(log, tmp_path):
     with pytest.raises(InputError, match=r"bad\.json: not a file of propensities"):
         Propensities.load(tmp_path / "bad.json")
     assert found.plot().axes[0].get_xlabel() == "position"
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [1, np.nan], [1, -1], [[1, 0.5]], ["a"], None, [1, np.inf], [1j, 1]])
+def test_what_cannot_be_a_propensity_is_refused(values):
+    with pytest.raises(InputError, match="propensities are finite numbers"):
+        Propensities.known(values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "x"},
+        {"confidence": "high"},
+        {"confidence": 2},
+        {"converged": "no"},
+        {"trust": [None]},
+        {"overlap": []},
+    ],
+    ids=repr,
+)
+def test_a_file_with_a_bad_entry_is_refused_by_name(change, tmp_path):
+    sound = {"propensities": 1, "values": [1], "trust": [0], "lower": [None], "upper": [None], "overlap": [[1]]}
+    sound |= {"method": "em", "confidence": 0.95, "converged": True}
+    file = tmp_path / "p.json"
+    file.write_text(json.dumps(sound))
+    assert len(Propensities.load(file)) == 1
+    file.write_text(json.dumps({**sound, **change}))
+    with pytest.raises(InputError, match=r"p\.json: not "):
+        Propensities.load(file)
+    with pytest.raises(InputError, match="absent cannot be read"):
+        Propensities.load(tmp_path / "absent")
 
 
 def test_the_toolkit_agrees(log):

@@ -150,6 +150,12 @@ def test_simulated_clicks_follow_their_model_and_seed():
     assert one.document[session].tolist() == order.tolist()
 
 
+def test_without_documents_nothing_is_shown():
+    data = tr.datasets.make_graded(n_queries=2, random_state=0)
+    with pytest.raises(InputError, match="data has no documents"):
+        tr.datasets.simulate_clicks(data[:0], data.X[:0, 0])
+
+
 def test_cascade_users_click_and_stop_by_grade():
     data = tr.datasets.make_graded(n_queries=20, n_docs=8, n_grades=2, random_state=0)
     for user, clicks, leaves in (

@@ -43,6 +43,7 @@ def clicks(
     """
     from ..clicks import Propensities
     from ..data.files import write
+    from ..data.validation import check_count
 
     for path in (output, *([] if holdout is None else [holdout])):
         _check_target(path)
@@ -50,6 +51,7 @@ def clicks(
         shown = _read_log(log, events, named)
         table = _read_features(features)
     if cut is not None:
+        check_count(cut=cut)
         shown = shown.take(shown.position <= cut)
     learn, chosen_by = shown.split(2 / 3) if holdout is not None else (shown, None)
     with busy("estimating propensities"):

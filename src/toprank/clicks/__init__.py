@@ -16,7 +16,6 @@ from .evaluation import ClickValue, click_value
 from .interleaving import Interleaved, InterleavingResult, interleave, interleaving_test
 from .log import ClickLog
 from .propensities import Propensities
-from .weighing import effective_sample_size, to_queries
 
 __all__ = [
     "ClickLog",
@@ -25,8 +24,6 @@ __all__ = [
     "InterleavingResult",
     "Propensities",
     "click_value",
-    "effective_sample_size",
     "interleave",
     "interleaving_test",
-    "to_queries",
 ]

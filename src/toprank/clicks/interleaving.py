@@ -103,6 +103,11 @@ def interleaving_test(credits: ArrayLike, alpha: float = 0.05) -> InterleavingRe
     table = np.asarray(credits)
     if table.ndim != 2 or table.shape[1] != 2:
         raise InputError(f"credits must have two columns, the clicks of each ranker, got shape {table.shape}")
+    bad = np.flatnonzero(~(table >= 0).all(axis=1)) if table.dtype.kind in "biuf" else [0]
+    if len(bad):
+        raise InputError(
+            f"credits has {table[bad[0]].tolist()} in row {int(bad[0])}: they are counts of clicks, from 0"
+        )
     first, second = int((table[:, 0] > table[:, 1]).sum()), int((table[:, 0] < table[:, 1]).sum())
     p = float(binomtest(first, first + second).pvalue) if first + second else 1.0
     return InterleavingResult(first, second, len(table) - first - second, p, alpha)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
 from ..data._columns import Column, open_columns, require_pyarrow
+from ..data.validation import check_choice
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -105,17 +106,8 @@ class ClickLog:
         documents, doc_ids = _numbered(document, "document", len(queries))
         sessions = None if session is None else _numbered(session, "session", len(queries))[0]
         rankers, names = (None, None) if ranker is None else _numbered(ranker, "ranker", len(queries))
-        log = cls(
-            queries,
-            documents,
-            _positions(position, len(queries)),
-            _flags(clicked, len(queries)),
-            query_ids,
-            doc_ids,
-            sessions,
-            rankers,
-            names,
-        )
+        places, flags = _positions(position, len(queries)), _flags(clicked, len(queries))
+        log = cls(queries, documents, places, flags, query_ids, doc_ids, sessions, rankers, names)
         log._check_sessions()
         return log
 
@@ -155,8 +147,8 @@ class ClickLog:
 
         `queries` has `query_id` (one per request: a session here), `user_query` and the hits as they were shown in
         `query_response_hit_ids` (or `query_response_object_ids`); `events` has `action_name`, `query_id` and the
-        object that was acted on in `object_id` (or `event_attributes.object.object_id`). Events with the name `action`
-        are clicks; a click on what was not shown in its request is an error.
+        object that was acted on in `object_id` (or in `event_attributes`, as `object.object_id`). Events with the name
+        `action` are clicks; a click on what was not shown in its request is an error.
         """
         pa = require_pyarrow("reading User Behavior Insights")
         asked, _ = open_columns(queries)
@@ -164,14 +156,17 @@ class ClickLog:
         request = _complete(_one_of(asked, ("query_id",), "queries"))
         text = _complete(_one_of(asked, ("user_query",), "queries"))
         hits = _one_of(asked, ("query_response_hit_ids", "query_response_object_ids"), "queries")
-        lists = pa.array(hits.values().tolist(), type=pa.list_(pa.string()))
+        try:
+            lists = pa.array(hits.values().tolist()).cast(pa.list_(pa.string()))
+        except pa.ArrowException as error:
+            raise InputError(f"queries: column {hits.name!r} must hold a list of ids in each row: {error}") from None
         lengths = np.diff(lists.offsets.to_numpy()).astype(np.int64)
         shown = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=object)
         rows = np.repeat(np.arange(len(request)), lengths)
         position = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
         name = _complete(_one_of(done, ("action_name",), "events")) == action
         at = _complete(_one_of(done, ("query_id",), "events"))[name]
-        on = _complete(_one_of(done, ("object_id", "event_attributes.object.object_id"), "events"))[name].astype(str)
+        on = _acted_on(done)[name].astype(str)
         _, both = _first_seen(np.concatenate((request[rows], at)))
         _, what = _first_seen(np.concatenate((shown.astype(str), on)))
         key = both * (int(what.max(initial=0)) + 1) + what
@@ -214,7 +209,9 @@ class ClickLog:
     @cached_property
     def counts(self) -> Counts:
         """The log added up over sessions: all that the estimators read."""
-        depth, documents = int(self.position.max(initial=1)), max(len(self.doc_ids), 1)
+        if not self.n_impressions:
+            raise InputError("the click log is empty")
+        depth, documents = int(self.position.max()), len(self.doc_ids)
         pair, heads = self.query * documents + self.document, None
         if len(self.query_ids) * documents > (1 << 62) // (2 * depth):
             heads, pair = np.unique(pair, return_inverse=True)
@@ -223,7 +220,7 @@ class ClickLog:
         cell = key >> 1
         start = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
         shown = np.diff(np.append(start, len(key)))
-        clicks = np.add.reduceat(key & 1, start) if len(key) else np.empty(0, dtype=np.int64)
+        clicks = np.add.reduceat(key & 1, start)
         of_pair, position = np.divmod(cell[start], depth)
         first = np.flatnonzero(np.concatenate(([True], of_pair[1:] != of_pair[:-1])))
         pairs = of_pair[first] if heads is None else heads[of_pair[first]]
@@ -238,25 +235,14 @@ class ClickLog:
 
     def take(self, rows: AnyArray) -> ClickLog:
         """Return the rows of a mask or a list of numbers; ids keep their numbers."""
-        part = (None if values is None else values[rows] for values in (self.session, self.ranker))
-        session, ranker = part
-        return ClickLog(
-            self.query[rows],
-            self.document[rows],
-            self.position[rows],
-            self.clicked[rows],
-            self.query_ids,
-            self.doc_ids,
-            session,
-            ranker,
-            self.ranker_names,
-        )
+        columns = {name: getattr(self, name) for name in ("query", "document", "position", "clicked", *_OPTIONAL)}
+        return replace(self, **{name: values[rows] for name, values in columns.items() if values is not None})
 
     def split(self, share: float = 0.5, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Return two logs, whole sessions (or, without sessions, rows) dealt at random: to learn from, to choose by."""
         unit = np.arange(self.n_impressions) if self.session is None else self.session
-        drawn = np.random.default_rng(random_state).random(int(unit.max(initial=-1)) + 1) < share
-        return self.take(drawn[unit]), self.take(~drawn[unit])
+        drawn = (np.random.default_rng(random_state).random(int(unit.max(initial=-1)) + 1) < share)[unit]
+        return self.take(drawn), self.take(~drawn)
 
     def to_queries(
         self,
@@ -266,22 +252,31 @@ class ClickLog:
         unknown: Literal["error", "drop"] = "error",
         candidates: Literal["all", "shown"] = "shown",
     ) -> QueryDataset:
-        """Return queries to learn from: grade 1 for what was clicked, each click weighing 1/p (`weighing.to_queries`).
+        """Return the queries that have clicks: grade 1 and its weight for what was clicked, 0 for the rest.
 
-        `features` has a row per document of each query (its grades are not read). Weights are clipped at 1/`clip`.
-        A click on a document without features is an error, or dropped with `unknown="drop"`. Lists hold what was
-        shown: of other documents the log says nothing, and no propensity can make up for that. `candidates="all"`
-        counts them as not clicked, which believes the rankers that left them out.
+        A document's weight is that of `weighing.click_weights`, 1/p for each click, at most 1/`clip`; a query's is the
+        sum of them, so that a loss that is a sum over relevant documents has, over what users do, the expectation that
+        it would have with all documents judged (Joachims, Swaminathan and Schnabel 2017; `clip` trades a little of that
+        for far less noise). `features` has a row per document of each query (its grades are not read). A click on a
+        document without features is an error, or dropped with `unknown="drop"`. Lists hold what was shown: of other
+        documents the log says nothing, and no propensity can make up for that. `candidates="all"` counts them as not
+        clicked, which believes the rankers that left them out.
         """
-        from .weighing import to_queries
+        from .weighing import weighed
 
-        return to_queries(self, features, propensities, clip, unknown, candidates)
+        check_choice(("error", "drop"), unknown=unknown)
+        check_choice(("all", "shown"), candidates=candidates)
+        return weighed(self, features, propensities, clip, drop=unknown == "drop", shown=candidates == "shown")
 
     def effective_sample_size(self, propensities: Propensities, clip: float | None = 0.1) -> float:
-        """(Σ w)²/Σ w² over the clicks: how many clicks of equal weight would be as steady."""
-        from .weighing import effective_sample_size
+        """(Σ w)²/Σ w² over the clicks, w = 1/max(p, clip): how many clicks of equal weight would be as steady."""
+        from .weighing import click_weights
 
-        return effective_sample_size(self, propensities, clip)
+        click_weights(self, propensities, clip)  # refuses what has no weight
+        hit = self.counts.clicks > 0
+        n, p = self.counts.clicks[hit], propensities.values[self.counts.position[hit] - 1]
+        w = 1 / np.maximum(p, clip or 0.0)
+        return float((n * w).sum() ** 2 / (n * w * w).sum()) if hit.any() else 0.0
 
     def __repr__(self) -> str:
         def count(n: int, what: str, many: str = "") -> str:
@@ -313,11 +308,18 @@ def _first_seen(values: AnyArray) -> tuple[AnyArray, Ints]:
 
 def _numbered(values: ArrayLike, what: str, n_rows: int | None = None) -> tuple[Ints, AnyArray]:
     array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, dtype=object)  # a missing value among text would become the text "nan"
     if array.ndim != 1 or (n_rows is not None and len(array) != n_rows):
         raise InputError(f"{what} must have one value per row of the log, got shape {array.shape}")
     if len(array) == 0:
         raise InputError("the click log is empty")
     ids, code = _first_seen(array)
+    for number, name in enumerate(ids.tolist()):
+        if name is None or name != name:
+            raise InputError(
+                f"row {int(np.argmax(code == number))} of the log has no {what}: give one, or drop the row"
+            )
     return code, ids
 
 
@@ -325,7 +327,8 @@ def _positions(position: ArrayLike, n_rows: int) -> Ints:
     array = np.asarray(position)
     if array.shape != (n_rows,) or array.dtype.kind not in "iuf":
         raise InputError(f"position must have one whole number per row of the log, got {array.dtype} {array.shape}")
-    whole = array.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        whole = array.astype(np.int64)
     bad = np.flatnonzero((whole != array) | (whole < 1))
     if len(bad):
         row = int(bad[0])
@@ -356,3 +359,13 @@ def _one_of(columns: dict[str, Column], names: Sequence[str], table: str) -> Col
     if found is None:
         raise InputError(f"{table} has no column {' or '.join(map(repr, names))}")
     return columns[found]
+
+
+def _acted_on(events: dict[str, Column]) -> AnyArray:
+    """Return the id of the object of each event, which may lie inside its attributes."""
+    if "event_attributes" not in events or "object_id" in events:
+        return _complete(_one_of(events, ("object_id", "event_attributes.object.object_id"), "events"))
+    inside = [
+        ((row or {}).get("object") or {}).get("object_id") for row in events["event_attributes"].values().tolist()
+    ]
+    return np.array(inside, dtype=object)

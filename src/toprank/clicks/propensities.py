@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -51,18 +52,23 @@ class Propensities:
     converged: bool = True
 
     def __post_init__(self) -> None:
-        n = len(self.values)
-        shapes = [self.trust.shape, self.lower.shape, self.upper.shape]
-        sound = n > 0 and np.isfinite(self.values).all() and (self.values >= 0).all() and self.values[0] > 0
-        if not sound or shapes != [(n,)] * 3 or self.overlap.shape != (n, n):
+        n = self.values.size
+        shapes = [self.values.shape, self.trust.shape, self.lower.shape, self.upper.shape]
+        known = np.append(self.values, self.trust)
+        if shapes != [(n,)] * 4 or not n or not (np.isfinite(known) & (known >= 0)).all() or self.values[0] == 0:
             raise InputError("propensities are finite numbers from position 1 on, none below 0 and the first above 0")
+        if self.overlap.shape != (n, n) or not isinstance(self.converged, bool):
+            raise InputError("overlap must be a square table of all positions, and converged True or False")
+        check_fraction(confidence=self.confidence)
 
     @classmethod
     def known(cls, values: ArrayLike) -> Self:
         """Return propensities that were measured elsewhere, by randomised positions for example."""
-        p = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        none = np.full(len(p), np.nan)
-        return cls(p / p[0] if p[0] > 0 else p, np.zeros(len(p)), none, none, np.zeros((len(p), len(p)), int), "known")
+        given = np.atleast_1d(np.asarray(values))
+        p = given.astype(np.float64) if given.dtype.kind in "biuf" else np.empty(0)
+        none, zero = np.full(p.shape, np.nan), np.zeros(p.shape)
+        first = p[0] if p.ndim == 1 and p.size and p[0] > 0 else 1.0
+        return cls(p / first, zero, none, none, np.zeros((len(p), len(p)), int), "known")
 
     @classmethod
     def estimate(
@@ -93,10 +99,9 @@ class Propensities:
         """
         check_choice(("harvest", "em", "trust"), method=method)
         check_fraction(confidence=confidence)
-        depth = int(log.position.max())
         if cut is not None:
             check_count(cut=cut)
-            depth = min(depth, cut)
+        depth = min(int(log.counts.position.max()), cut or sys.maxsize)
         counts = log.counts if cut is None else log.counts.up_to(depth)
         overlap = _overlap(counts, depth)
         _check_identified(counts, depth, method)
@@ -177,6 +182,8 @@ class Propensities:
         file = str(path)
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{file} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
             raise ParseError(f"not a file of propensities: {error}", file=file) from None
         try:
@@ -188,8 +195,8 @@ class Propensities:
             overlap = np.array(content.pop("overlap"), dtype=np.int64)
             check_choice(("harvest", "em", "trust", "known"), method=content["method"])
             return cls(values, trust, lower, upper, overlap, **content)
-        except InputError:
-            raise
+        except InputError as error:
+            raise ParseError(f"not sound: {error}", file=file) from None
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise ParseError("not a file of propensities: write one with Propensities.save", file=file) from None
 

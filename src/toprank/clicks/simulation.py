@@ -55,6 +55,8 @@ def simulate_clicks(
     served = ranker if isinstance(ranker, Sequence) and not isinstance(ranker, str) else [ranker]
     if not served:
         raise InputError("ranker is an empty list: give at least one")
+    if not data.n_docs:
+        raise InputError("data has no documents: nothing can be shown")
     depth = np.minimum(data.lengths, cut)
     pages = np.stack([_page(_scores(one, data), data, cut) for one in served])
     query = rng.choice(np.flatnonzero(data.lengths > 0), size=sessions)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_fraction
+from ..data.validation import check_fraction
 from ..errors import InputError
 from .log import ClickLog, Counts
 from .propensities import Propensities
@@ -45,41 +44,19 @@ def click_weights(log: ClickLog, propensities: Propensities, clip: float | None 
     return counts, np.maximum(np.add.reduceat(weight, counts.ptr[:-1]), 0.0)
 
 
-def effective_sample_size(log: ClickLog, propensities: Propensities, clip: float | None = 0.1) -> float:
-    """(Σ w)²/Σ w² over the clicks, w = 1/max(p, clip): how many equally weighted clicks would be as steady."""
-    counts = log.counts
-    click_weights(log, propensities, clip)  # refuses what has no weight
-    hit = counts.clicks > 0
-    w = 1 / np.maximum(propensities.values[counts.position[hit] - 1], 0.0 if clip is None else clip)
-    n = counts.clicks[hit]
-    return float((n * w).sum() ** 2 / (n * w * w).sum()) if hit.any() else 0.0
-
-
-def to_queries(
-    log: ClickLog,
-    features: QueryDataset,
-    propensities: Propensities,
-    clip: float | None = 0.1,
-    unknown: Literal["error", "drop"] = "error",
-    candidates: Literal["all", "shown"] = "shown",
+def weighed(
+    log: ClickLog, features: QueryDataset, propensities: Propensities, clip: float | None, *, drop: bool, shown: bool
 ) -> QueryDataset:
-    """Return the queries of the log that have clicks: grade 1 and its weight for what was clicked, 0 for the rest.
-
-    A document's weight is that of `click_weights`, a query's the sum of them, so that a loss that is a sum over
-    relevant documents has, over what users do, the expectation that it would have with all documents judged
-    (Joachims, Swaminathan and Schnabel 2017; `clip` trades a little of that for far less noise).
-    """
-    check_choice(("error", "drop"), unknown=unknown)
-    check_choice(("all", "shown"), candidates=candidates)
+    """Do what `ClickLog.to_queries` says; `drop` clicks without features, keep only what was `shown`."""
     counts, weight = click_weights(log, propensities, clip)
     row = _rows_of(log, counts, features)
     lost = np.flatnonzero((row < 0) & (weight > 0))
-    if len(lost) and unknown == "error":
+    if len(lost) and not drop:
         pair = lost[0]
         raise InputError(
             f"{len(lost)} clicked documents have no features, the first is document "
             f"{log.doc_ids[counts.document[pair]]!s} of query {log.query_ids[counts.query[pair]]!s}: add them, or drop "
-            "their clicks with unknown='drop'"
+            "their clicks (unknown='drop', or --drop-unknown)"
         )
     found = row >= 0
     of_row = np.zeros(features.n_docs)
@@ -90,7 +67,7 @@ def to_queries(
     if not len(clicked):
         raise InputError("no click of the log is on a document with features: nothing can be learned from it")
     judged = replace(features, y=(of_row > 0).astype(np.float64), doc_weight=of_row, query_weight=of_query)
-    if candidates == "shown":
+    if shown:
         seen = np.zeros(features.n_docs, dtype=bool)
         seen[row[found]] = True
         judged = judged.keep_rows(seen)

@@ -187,4 +187,7 @@ def _page(shown: ArrayLike, clicked: ArrayLike, n_docs: int) -> tuple[Ints, Any]
         raise InputError(f"shown has row {int(rows.min() if rows.min() < 0 else rows.max())} of {n_docs} documents")
     if len(np.unique(rows)) != len(rows):
         raise InputError("shown has a row twice: a page shows each document once")
+    bad = flags[(flags != 0) & (flags != 1)]
+    if len(bad):
+        raise InputError(f"clicked has {bad[0]}: write 0 or 1 for each document shown")
     return rows, np.ascontiguousarray(flags != 0)
