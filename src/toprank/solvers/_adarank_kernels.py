@@ -138,22 +138,25 @@ def settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
 
 
 @inner_kernel
-def counted_value(
-    precision, t, n, m, gains, cut, discounts, sums, keys, owner, hits, others, same_hits, same_others, held, shares
-):
-    """Σ over the relevant documents, the first m, of gain times share; −1 where a sort costs less.
-
-    Added up from the top down, so that the order of the rows does not reach the last bit.
-    """
+def count_places(t, n, m, keys, owner, hits, others, same_hits, same_others):
+    """Count the documents ahead of each relevant one, the first m, and those tied with it; False: a sort costs less."""
     padded, middle = (m + 15) // 16 * 16, (m + 7) // 8 * 8  # whole vectors, whole eights
     count_keys(keys, 0, middle, padded, hits, same_hits)
     count_keys(keys, middle, n + middle - m, padded, others, same_others)
     tied = False
     for c in range(m):
-        held[c] = 0.0
         tied |= same_hits[c] + same_others[c] > 1
-    if tied and not settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
-        return -1.0
+    return not tied or settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others)
+
+
+@inner_kernel
+def counted_value(precision, m, gains, cut, discounts, sums, hits, others, same_hits, same_others, held, shares):
+    """Σ over the relevant documents of gain times share.
+
+    Added up from the top down, so that the order of the rows does not reach the last bit.
+    """
+    for c in range(m):
+        held[c] = 0.0
     for c in range(m):
         h, a, r = np.int64(hits[c]), np.int64(hits[c]) + others[c], np.int64(same_hits[c])
         held[h] += gains[c]
@@ -187,11 +190,26 @@ def sorted_value(precision, t, m, gains, cut, discounts, sums):
 
 @kernel
 def step_values(
-    precision, scores, columns, which, weights, counts, ptr, relevant, gains, ideal, cut, discounts, sums, values
+    precision,
+    scores,
+    columns,
+    which,
+    weights,
+    reverse,
+    counts,
+    ptr,
+    relevant,
+    gains,
+    ideal,
+    cut,
+    discounts,
+    sums,
+    values,
 ):
     """values[q, s] = E of scores + weight_s · column which_s for the queries that count and have something to find.
 
-    The relevant documents of a query stand first in scores, columns and gains.
+    The relevant documents of a query stand first in scores, columns and gains. With `reverse` the values of the same
+    lists from the bottom up follow: who is not ahead and not tied is behind.
     """
     size = SPARE
     for q in range(len(ptr) - 1):
@@ -206,15 +224,23 @@ def step_values(
         own = gains[a : a + m]
         for s in range(len(which) if counts[q] and ideal[q] > 0 else 0):
             add_step(scores[a : a + n], columns[which[s], a : a + n], weights[s], t)
-            total = -1.0
-            if m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, m, keys):
-                total = counted_value(
-                    precision, t, n, m, own, cut, discounts, sums,
-                    keys, owner, hits, others, same_hits, same_others, held, shares,
-                )  # fmt: skip
-            if total < 0:
-                total = sorted_value(precision, t[:n], m, own, cut, discounts, sums)
-            values[q, s] = total / ideal[q]
+            counted = m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, m, keys)
+            counted = counted and count_places(t, n, m, keys, owner, hits, others, same_hits, same_others)
+            for back in range(2 if reverse else 1):
+                if back and counted:
+                    for c in range(m):
+                        hits[c] = m - hits[c] - same_hits[c]
+                        others[c] = n - m - others[c] - same_others[c]
+                elif back:
+                    for i in range(n):
+                        t[i] = -t[i]
+                if counted:
+                    total = counted_value(
+                        precision, m, own, cut, discounts, sums, hits, others, same_hits, same_others, held, shares
+                    )
+                else:
+                    total = sorted_value(precision, t[:n], m, own, cut, discounts, sums)
+                values[q, s + back * len(which)] = total / ideal[q]
 
 
 @kernel

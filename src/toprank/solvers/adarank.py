@@ -56,13 +56,11 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
 
 def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
     lists = Lists(measure, block, np.ones(block.n_queries, dtype=bool))
-    d, scores, signs = block.n_features, np.zeros(block.n_docs), (1.0, -1.0) if both else (1.0,)
-    X = block.X[lists.order]
+    d, scores, X = block.n_features, np.zeros(block.n_docs), block.X[lists.order]
     if not block.is_sparse:
-        features = np.ascontiguousarray(X.T), np.tile(np.arange(d), len(signs)), np.repeat(signs, d)
-        return [lists.after(scores, *features)]
-    column, first = columns_of(X), np.zeros(len(signs), dtype=np.int64)
-    parts = [lists.after(scores, column(k)[None, :], first, np.array(signs)) for k in range(d)]
+        return [lists.after(scores, np.ascontiguousarray(X.T), np.arange(d), np.ones(d), reverse=both)]
+    column, one = columns_of(X), (np.zeros(1, dtype=np.int64), np.ones(1))
+    parts = [lists.after(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
     return [np.stack(parts, axis=2).reshape(block.n_queries, -1)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,17 +61,21 @@ class Lists:
         self._precision = isinstance(target, AP)
         self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
 
-    def after(self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats) -> Floats:
-        """Return the measure of each query for scores + weights · columns[which]."""
+    def after(
+        self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats, *, reverse: bool = False
+    ) -> Floats:
+        """Return the measure of each query for scores + weights · columns[which]; with `reverse`, then from below."""
         from . import _adarank_kernels as kernels
 
-        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
+        signs = (1.0, -1.0) if reverse else (1.0,)
+        values = np.repeat(self._otherwise[:, None], len(signs) * len(which), axis=1)
         if self.counted:
-            kernels.step_values(self._precision, scores, columns, which, weights, *self._fixed, values)
+            kernels.step_values(self._precision, scores, columns, which, weights, reverse, *self._fixed, values)
             return values
-        for s, (k, weight) in enumerate(zip(which, weights, strict=True)):
-            found = self.measure.per_query(scores + weight * columns[k].astype(np.float64), self.y, self.ptr)
-            values[:, s] = np.where(self.counts, np.nan_to_num(found), 0.0)
+        for at, (sign, s) in enumerate(product(signs, range(len(which)))):
+            made = scores + weights[s] * columns[which[s]].astype(np.float64)
+            found = self.measure.per_query(sign * made, self.y, self.ptr)
+            values[:, at] = np.where(self.counts, np.nan_to_num(found), 0.0)
         return values
 
     def column(self, X: Matrix, k: int) -> AnyArray:
