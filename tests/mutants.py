@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant("rankers/base.py", 'if not vars(self).get("warm_start") or', "if True or", f"{LINEAR} -k warm_start"),
     # Data
     Mutant(
-        "data/validation.py", "number[by_appearance] = ", "number[:] = ",
+        "data/grouping.py", "heads[first], order", "np.unique(heads), order",
         "tests/data/test_dataset.py -k first_appearance",
     ),
     Mutant("data/validation.py", "if (heights > largest)", "if (heights < 0)", f"{SILENCE} -k overflow"),
@@ -98,6 +98,7 @@ MUTANTS = [
         "data/dataset.py", "result[self.order] = values", "result[:] = values[self.order]",
         "tests/data/test_dataset.py -k permuting_rows",
     ),
+    Mutant("data/sketch.py", "[:SIZE])", "[-SIZE:])", "src/toprank/data/sketch.py"),
     Mutant("data/labels.py", "pos_label is None or pos_label == high", "True", "tests/data/test_labels.py"),
     Mutant(
         "data/_decimal_kernels.py", "exact and sure and upper == value", "exact and sure",
@@ -157,6 +158,10 @@ MUTANTS = [
     Mutant(
         "export/folding.py", "inner.offset + float(inner.weights @ chain.b)", "inner.offset",
         "tests/export/test_folding.py",
+    ),
+    Mutant(
+        "export/tree_replicas.py", "(value <= node.last) != (true <= node.last)", "np.bool_(False)",
+        "tests/export/test_boosted.py -k scores_as_the_model and ranklib",
     ),
     Mutant(
         "clicks/interleaving.py", "int(flags.sum()) - second", "int(flags.sum())",

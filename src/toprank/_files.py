@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 import platform
@@ -109,7 +110,7 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def draft_of(target: Path) -> Path:
     """Name a draft beside `target`, and remove the drafts that killed processes of this machine left there."""
     host, name = f"{zlib.crc32(platform.node().encode()):08x}", target.name[-100:]
-    for old in target.parent.glob(f".toprank-{host}-*-{_literally(name)}"):
+    for old in target.parent.glob(f".toprank-{host}-*-{glob.escape(name)}"):
         process = old.name.split("-")[2]
         if process.isdecimal() and not _is_alive(int(process)):
             shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
@@ -165,7 +166,3 @@ def _is_alive(process: int) -> bool:
     except OSError:
         pass
     return True
-
-
-def _literally(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

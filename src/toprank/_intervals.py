@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from ._statistics import chunks, rounded
+from ._statistics import chunks, rounded, tilted_signs
 from ._typing import AnyArray, Floats
 
 _CHUNK = 1 << 21
@@ -94,7 +94,7 @@ def _lowest(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng
     """Return the lower ends. Draws are tilted by d − δ at about where the end will be: there the tail must be known."""
     from scipy.special import ndtri
 
-    from ._sign_flip_kernels import half_sums, tilt
+    from ._sign_flip_kernels import half_sums
 
     n_rows, n = diffs.shape
     total = float(weight.sum())
@@ -106,13 +106,7 @@ def _lowest(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng
     values = (rest + shift[:, None]) * weight
     everything = n <= 62 and 2**n <= n_resamples
     n_draws, share = (2**n, 0.0) if everything else (n_resamples, 0.5)
-    tilts, logs = np.zeros(n_rows), np.zeros(n_rows)
-    limits = np.zeros(diffs.shape, dtype=np.int32)
-    for h in range(n_rows if share else 0):
-        size = np.abs(values[h])
-        if size.any():
-            tilts[h], logs[h] = tilt(size, min(-np.log(alphas[h].min()), 0.8 * np.log(2) * np.count_nonzero(size)))
-            limits[h] = np.clip(np.rint(2.0**31 * np.tanh(tilts[h] * values[h])), -(2.0**31), 2.0**31 - 1)
+    tilts, logs, limits = tilted_signs(values, alphas.min(axis=1) if share else np.ones(n_rows))
     lower, each = np.empty((2, n_rows, n_draws))
     tilted = rng.random(n_draws) < share
     done = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ._typing import Floats
+from ._typing import AnyArray, Floats
 
 EXACT = 28
 """Up to so many queries that differ, the sign-flip test counts all 2^n flips; beyond, it samples them."""
@@ -67,17 +67,11 @@ def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: f
     as n flips give no less than 2^{−n}). The tilt knows the sizes of the differences and not their signs, so
     P(p ≤ a) ≤ a holds for every a and any number of flips. Without a level all flips are even and every w is 1.
     """
-    from ._sign_flip_kernels import add_tails, tilt, weight
+    from ._sign_flip_kernels import add_tails, weight
 
     sizes, observed, bars = np.abs(diffs), np.abs(diffs.sum(axis=1)), _bar(diffs)
     share = 0.0 if level is None else 0.5
-    tilts, logs = np.zeros(len(diffs)), np.zeros(len(diffs))
-    limits = np.zeros(diffs.shape, dtype=np.int32)  # P(plus) = 1/2 + limit / 2^32
-    if level is not None:
-        for h, size in enumerate(sizes):
-            target = min(-np.log(level), 0.8 * np.log(2) * np.count_nonzero(size))
-            tilts[h], logs[h] = tilt(size, target)
-            limits[h] = np.minimum(np.rint(2.0**31 * np.tanh(tilts[h] * size)), 2.0**31 - 1)
+    tilts, logs, limits = tilted_signs(sizes, np.full(len(sizes), 1.0 if level is None else level))
     totals = np.array([weight(*one, share) for one in zip(observed, tilts, logs, strict=True)])
     tilted = rng.random(n_resamples) < share
     done = 0
@@ -86,6 +80,23 @@ def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: f
         add_tails(sizes, limits, tilts, logs, bars, share, tilted[done : done + n], uniform, totals)
         done += n
     return np.minimum(1, totals / (n_resamples + 1))
+
+
+def tilted_signs(values: Floats, levels: Floats) -> tuple[Floats, Floats, AnyArray]:
+    """Return t, K and the limits of the signs for each row of values, so that sums in the tail of its level are common.
+
+    A sign is plus with probability 1/2 + limit / 2^32, which has the odds e^{tv} : e^{−tv}. At a level of 1 signs are
+    even, and so are those of a row of zeros.
+    """
+    from ._sign_flip_kernels import tilt
+
+    tilts, logs, limits = np.zeros(len(values)), np.zeros(len(values)), np.zeros(values.shape, dtype=np.int32)
+    for h, value in enumerate(values):
+        size = np.abs(value)
+        if levels[h] < 1 and size.any():
+            tilts[h], logs[h] = tilt(size, min(-np.log(levels[h]), 0.8 * np.log(2) * np.count_nonzero(size)))
+            limits[h] = np.clip(np.rint(2.0**31 * np.tanh(tilts[h] * value)), -(2.0**31), 2.0**31 - 1)
+    return tilts, logs, limits
 
 
 def paired_t(d: Floats) -> float:

@@ -236,31 +236,56 @@ class Table:
                 parts = zip(cells, widths, right, strict=True)
                 yield "  ".join(c.rjust(w) if f else c.ljust(w) for c, w, f in parts).rstrip(), style
 
-    def rich(self) -> Fitted:
-        """Return what a rich console prints, as wide as the console is."""
-        return Fitted(self)
-
     def __str__(self) -> str:
         return self.plain()
 
-    def __rich__(self) -> Fitted:
-        return self.rich()
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        for line, style in self.fitted(options.max_width):
+            yield Text(line, style=style, no_wrap=True, overflow="ignore")
 
     def _repr_html_(self) -> str:
         return self.html()
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A table on a terminal: laid out when the width is known."""
+class Shown:
+    """What is shown as tables, with notes below them, wherever it is printed; a class says `table` or `tables`."""
 
-    table: Table
+    notes: Sequence[str] = ()
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def table(self) -> Table:
+        """Return the first table."""
+        return self.tables()[0]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return everything that is shown."""
+        return (self.table(),)
+
+    def to_markdown(self) -> str:
+        """Return tables and notes in Markdown."""
+        return "\n\n".join([*(table.markdown() for table in self.tables()), *(f"- {note}" for note in self.notes)])
+
+    def to_latex(self) -> str:
+        """Return the tables in LaTeX (with the booktabs package)."""
+        return "\n\n".join(table.latex() for table in self.tables())
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(table.plain() for table in self.tables()), "\n".join(self.notes)]).rstrip()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
         from rich.text import Text
 
-        for line, style in self.table.fitted(options.max_width):
-            yield Text(line, style=style, no_wrap=True, overflow="ignore")
+        for number, table in enumerate(self.tables()):
+            if number:
+                yield Text("")
+            yield table
+        if self.notes:
+            yield Text("\n" + "\n".join(self.notes))
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return "\n".join([*(table.html() for table in self.tables()), *([f"<ul>{notes}</ul>"] if notes else [])])
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -14,6 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 AnyArray: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
+Seed: TypeAlias = int | np.random.Generator | None
 
 
 class CSR(Protocol):

@@ -14,12 +14,10 @@ from . import _statistics as statistics
 from ._checkpoint import plain
 from ._paired_tests import TESTS, Found, Paired, Test, effect
 from ._pairing import aligned, pairs_of
-from ._tables import Table, signed
+from ._tables import Shown, Table, signed
 from .data import validation
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from .evaluation import Report
 
 RESAMPLES = 10_000
@@ -84,7 +82,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Means, intervals and paired tests of several systems on the same queries; printed, it says what is shown."""
 
     systems: tuple[str, ...]
@@ -208,14 +206,6 @@ class Comparison:
             )
         return [*lines, self.caution] if self.caution else lines
 
-    def to_markdown(self) -> str:
-        """Return both tables in Markdown."""
-        return "\n\n".join(table.markdown() for table in self.tables())
-
-    def to_latex(self) -> str:
-        """Return both tables in LaTeX (with the booktabs package)."""
-        return "\n\n".join(table.latex() for table in self.tables())
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON; an end of an interval that is nowhere is None."""
         found: dict[str, Any] = plain({**asdict(replace(self, reports={})), "n_queries": self.n_queries})
@@ -237,17 +227,6 @@ class Comparison:
             for d in self.differences
         ]
         return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=backend).to_native()
-
-    def __str__(self) -> str:
-        return "\n\n".join(table.plain() for table in self.tables())
-
-    def __rich__(self) -> Group:
-        from rich.console import Group
-
-        return Group(*(table.rich() for table in self.tables()))
-
-    def _repr_html_(self) -> str:
-        return "\n".join(table.html() for table in self.tables())
 
 
 def compare(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._typing import Floats
@@ -68,6 +69,27 @@ class MissingExtraError(ImportError):
         remedy = f"pip install {package}, or pip install '.[{extra}]' in a clone of toprank"
         super().__init__(f"{purpose} needs {package}: {remedy}")
         self.package, self.extra = package, extra
+
+
+_EXTRAS = {
+    "pyarrow": "parquet", "onnx": "onnx", "onnxruntime": "onnx", "duckdb": "sql", "torch": "torch",
+    "lightgbm": "trees", "xgboost": "trees", "starlette": "serve", "uvicorn": "serve", "prometheus_client": "serve",
+}  # fmt: skip
+"""The extra that brings a package."""
+
+
+def needed(module: str, purpose: str) -> Any:
+    """Import what an extra brings, or say how to install it.
+
+    >>> needed("json", "nothing").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        installed = "xgboost-cpu" if package == "xgboost" else package
+        raise MissingExtraError(installed, extra=_EXTRAS[package], purpose=purpose) from None
 
 
 def _shorten(text: str, limit: int = 40) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from ._tables import Table
+from ._checkpoint import plain
+from ._tables import Shown, Table
 from ._typing import AnyArray, ArrayLike, Floats
 from .data import blocks, validation
 from .data.dataset import QueryDataset
@@ -20,9 +20,6 @@ from .measures.base import Measure, mean_value
 from .measures.base import measure as parse
 from .measures.plan import Plan
 from .measures.presets import relevant_above
-
-if TYPE_CHECKING:
-    from ._tables import Fitted
 
 T = TypeVar("T")
 
@@ -60,7 +57,7 @@ class ByMeasure(dict[str, T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Shown):
     """Values of measures per query, the counts needed to read them, and the convention they follow.
 
     A value that is NaN (a query that its convention skips) counts in no mean. `str` is a table of the means.
@@ -127,14 +124,15 @@ class Report:
         result: dict[str, Any] = {
             "convention": self.convention,
             "measures": {name: str(m) for name, m in zip(self.per_query, self.measures, strict=True)},
-            "mean": {name: _json(value) for name, value in self.mean.items()},
-            "mean_in_file_order": {name: _json(value) for name, value in self.mean_in_file_order.items()},
-            "counts": dict(self.counts),
+            "mean": self.mean,
+            "mean_in_file_order": self.mean_in_file_order,
+            "counts": self.counts,
         }
         if per_query:
             result["query_ids"] = [q if isinstance(q, (int, str)) else str(q) for q in self.query_ids.tolist()]
-            result["per_query"] = {name: [_json(v) for v in values.tolist()] for name, values in self.per_query.items()}
-        return result
+            result["per_query"] = self.per_query
+        found: dict[str, Any] = plain(result)
+        return found
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return one row per query as a data frame."""
@@ -143,26 +141,9 @@ class Report:
         values = {name: column.tolist() for name, column in self.per_query.items()}
         return nw.from_dict({"query": self.query_ids.tolist(), **values}, backend=backend).to_native()
 
-    def to_markdown(self) -> str:
-        """Return the means in Markdown."""
-        return self.table().markdown()
-
-    def to_latex(self) -> str:
-        """Return the means in LaTeX (with the booktabs package)."""
-        return self.table().latex()
-
-    def __str__(self) -> str:
-        return self.table().plain()
-
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={value:.4f}" for name, value in self.mean.items())
         return f"Report({means}; {self.counts['queries']} queries, convention {self.convention})"
-
-    def __rich__(self) -> Fitted:
-        return self.table().rich()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def evaluate(
@@ -315,7 +296,7 @@ def _run(
     cuts = blocks.cuts(data.ptr, BLOCK_DOCS)
     bounds = [(int(data.ptr[a]), int(data.ptr[b])) for a, b in pairwise(cuts)]
     parts = executor.map(
-        partial(_part, plan),
+        plan.run_with_ties,
         [scores[low:high] for low, high in bounds],
         [data.y[low:high] for low, high in bounds],
         [data.ptr[a : b + 1] - data.ptr[a] for a, b in pairwise(cuts)],
@@ -323,11 +304,3 @@ def _run(
     )
     values, matter, in_file_order = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return values, matter, in_file_order
-
-
-def _part(plan: Plan, scores: Floats, y: Floats, ptr: AnyArray, doc_ids: AnyArray | None) -> tuple[AnyArray, ...]:
-    return plan.run_with_ties(scores, y, ptr, doc_ids)
-
-
-def _json(value: float) -> float | None:
-    return None if value != value else float(value)

@@ -9,7 +9,8 @@ import numpy as np
 
 from ._typing import Floats, Ints
 from .data import validation
-from .data.trec import Run, codes, repeated
+from .data.grouping import numbered
+from .data.trec import Run, repeated
 from .errors import InputError
 
 Method = Literal["rrf", "combsum", "combmnz"]
@@ -38,8 +39,8 @@ def fuse(runs: Sequence[Run | Mapping[str, Mapping[str, float]]], method: Method
         if again is not None:
             raise InputError(f"run {number}: document {run.doc_ids[again]} stands twice under query {run.qid[again]}")
     qid, doc_ids = (np.concatenate([getattr(run, name) for run in given]) for name in ("qid", "doc_ids"))
-    query = codes(qid)
-    pair = query * (len(doc_ids) + 1) + codes(doc_ids)
+    query = numbered(qid)
+    pair = query * (len(doc_ids) + 1) + numbered(doc_ids)
     _, first, place = np.unique(pair, return_index=True, return_inverse=True)
     total, times = np.zeros(len(first)), np.zeros(len(first))
     start = 0

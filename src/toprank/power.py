@@ -9,12 +9,11 @@ import numpy as np
 
 from ._checkpoint import plain
 from ._pairing import aligned
-from ._tables import Table, signed
+from ._tables import Shown, Table, signed
 from .data import validation
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from ._tables import Fitted
     from .evaluation import Report
 
 MOST = 10**9
@@ -40,7 +39,7 @@ class Needed:
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class QueryPlan(Shown):
     """How many queries it takes, measure by measure; printed, a table."""
 
     rows: tuple[Needed, ...]
@@ -70,16 +69,9 @@ class QueryPlan:
                 "The difference to be seen is the one observed, which may be luck: better name the smallest that "
                 "matters to you."
             )
+        known = ["measure", "queries", "to be seen", "spread", "power now"]
         return Table(
-            [
-                "measure",
-                "queries",
-                "to be seen",
-                "spread",
-                "power now",
-                f"detectable at {share}",
-                f"queries for {share}",
-            ],
+            [*known, f"detectable at {share}", f"queries for {share}"],
             [
                 [
                     row.measure,
@@ -100,15 +92,6 @@ class QueryPlan:
         """Return the plan as plain values, for JSON."""
         found: dict[str, Any] = plain(asdict(self))
         return found
-
-    def __str__(self) -> str:
-        return self.table().plain()
-
-    def __rich__(self) -> Fitted:
-        return self.table().rich()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def queries_needed(

@@ -9,7 +9,8 @@ import numpy as np
 
 from ._typing import AnyArray, Floats, Ints
 from .data.dataset import QueryDataset
-from .data.trec import Qrels, Run, codes, repeated
+from .data.grouping import numbered
+from .data.trec import Qrels, Run, repeated
 from .errors import InputError
 from .evaluation import Report, evaluate_grouped
 from .measures import Measure
@@ -37,7 +38,7 @@ class Judged:
             if len(table.qid) == 0:
                 raise InputError(f"the {name} {'is' if name == 'run' else 'are'} empty: there is nothing to measure")
         n = len(qrels.qid)
-        query, doc = (codes(np.concatenate(ids)) for ids in ((qrels.qid, run.qid), (qrels.doc_ids, run.doc_ids)))
+        query, doc = (numbered(np.concatenate(ids)) for ids in ((qrels.qid, run.qid), (qrels.doc_ids, run.doc_ids)))
         n_queries = int(query[:n].max(initial=-1)) + 1
         answered = np.zeros(int(query.max(initial=-1)) + 1, dtype=bool)
         answered[query[n:]] = True

@@ -48,6 +48,13 @@ def test_sums_have_the_order_that_is_written_down(columns, dtype):
     np.testing.assert_allclose(linear.square_norms(sparse), (X.astype(float) ** 2).sum(axis=1), rtol=1e-13)
 
 
+def test_weights_may_be_a_view_of_every_second_number():
+    X, w, _ = matrix(5, 7, np.float64)
+    between = np.stack([w, np.full(7, 1e9)], axis=1)[:, 0]
+    for rows in (X, csr_array(X)):
+        assert linear.scores(rows, between).tolist() == linear.scores(rows, w).tolist()
+
+
 PROGRAM = """
 import hashlib, numpy as np, toprank as tr
 from toprank.objective import Objective

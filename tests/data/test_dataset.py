@@ -8,6 +8,7 @@ from scipy import sparse
 
 from toprank import InputError, QueryDataset
 from toprank.data import validation
+from toprank.data.grouping import group_rows
 
 
 def small(**kwargs) -> QueryDataset:
@@ -81,7 +82,7 @@ def test_permuting_rows_permutes_results(qid, random):
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=20))
 def test_grouping_is_stable_and_by_first_appearance(qid):
     for ids in (np.array(qid), np.array(qid, dtype=object)):
-        ptr, query_ids, order = validation.group_rows(ids, len(qid))
+        ptr, query_ids, order = group_rows(ids, len(qid))
         rows = np.arange(len(qid)) if order is None else order
         assert query_ids.tolist() == list(dict.fromkeys(qid))
         for q, name in enumerate(query_ids):

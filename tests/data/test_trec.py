@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank.data.dataset import QueryDataset
-from toprank.data.trec import Qrels, Run, codes, qrels_of, read_qrels, read_run, run_of, write_qrels, write_run
+from toprank.data.grouping import numbered
+from toprank.data.trec import Qrels, Run, qrels_of, read_qrels, read_run, run_of, write_qrels, write_run
 from toprank.errors import InputError, ParseError
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=6)
@@ -121,7 +122,7 @@ def test_data_sets_become_runs_and_judgements() -> None:
     assert dict(zip(qrels.doc_ids.tolist(), qrels.grades.tolist(), strict=True)) == {"1": 0, "2": 1, "3": 2, "4": 0}
     named = QueryDataset.from_arrays(np.zeros((2, 1)), [0, 1], doc_ids=["x", "y"])
     assert run_of(named, [1, 2]).doc_ids.tolist() == ["y", "x"]
-    assert codes(named.doc_ids).tolist() == [0, 1]
+    assert numbered(named.doc_ids).tolist() == [0, 1]
 
 
 def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

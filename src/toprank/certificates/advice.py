@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tables import Table
+from .._tables import Shown, Table
 from ..data.dataset import QueryDataset
 from ..data.validation import check_fraction, check_informative, check_positive
 from ..errors import InputError
@@ -16,7 +16,7 @@ from .generalization import ALGORITHMS, Algorithm, Bound, gaps, largest_norm
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Shown):
     """Algorithm × transform, the tightest bound first; printed, it is a table."""
 
     bounds: tuple[Bound, ...]
@@ -64,12 +64,6 @@ class Advice:
             }
             for b, as_printed in zip(self.bounds, self.printed, strict=True)
         ]
-
-    def __str__(self) -> str:
-        return self.table().plain()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def advise(

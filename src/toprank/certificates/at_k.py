@@ -21,7 +21,7 @@ from ..solvers.minibatch import Batches, State, Steps, Totals, sweep
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, Rule
 from .base import Assumption, Certificate
 from .convergence import DELTA, top_error, uniform_convergence
-from .generalization import row_squares
+from .generalization import largest_norm
 from .margins import Kind, largest_margin, realised_margins
 from .mistakes import Choice, Comparator
 from .replay import Direction, Replay
@@ -199,7 +199,7 @@ class TopReplay(Replay):
     @cached_property
     def radius(self) -> float:
         """R = max ‖x‖."""
-        return math.sqrt(float(row_squares(self.data).max()))
+        return largest_norm(self.data)
 
     @property
     def upper(self) -> PrecisionSurrogate:

@@ -138,21 +138,11 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values for JSON."""
-        return {
-            "statement": self.statement,
-            "meaning": self.meaning,
-            "verdict": self.verdict,
-            "value": self.value,
-            "observed": self.observed,
-            "sense": self.sense,
-            "reference": self.reference,
-            "terms": {name: _plain(value) for name, value in self.terms.items()},
-            "arithmetic": self.arithmetic,
-            "assumptions": [{"text": a.text, "verified": a.verified} for a in self.assumptions],
+        said = ("statement", "meaning", "verdict", "value", "observed", "sense", "reference", "arithmetic")
+        return {name: getattr(self, name) for name in (*said, "assumptions_hold", "vacuous", "order_only")} | {
             "holds": self.holds(),
-            "assumptions_hold": self.assumptions_hold,
-            "vacuous": self.vacuous,
-            "order_only": self.order_only,
+            "terms": {name: _plain(value) for name, value in self.terms.items()},
+            "assumptions": [{"text": a.text, "verified": a.verified} for a in self.assumptions],
         }
 
     def _repr_html_(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate
 from .base import Assumption, Certificate
-from .generalization import row_squares
+from .generalization import largest_norm
 
 DELTA = 0.05
 """The probability with which a bound may fail."""
@@ -83,28 +84,27 @@ def uniform_convergence(
     data: QueryDataset,
     models: Sequence[Floats],
     *,
-    kappa: float,
     loss: type[PrecisionSurrogate] | None = PrecAvg,
-    sizes: Sequence[int] = (),
-    trials: int = 200,
     delta: float = DELTA,
     seed: int | None = None,
+    **sampling: Any,
 ) -> Certificate:
     """sup_w |Ψ(w; Z) − Ψ(w; sample of b)| ≤ C √(log(1/δ)/b) (Theorem 12), C measured on the smaller samples.
 
     The theorem's supremum runs over a ball and leaves C open. Here it runs over the directions of the models given and
-    of eight random ones, at ‖w‖R = 1 and 4: a longer w makes the surrogate, and with it C, as large as one likes.
+    of eight random ones, at ‖w‖R = 1 and 4: a longer w makes the surrogate, and with it C, as large as one likes. The
+    other options are those of `sample_deviations`.
     """
     name = "prec@κ" if loss is None else loss.__name__
-    if not sizes and data.n_docs < 128:
+    if "sizes" not in sampling and data.n_docs < 128:
         few = Assumption(f"there are at least 128 rows to draw samples from, not {data.n_docs}", False)
         said = f"{name} on samples of b rows strays by C√(log(1/δ)/b)"
         return Certificate(said, math.inf, math.nan, "Theorem 12", (few,), order_only=True)
-    largest = math.sqrt(float(np.max(row_squares(data)))) or 1.0
+    largest = largest_norm(data) or 1.0
     drawn = np.random.default_rng(seed).normal(size=(8, data.n_features))
     directions = [w / np.linalg.norm(w) for w in (*models, *drawn) if np.any(w)]
     family = [c / largest * w for w in directions for c in (1.0, 4.0)]
-    found = sample_deviations(data, family, kappa=kappa, loss=loss, sizes=sizes, trials=trials, delta=delta, seed=seed)
+    found = sample_deviations(data, family, loss=loss, delta=delta, seed=seed, **sampling)
     last = found.sizes[-1]
     return Certificate(
         statement=f"{name} on samples of {last} rows strays by C√(log(1/δ)/b); measured: b^{found.exponent:.2f}",

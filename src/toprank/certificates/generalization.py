@@ -16,16 +16,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from .._typing import Floats
-from ..data import linear
+from ..data import linear, validation
 from ..data.dataset import QueryDataset
-from ..data.validation import (
-    check_choice,
-    check_count,
-    check_fraction,
-    check_informative,
-    check_not_negative,
-    check_positive,
-)
 from ..errors import InputError
 from ..surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
 from ..surrogates.transforms import Transform
@@ -52,8 +44,8 @@ def log_c(algorithm: Algorithm, transform: Transform, bound: float, m: int, shor
     >>> round(math.exp(log_c("RankCosine", Exponential(1.0), 0.0, 16)), 6)
     2.0
     """
-    check_choice(_ALL, algorithm=algorithm)
-    check_count(m=m, shortest=m if shortest is None else shortest)
+    validation.check_choice(_ALL, algorithm=algorithm)
+    validation.check_count(m=m, shortest=m if shortest is None else shortest)
     if not transform.is_positive(bound):
         raise InputError(f"{transform} is not positive on [−{bound:.6g}, {bound:.6g}]: take b above a·B·M")
     position = np.arange(1, m + 1)
@@ -78,7 +70,7 @@ def normalizer(algorithm: Algorithm, transform: Transform, bound: float, m: int)
 
     The top-one form has one choice instead of m, and Z without the factor m.
     """
-    check_choice(_ALL, algorithm=algorithm)
+    validation.check_choice(_ALL, algorithm=algorithm)
     if algorithm == "RankCosine":
         return 1.0
     width = math.log(m) + transform.log_range(bound)
@@ -109,12 +101,12 @@ def rademacher_sampled(
     >>> estimate + error <= rademacher_closed(1.0, largest_norm(data), 100)
     True
     """
-    check_count(draws=draws)
-    check_positive(radius=radius)
+    validation.check_count(draws=draws)
+    validation.check_positive(radius=radius)
     rng = np.random.default_rng(random_state)
     signs = rng.choice(np.array([-1.0, 1.0]), size=(draws, data.n_queries))
     order = np.lexsort((np.arange(data.n_docs), -data.y, np.repeat(np.arange(data.n_queries), data.lengths)))
-    squares, positions = row_squares(data)[order], int(data.lengths.max(initial=0))
+    squares, positions = linear.square_norms(data.X)[order], int(data.lengths.max(initial=0))
     found = [(0.0, 0.0)]
     for position in range(positions):
         there = data.ptr[:-1][data.lengths > position] + position
@@ -123,11 +115,6 @@ def rademacher_sampled(
         found.append((float(np.linalg.norm(sums, axis=1).mean()), error))
     estimate, error = (max(part) * radius / data.n_queries for part in zip(*found, strict=True))
     return estimate, error
-
-
-def row_squares(data: QueryDataset) -> Floats:
-    """‖x‖² of every row."""
-    return linear.square_norms(data.X)
 
 
 def largest_norm(data: QueryDataset) -> float:
@@ -140,7 +127,7 @@ def largest_norm(data: QueryDataset) -> float:
 
 
 def _largest_square(block: QueryDataset) -> float:
-    return float(row_squares(block).max(initial=0.0))
+    return float(linear.square_norms(block.X).max(initial=0.0))
 
 
 LARGEST = {"RankCosine": 0.5}
@@ -207,11 +194,11 @@ def generalization_bound(
     >>> print(generalization_bound("ListNet", Exponential(1.0), radius=1, norm=1, m=200, n=1000))
     ListNet with exponential(1): gap ≤ 2.02e+374 (vacuous)
     """
-    check_positive(radius=radius, norm=norm)
-    check_count(n=n)
-    check_fraction(delta=delta)
+    validation.check_positive(radius=radius, norm=norm)
+    validation.check_count(n=n)
+    validation.check_fraction(delta=delta)
     if rademacher is not None:
-        check_not_negative(rademacher=rademacher)
+        validation.check_not_negative(rademacher=rademacher)
     average = rademacher_closed(radius, norm, n) if rademacher is None else rademacher
     c = log_c(algorithm, transform, radius * norm, m, shortest)
     slope = transform.steepest(radius * norm, exact=exact)
@@ -236,7 +223,7 @@ def lipschitz(algorithm: Algorithm, transform: Transform, bound: float, m: int) 
     >>> round(lipschitz("RankCosine", Exponential(1.0), 0.0, 16), 6)
     0.125
     """
-    check_choice(_ALL, algorithm=algorithm)
+    validation.check_choice(_ALL, algorithm=algorithm)
     steepest = float(transform.log_slope(-bound))  # log φ is concave for each of the transforms
     small = math.exp(-transform.log_range(bound))  # 1/ρ
     if algorithm == "RankCosine":
@@ -260,9 +247,9 @@ def list_by_list(
     >>> round(list_by_list("ListMLE", tr.surrogates.Sigmoid(), data, radius=0.1).value, 1)
     0.2
     """
-    check_positive(radius=radius)
-    check_fraction(delta=delta)
-    n, squares = data.n_queries, row_squares(data)
+    validation.check_positive(radius=radius)
+    validation.check_fraction(delta=delta)
+    n, squares = data.n_queries, linear.square_norms(data.X)
     reach = radius * math.sqrt(float(squares.max(initial=0.0)))
     lengths, place = np.unique(data.lengths, return_inverse=True)
     steep = np.array([lipschitz(algorithm, transform, reach, int(m)) if m else 0.0 for m in lengths])[place]
@@ -320,7 +307,7 @@ def normalized_risk(loss: Listwise, w: Floats, data: QueryDataset, bound: float)
     losses, _ = loss.per_query(linear.scores(data.X, w), data.y, data.ptr)
     algorithm = algorithm_of(loss)
     lengths, counted = data.lengths, data.informative
-    check_informative(counted)
+    validation.check_informative(counted)
     sizes = {int(m): normalizer(algorithm, loss.transform, bound, int(m)) for m in np.unique(lengths[counted])}
     return float(np.mean([losses[q] / sizes[int(lengths[q])] for q in np.flatnonzero(counted)]))
 
@@ -336,7 +323,7 @@ def certificates(
     The expected loss cannot be observed. What stands in its place is the loss of the worse half of the queries, first
     or last: it shows where queries are not draws of one distribution.
     """
-    check_fraction(delta=delta)
+    validation.check_fraction(delta=delta)
     informative = data[data.informative]
     norm = float(np.linalg.norm(w))
     M = largest_norm(informative) if informative.n_queries else 0.0

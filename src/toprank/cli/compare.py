@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..contests.base import Contest
     from ..contests.parts import Parts, ReadWhenNeeded
     from ..data.dataset import QueryDataset
-    from ..data.validation import Missing
 
 
 @command()
@@ -116,16 +115,19 @@ def compare(
     if len(files) > 2:
         raise InputError(f"compare takes TRAIN and TEST, got {len(files)} files; runs are compared with --trec")
     train, test = (*files, None, None)[:2]
-    parts, title = _folds(train, test, valid, folds, partial(_read, columns=columns, missing=missing))
+    from ..data.files import read
+
+    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=missing))
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
+    from ..contests.spaces import DEFAULT_RANKERS
 
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
     try:
         result = contest(
             parts,
-            rankers=_names(rankers) or _default_rankers(),
+            rankers=_names(rankers) or DEFAULT_RANKERS,
             measure=measure,
             measures=listed(*measures) or ["map"],
             convention=convention or "standard",
@@ -199,12 +201,6 @@ def _names(texts: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(name for text in named for name in (package.__all__ if text == "all" else [text])))
 
 
-def _default_rankers() -> tuple[str, ...]:
-    from ..contests.spaces import DEFAULT_RANKERS
-
-    return DEFAULT_RANKERS
-
-
 def _folds(
     train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any
 ) -> tuple[ReadWhenNeeded, str]:
@@ -226,12 +222,6 @@ def _folds(
         if path not in (None, "-") and not Path(str(path)).exists():
             raise InputError(f"{path}: No such file or directory")
     return ReadWhenNeeded((partial(_parts, train, test, valid, read),)), Path(test).name
-
-
-def _read(path: str, columns: dict[str, Any], missing: Missing) -> QueryDataset:
-    from ..data.files import read
-
-    return read(path, **columns, missing=missing)
 
 
 def _parts(train: str, test: str, valid: str | None, read: Any) -> Parts:

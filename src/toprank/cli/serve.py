@@ -16,7 +16,7 @@ import click
 
 from .._files import read_whole
 from .._keys import SCOPES, new_key, read_keys, write_keys
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, needed
 from ._common import answer, busy, print_json
 from ._options import JSON, command, listed, option
 
@@ -150,10 +150,7 @@ def run(app: App, bound: socket.socket) -> None:
 
 def _needs_extra() -> None:
     for package in ("starlette", "uvicorn", "prometheus_client"):
-        try:
-            __import__(package)
-        except ImportError:
-            raise MissingExtraError(package, extra="serve", purpose="serving") from None
+        needed(package, "serving")
 
 
 def _verify(path: str, as_json: bool) -> None:

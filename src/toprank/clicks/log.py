@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
-from ..data._columns import Column, open_columns, require_pyarrow
+from ..data._columns import Column, open_columns
 from ..data.validation import check_choice
-from ..errors import InputError
+from ..errors import InputError, needed
 
 if TYPE_CHECKING:
     from ..data.dataset import QueryDataset
@@ -150,7 +150,7 @@ class ClickLog:
         object that was acted on in `object_id` (or in `event_attributes`, as `object.object_id`). Events with the name
         `action` are clicks; a click on what was not shown in its request is an error.
         """
-        pa = require_pyarrow("reading User Behavior Insights")
+        pa = needed("pyarrow", "reading User Behavior Insights")
         asked, _ = open_columns(queries)
         done, _ = open_columns(events)
         request = _complete(_one_of(asked, ("query_id",), "queries"))

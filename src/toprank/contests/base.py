@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._suggest import did_you_mean
-from .._tables import Table
+from .._tables import Shown, Table
 from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..comparison import Comparison
@@ -16,8 +16,6 @@ from ..evaluation import Report
 from ..rankers.base import Ranker
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from .repeats import Repeats
 
 
@@ -50,7 +48,7 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Shown):
     """A contest that has been held; `data` are the test queries of all folds, one fold after the other."""
 
     title: str
@@ -107,26 +105,6 @@ class Contest:
 
         return as_dict(self, per_query=per_query)
 
-    def to_markdown(self) -> str:
-        """Return tables and notes in Markdown."""
-        return "\n\n".join([*(table.markdown() for table in self.tables()), *(f"- {note}" for note in self.notes)])
-
-    def __str__(self) -> str:
-        return "\n\n".join([*(table.plain() for table in self.tables()), "\n".join(self.notes)]).rstrip()
-
     def __repr__(self) -> str:
         names = ", ".join(entrant.name for entrant in self.entrants)
         return f"Contest({names}; {len(self.fold)} queries, best by {self.main}: {self.best.name})"
-
-    def __rich__(self) -> Group:
-        from rich.console import Group
-        from rich.text import Text
-
-        tables = [part for table in self.tables() for part in (table.rich(), Text(""))]
-        return Group(*tables, Text("\n".join(self.notes)))
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return "\n".join([*(table.html() for table in self.tables()), f"<ul>{notes}</ul>"])

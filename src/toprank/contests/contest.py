@@ -31,10 +31,10 @@ from ..rankers.base import Ranker
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
 from .made import finished
-from .parts import Notes, Parts, checked, folds_of, pool
+from .parts import Notes, Parts, ReadWhenNeeded, checked, folds_of, pool
 from .repeats import Repeats, measured, part_all, resampled
-from .search import Failure, Search, Winner, curves, refitted
-from .spaces import DEFAULT_RANKERS, Candidate, candidate, settings_of
+from .search import Failure, Search, Winner, curves, entrant, refitted
+from .spaces import DEFAULT_RANKERS, Candidate, candidate
 
 Rankers = Sequence[str | Ranker] | Mapping[str, str | Ranker]
 
@@ -95,7 +95,8 @@ def contest(
     (({'C': 1.0},), 1)
     """
     target = parse(measure, convention=convention)
-    wanted = _with_target(target, [parse(m, convention=convention) for m in measures])
+    named = dict.fromkeys(parse(m, convention=convention) for m in measures)
+    wanted = [target, *(m for m in named if str(m) != str(target))]
     steps = ",".join(steps_of(prepare))
     entries = candidates(rankers, target, missing, random_state, steps)
     validation.check_choice(get_args(Test), test=comparison)
@@ -156,11 +157,6 @@ def candidates(
     return result
 
 
-def _with_target(target: Measure, measures: list[Measure]) -> list[Measure]:
-    """Put the measure of the choice first, whether or not it was named again."""
-    return [target, *(m for m in dict.fromkeys(measures) if str(m) != str(target))]
-
-
 @dataclass
 class _Held:
     """What comes of the folds, one after the other."""
@@ -181,7 +177,7 @@ class _Held:
 
 
 def _hold(
-    folds: Sequence[Fold | Parts],
+    folds: Sequence[Fold | Parts] | ReadWhenNeeded,
     entries: list[Candidate],
     target: Measure,
     budget: float,
@@ -290,22 +286,9 @@ def _judge(
 def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure], convention: str) -> Entrant:
     scores = np.concatenate(held.scores[name])
     report = evaluate_grouped(scores, data, measures, convention=convention)
-    winners = held.winners.get(name, [])
-    params = tuple(settings_of(winner.ranker) for winner in winners)
-    return Entrant(
-        name=name,
-        scores=scores,
-        report=report,
-        rankers=tuple(winner.ranker for winner in winners),
-        params=tuple(held.features) if name == FEATURE else params,
-        curves=held.curves.get(name, {}),
-        certificates=held.certificates.get(name, ()),
-        seconds=sum(winner.seconds for winner in winners),
-        valid=tuple(winner.valid for winner in winners),
-        tried=sum(winner.tried for winner in winners),
-        planned=sum(winner.planned for winner in winners),
-        searched=sum(winner.searched for winner in winners),
-    )
+    learned = held.curves.get(name, {}), held.certificates.get(name, ())
+    found = entrant(name, scores, report, held.winners.get(name, []), *learned)
+    return replace(found, params=tuple(held.features)) if name == FEATURE else found
 
 
 def _notes(

@@ -14,7 +14,8 @@ from ..certificates.base import Assumption
 from ..certificates.performance import performance
 from ..comparison import Comparison, compare
 from ..data.dataset import QueryDataset
-from ..data.trec import Qrels, Run, codes
+from ..data.grouping import numbered
+from ..data.trec import Qrels, Run
 from ..errors import InputError
 from ..fusion import NAMES, Method, fuse
 from ..measures.base import Measure
@@ -163,7 +164,7 @@ def _within(run: Run, queries: set[str]) -> Run:
 def _pooled(runs: list[Run], qrels: Qrels) -> tuple[QueryDataset, list[Floats]]:
     """Return the judged and retrieved documents of every judged query, and each run's scores: −∞ if not retrieved."""
     tables: list[Qrels | Run] = [qrels, *runs]
-    query, doc = (codes(np.concatenate([getattr(t, n) for t in tables])) for n in ("qid", "doc_ids"))
+    query, doc = (numbered(np.concatenate([getattr(t, n) for t in tables])) for n in ("qid", "doc_ids"))
     names = np.concatenate([t.doc_ids for t in tables])
     n_queries = int(query[: len(qrels.qid)].max()) + 1
     kept = query < n_queries

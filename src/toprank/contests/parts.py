@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class ReadWhenNeeded(Sequence[Fold | Parts]):
+class ReadWhenNeeded:
     """Folds that are read one at a time, each when its turn comes."""
 
     readers: tuple[Callable[[], Fold | Parts], ...]
@@ -38,13 +38,8 @@ class ReadWhenNeeded(Sequence[Fold | Parts]):
     def __len__(self) -> int:
         return len(self.readers)
 
-    @overload
-    def __getitem__(self, index: int) -> Fold | Parts: ...
-    @overload
-    def __getitem__(self, index: slice) -> ReadWhenNeeded: ...
-    def __getitem__(self, index: int | slice) -> Fold | Parts | ReadWhenNeeded:
-        """Read a fold, or cut the list."""
-        return ReadWhenNeeded(self.readers[index]) if isinstance(index, slice) else self.readers[index]()
+    def __getitem__(self, index: int) -> Fold | Parts:
+        return self.readers[index]()
 
     def __iter__(self) -> Iterator[Fold | Parts]:
         return (reader() for reader in self.readers)
@@ -52,7 +47,7 @@ class ReadWhenNeeded(Sequence[Fold | Parts]):
 
 def folds_of(
     train: QueryDataset | Iterable[Fold | Parts], test: QueryDataset | None, valid: QueryDataset | None
-) -> Sequence[Fold | Parts]:
+) -> Sequence[Fold | Parts] | ReadWhenNeeded:
     """Return the caller's data as folds."""
     if isinstance(train, QueryDataset):
         if test is None:
@@ -60,7 +55,7 @@ def folds_of(
         return [Parts(train, test, valid)]
     if test is not None or valid is not None:
         raise InputError("folds bring their own test and validation parts: pass them alone")
-    return train if isinstance(train, Sequence) else list(train)
+    return train if isinstance(train, (Sequence, ReadWhenNeeded)) else list(train)
 
 
 def checked(fold: Fold | Parts, random_state: int, notes: Notes) -> tuple[QueryDataset, QueryDataset, QueryDataset]:

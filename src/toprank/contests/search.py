@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -17,11 +17,13 @@ from .._checkpoint import Checkpoint
 from .._progress import OnProgress
 from .._typing import Floats
 from .._version import __version__
+from ..certificates.base import Certificate
 from ..data import linear
 from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.sketch import query_marks
 from ..errors import InputError, MissingExtraError
+from ..evaluation import Report
 from ..interop.trees import TreeRanker
 from ..measures.base import Measure
 from ..rankers.base import Ranker
@@ -29,7 +31,8 @@ from ..rankers.kernel import KernelSlamPerceptron
 from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
-from .spaces import Candidate
+from .base import Entrant
+from .spaces import Candidate, settings_of
 
 MOST_POINTS = 300
 """Points of a learning curve; a longer one is thinned out evenly."""
@@ -117,9 +120,9 @@ class Search:
                     given_up.add(c.name)
                 best = _best(trials[c.name])
                 if best is not None and not _better(trial, best):
-                    trial = _without_ranker(trial)
+                    trial = replace(trial, ranker=None)
                 elif best is not None:  # one fitted ranker per contestant is held in memory
-                    trials[c.name][trials[c.name].index(best)] = _without_ranker(best)
+                    trials[c.name][trials[c.name].index(best)] = replace(best, ranker=None)
                 trials[c.name].append(trial)
                 spent += trial.seconds
                 self.on_progress(f"{where}{c.name}", c.name, trial.seconds)
@@ -243,8 +246,29 @@ def _better(one: Trial, other: Trial) -> bool:
     return one.error is None and (one.valid > other.valid or (np.isnan(other.valid) and not np.isnan(one.valid)))
 
 
-def _without_ranker(trial: Trial) -> Trial:
-    return replace(trial, ranker=None)
+def entrant(
+    name: str,
+    scores: Floats,
+    report: Report,
+    winners: Sequence[Winner],
+    curves: Mapping[str, Sequence[float]],
+    certificates: Sequence[Certificate],
+) -> Entrant:
+    """Return a contestant with what its winners, one per fold, learned."""
+    return Entrant(
+        name=name,
+        scores=scores,
+        report=report,
+        rankers=tuple(winner.ranker for winner in winners),
+        params=tuple(settings_of(winner.ranker) for winner in winners),
+        curves=curves,
+        certificates=tuple(certificates),
+        seconds=sum(winner.seconds for winner in winners),
+        valid=tuple(winner.valid for winner in winners),
+        tried=sum(winner.tried for winner in winners),
+        planned=sum(winner.planned for winner in winners),
+        searched=sum(winner.searched for winner in winners),
+    )
 
 
 def fingerprint(data: QueryDataset) -> str:

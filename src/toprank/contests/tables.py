@@ -181,7 +181,10 @@ def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, A
             name: [mean_value(values[part], None if weight is None else weight[part]) for part in parts]
             for name, values in report.per_query.items()
         },
-        "params": [{k: v if _is_plain(v) else str(v) for k, v in fold.items()} for fold in entrant.params],
+        "params": [
+            {k: v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for k, v in fold.items()}
+            for fold in entrant.params
+        ],
         "valid": list(entrant.valid),
         "tried": entrant.tried,
         "planned": entrant.planned,
@@ -190,7 +193,3 @@ def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, A
         "curves": dict(entrant.curves),
         "certificates": [certificate.to_dict() for certificate in entrant.certificates],
     }
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))

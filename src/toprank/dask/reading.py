@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike
 
 from .._typing import AnyArray, Floats, Ints
 from ..data import csr, letor, tables
-from ..data._columns import METADATA, require_pyarrow
+from ..data._columns import METADATA
 from ..data.dataset import QueryDataset
 from ..data.validation import Missing
-from ..errors import InputError, ParseError
+from ..errors import InputError, ParseError, needed
 from .placing import checked, placed
 from .workers import Asked, Workers
 
@@ -64,7 +64,7 @@ def read_table(
     `mapped` and `timeout` are as in `place`.
     """
     workers = checked(client, parts, timeout)
-    require_pyarrow("reading Parquet")
+    needed("pyarrow", "reading Parquet")
     fs, files = _find(path, storage_options, ".parquet")
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "query_weight": query_weight}
     roles["doc_weight"] = doc_weight
@@ -243,7 +243,7 @@ def _scan_table(
     """Read everything but the features of a Parquet file; runs on a worker."""
     from ..data._columns import _notes
 
-    pq, pa = require_pyarrow("reading Parquet", "pyarrow.parquet"), require_pyarrow("reading Parquet")
+    pq, pa = (needed(module, "reading Parquet") for module in ("pyarrow.parquet", "pyarrow"))
     try:
         with _told(file), fs.open(file, "rb") as stream:
             parquet = pq.ParquetFile(stream)
@@ -297,7 +297,7 @@ def _read_table(
     fs: Any, pieces: list[Any], roles: dict[str, str], names: list[str], missing: Missing, unnamed: bool
 ) -> QueryDataset:
     """Read a part out of the row groups that hold its rows; runs on a worker."""
-    pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
+    pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     found = []
     for file, groups, start, stop in pieces:
         ends = np.cumsum([0, *groups])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._typing import AnyArray
-from ..errors import InputError, MissingExtraError, ParseError
+from ..errors import InputError, MissingExtraError, ParseError, needed
 from ._growing import physical_memory
 from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
 
@@ -98,7 +97,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     file = Path(path)
     suffixes = [suffix.lower() for suffix in file.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]) and file.is_file():
-        pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
+        pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
         try:
             return [str(name) for name in pq.read_schema(file).names]
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -124,7 +123,7 @@ def _notes(raw: bytes, file: str) -> dict[str, Any]:
 
 def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
     """Return columns that are read from the file one at a time, when they are asked for, and the notes about them."""
-    pa, pq = require_pyarrow("reading Parquet"), require_pyarrow("reading Parquet", "pyarrow.parquet")
+    pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     if not path.exists():
         raise InputError(f"{path} cannot be read: No such file or directory")
     with _named(path, pa):
@@ -153,15 +152,15 @@ def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
         with _named(path, pa):
             return _frame_columns(file.read(columns=[name]))[0]
 
+    def when_asked(column: Column) -> Column:
+        name = column.name
+        return replace(column, missing=lambda: read(name).missing(), values=lambda: read(name).values())
+
     with _named(path, pa):
         columns = _frame_columns(schema.empty_table())
         if any("." in column.name for column in columns) or any(pa.types.is_nested(kind) for kind in schema.types):
             return _frame_columns(file.read()), schema.metadata or {}  # a name could mean a part of another column
-    lazy = [
-        replace(column, missing=partial(_missing, read, column.name), values=partial(_read, read, column.name))
-        for column in columns
-    ]
-    return lazy, schema.metadata or {}
+    return [when_asked(column) for column in columns], schema.metadata or {}
 
 
 @contextmanager
@@ -173,18 +172,10 @@ def _named(path: Path, pa: Any) -> Iterator[None]:
         raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
 
-def _missing(read: Callable[[str], Column], name: str) -> AnyArray:
-    return read(name).missing()
-
-
-def _read(read: Callable[[str], Column], name: str) -> AnyArray:
-    return read(name).values()
-
-
 def _read_csv(stream: BinaryIO, name: str, delimiter: str) -> list[Column]:
     """Read with Arrow where it is installed, else with the standard library: the same table, slower."""
     try:
-        pa, pa_csv = require_pyarrow("reading CSV"), require_pyarrow("reading CSV", "pyarrow.csv")
+        pa, pa_csv = (needed(module, "reading CSV") for module in ("pyarrow", "pyarrow.csv"))
     except MissingExtraError:
         return _plain_csv(stream, delimiter, name)
     layout = pa_csv.ParseOptions(delimiter=delimiter)
@@ -286,11 +277,3 @@ def _values(series: Any) -> AnyArray:
     result = np.empty(len(series), dtype=object)
     result[:] = series.to_list()
     return result
-
-
-def require_pyarrow(purpose: str, module: str = "pyarrow") -> Any:
-    """Import Arrow, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError("pyarrow", extra="parquet", purpose=purpose) from None

@@ -24,7 +24,7 @@ class GrowingArray:
         self._map: mmap.mmap | None = None
 
     def extend(self, n: int, fraction: float | None = None) -> AnyArray:
-        """Add n values and return them, to be written and forgotten before the pile grows again."""
+        """Add n values and return them, to be written and forgotten before the array grows again."""
         size, have = self.size + n, 0 if self._map is None else len(self._map)
         if size * self._dtype.itemsize > have:
             if size * self._dtype.itemsize > physical_memory():

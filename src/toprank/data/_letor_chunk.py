@@ -122,21 +122,9 @@ class Chunk:
         return self._rows, self._entries
 
     def _run(self, text: AnyArray, rows: dict[str, AnyArray], entries: dict[str, AnyArray]) -> kernels.Parsed:
-        parsed: kernels.Parsed = kernels.parse_chunk(
-            text,
-            np.uint64(self.size),
-            np.uint64(self.rules.lowest),
-            np.uint64(self.rules.highest),
-            *power_table(),
-            rows["labels"],
-            entries["values"],
-            entries["columns"],
-            rows["lengths"],
-            rows["starts"],
-            rows["runs"],
-            rows["ids"],
-            entries["fixes"],
-        )
+        limits = (np.uint64(limit) for limit in (self.size, self.rules.lowest, self.rules.highest))
+        arrays = (*rows.values(), *entries.values())  # in the order of the kernel's parameters
+        parsed: kernels.Parsed = kernels.parse_chunk(text, *limits, *power_table(), *arrays)
         return parsed
 
     def _fix(self, labels: AnyArray, values: AnyArray, fixes: AnyArray) -> None:

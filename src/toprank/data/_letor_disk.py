@@ -31,15 +31,10 @@ class FileArray:
         self._file.write(np.ascontiguousarray(block, dtype=self._dtype).data)
         self.size += len(block)
 
-    def rewind(self) -> None:
-        """Go back to the first value."""
-        self._file.seek(0)
-
-    def read(self, count: int) -> AnyArray:
-        """Return the next values."""
-        block = np.empty(count, dtype=self._dtype)
-        self._file.readinto(block.data)
-        return block
+    def read(self, start: int, count: int) -> AnyArray:
+        """Return some of the values."""
+        self._file.flush()
+        return np.fromfile(self._path, self._dtype, count, offset=start * self._dtype.itemsize)
 
     def mapped(self) -> AnyArray:
         """Return all values, mapped."""
@@ -86,8 +81,8 @@ class DiskRows:
 
     def close(self) -> None:
         """Close all files."""
-        for new_array in self._files.values():
-            new_array.close()
+        for file in self._files.values():
+            file.close()
 
     def write(self, folder: Path, dense: bool | None) -> None:
         """Write the arrays that `open_queries` opens, holding no more than a block of them in memory."""
@@ -140,18 +135,15 @@ class DiskRows:
         """Read `step` rows at a time again: as the file had them, or from mapped files in another order."""
         arrays = self._files
         if order is None:
-            for new_array in arrays.values():
-                new_array.rewind()
+            entry = letter = 0
             for start in range(0, self.totals.rows, step):
-                n = min(step, self.totals.rows - start)
-                labels, lengths = arrays["labels"].read(n), arrays["lengths"].read(n)
-                entries = int(lengths.sum(dtype=np.int64))
-                id_lengths = arrays["id_lengths"].read(n if self.totals.longest_id else 0)
-                id_text = arrays["id_text"].read(int(id_lengths.sum(dtype=np.int64)))
-                values, columns = arrays["values"].read(entries), arrays["columns"].read(entries)
-                yield Block(labels, lengths, values, columns, id_lengths, id_text)
+                labels, lengths, id_lengths = (arrays[n].read(start, step) for n in ("labels", "lengths", "id_lengths"))
+                entries, letters = (int(each.sum(dtype=np.int64)) for each in (lengths, id_lengths))
+                values, columns = (arrays[name].read(entry, entries) for name in ("values", "columns"))
+                yield Block(labels, lengths, values, columns, id_lengths, arrays["id_text"].read(letter, letters))
+                entry, letter = entry + entries, letter + letters
             return
-        mapped = {name: new_array.mapped() for name, new_array in arrays.items()}
+        mapped = {name: file.mapped() for name, file in arrays.items()}
         ends, id_ends = cumulated(mapped["lengths"]), cumulated(mapped["id_lengths"])
         for start in range(0, self.totals.rows, step):
             rows = order[start : start + step]

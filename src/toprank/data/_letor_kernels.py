@@ -39,7 +39,7 @@ class Parsed(NamedTuple):
 
 
 @kernel
-def parse_chunk(text, size, lowest, highest, powers, table, labels, values, columns, lengths, starts, runs, ids, fixes):
+def parse_chunk(text, size, lowest, highest, powers, table, labels, lengths, starts, runs, ids, values, columns, fixes):
     """Parse whole lines up to `size`.
 
     Per row: `labels`, `lengths` (entries), `starts` (of the line) and `ids` (start and length of the document id). Per

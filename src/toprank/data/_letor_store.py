@@ -10,11 +10,11 @@ import numpy as np
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import _rows_kernels as kernels
-from . import validation
 from ._growing import GrowingArray
 from ._letor_chunk import Chunk, Rules
 from ._text import text_array
 from .csr import csr_of
+from .grouping import group_rows, group_runs
 
 DENSE_FROM = 0.25
 """X is dense if the file writes at least this part of its cells. Below, CSR is smaller and faster."""
@@ -85,11 +85,9 @@ class LineTotals:
         self.id_lengths.append(chunk.id_lengths, chunk.fraction)
         self.id_text.append(chunk.id_text, chunk.fraction)
         longest = int(chunk.id_lengths.max())
-        raw = chunk.id_text.tobytes()
-        if not raw.isascii():
+        if not chunk.id_text.tobytes().isascii():
             self.ids_are_ascii = False
-            stops = np.cumsum(chunk.id_lengths)
-            longest = max(len(raw[b - n : b].decode()) for b, n in zip(stops, chunk.id_lengths, strict=True))
+            longest = max(map(len, _decoded(chunk.id_text, chunk.id_lengths)))
         self.longest_id = max(self.longest_id, longest)
 
     def _fill_ids(self, rows: int) -> None:
@@ -98,7 +96,7 @@ class LineTotals:
             self.id_lengths.append(np.zeros(min(_BLOCK, rows - self.id_lengths.size), dtype=np.int32))
 
     def finish(self) -> tuple[Ints, AnyArray, Ints | None]:
-        """Check the whole and group its rows: `(ptr, query_ids, order)` as `validation.group_rows` gives them."""
+        """Check the whole and group its rows: `(ptr, query_ids, order)` as `group_rows` gives them."""
         name = self.rules.name
         if self.rows == 0:
             raise InputError(f"{name} holds no data: not one line with a label")
@@ -109,12 +107,12 @@ class LineTotals:
         if self.longest_id:
             self._fill_ids(self.rows)
         if not self.has_qid:
-            return validation.group_rows(None, self.rows)
+            return group_rows(None, self.rows)
         heads, starts = self._ids.take(), self._starts.take()
         if self._names:
             heads = text_array([self._names.get(run, str(head)) for run, head in enumerate(heads.tolist())])
         first = np.concatenate(([True], heads[1:] != heads[:-1]))  # a query may go on in the next chunk
-        return validation.group_runs(heads[first], starts[first], self.rows)
+        return group_runs(heads[first], starts[first], self.rows)
 
     def doc_ids(self) -> AnyArray | None:
         """Return all ids from memory, or None if there are none; a few very long ones do not make all wide."""
@@ -123,24 +121,18 @@ class LineTotals:
         raw, lengths = self.id_text.take(), self.id_lengths.take()
         if self.longest_id <= 32 + 4 * len(raw) / self.rows:
             return self.as_text(raw, lengths)
-        stops, data = np.cumsum(lengths, dtype=np.int64), raw.tobytes()
         result = np.empty(self.rows, dtype=object)
-        result[:] = [data[stop - n : stop].decode() for stop, n in zip(stops.tolist(), lengths.tolist(), strict=True)]
+        result[:] = _decoded(raw, lengths)
         return result
 
     def as_text(self, raw: AnyArray, lengths: AnyArray) -> AnyArray:
         """Return document ids as an array of text of one width."""
         width = self.longest_id
-        if self.ids_are_ascii:
-            points = np.empty((len(lengths), width), dtype=np.uint32)
-            kernels.spread_text(raw, lengths, points)
-            return points.view(f"U{width}")[:, 0]
-        result = np.empty(len(lengths), dtype=f"U{width}")
-        stop, data = 0, raw.tobytes()
-        for r, n in enumerate(lengths.tolist()):
-            stop += n
-            result[r] = data[stop - n : stop].decode()
-        return result
+        if not self.ids_are_ascii:
+            return np.array(_decoded(raw, lengths), dtype=f"U{width}")
+        points = np.empty((len(lengths), width), dtype=np.uint32)
+        kernels.spread_text(raw, lengths, points)
+        return points.view(f"U{width}")[:, 0]
 
 
 class MemoryRows:
@@ -242,6 +234,12 @@ class MemoryRows:
         columns -= self._totals.base
         indptr = np.concatenate((np.zeros(1, dtype=ends.dtype), ends))
         return csr_of(values, columns, indptr, self._totals.width)
+
+
+def _decoded(raw: AnyArray, lengths: AnyArray) -> list[str]:
+    """Return the texts that stand one behind the other."""
+    data, stops = raw.tobytes(), np.cumsum(lengths, dtype=np.int64).tolist()
+    return [data[stop - n : stop].decode() for stop, n in zip(stops, lengths.tolist(), strict=True)]
 
 
 def cumulated(lengths: AnyArray) -> AnyArray:

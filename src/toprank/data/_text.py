@@ -11,7 +11,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -220,13 +220,9 @@ def _named(name: str, packing: str | None = None) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise InputError(_trouble(name, error)) from None
-
-
-def _trouble(name: str, error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{name} cannot be read: {error.strerror}"
-    return f"{name} is damaged or cut short: {error}"
+        told = error.strerror if isinstance(error, OSError) else None
+        trouble = f"cannot be read: {told}" if told else f"is damaged or cut short: {error}"
+        raise InputError(f"{name} {trouble}") from None
 
 
 @contextmanager
@@ -241,28 +237,14 @@ def create_bytes(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
         yield path
         path.flush()
         return
-    with _opened(path) as file, _compress(Path(path).suffix.lower(), file) as packed:
-        yield packed
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a draft, which takes the place of the file when it is whole, or the stream that `path` is."""
-    if is_stream(path):
-        with open_stream(path) as file:
-            yield file
-    else:
-        with replacing(path) as draft, open(draft, "wb") as file:
-            yield file
-
-
-@contextmanager
-def _compress(suffix: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    if suffix not in _MAGIC:
-        yield file
-        return
-    with _packer(suffix, file) as packed:
-        yield packed
+    suffix = Path(path).suffix.lower()
+    with ExitStack() as stack:
+        if is_stream(path):
+            file = stack.enter_context(open_stream(path))
+        else:
+            draft = stack.enter_context(replacing(path))
+            file = stack.enter_context(open(draft, "wb"))
+        yield stack.enter_context(_packer(suffix, file)) if suffix in _MAGIC else file
 
 
 def _packer(suffix: str, file: BinaryIO) -> Any:

@@ -16,6 +16,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
 from .csr import dense, is_sparse
+from .grouping import group_rows, rows_of
 from .remote import RemoteMatrix
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class QueryDataset:
         labels = validation.as_labels(y, n_docs)
         ids = validation.as_doc_ids(doc_ids, n_docs)
         weights = validation.as_doc_weight(doc_weight, n_docs)
-        ptr, query_ids, order = validation.group_rows(qid, n_docs)
+        ptr, query_ids, order = group_rows(qid, n_docs)
         if order is not None:
             X, labels = X[order], labels[order]
             ids = None if ids is None else ids[order]
@@ -270,9 +271,7 @@ class QueryDataset:
         return self._part(csr.rows(self.X, a, b), bounds, slice(a, b), slice(start, stop), place)
 
     def _take(self, chosen: Ints) -> QueryDataset:
-        lengths = self.lengths[chosen]
-        ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        rows = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][chosen] - ptr[:-1], lengths)
+        rows, ptr = rows_of(self.ptr, chosen)
         return self._part(self.X[rows], ptr, rows, chosen)
 
     def keep_rows(self, keep: AnyArray) -> QueryDataset:

@@ -36,7 +36,8 @@ def scores(X: Matrix, w: Floats) -> Floats:
     if isinstance(X, RemoteMatrix):
         return X.collect(partial(_scores_of_part, w))
     out = np.empty(X.shape[0])
-    _kernels().scores(*parts(X), 0, X.shape[0], w, out)
+    # The kernel reads along addresses: a view of every second number would give it the numbers between.
+    _kernels().scores(*parts(X), 0, X.shape[0], np.ascontiguousarray(w), out)
     return out
 
 

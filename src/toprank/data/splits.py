@@ -13,11 +13,12 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix, Seed
 from ..errors import InputError
 from . import validation
 from .csr import csr_of, dense, is_sparse
 from .dataset import QueryDataset
+from .grouping import numbered
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class QueryKFold:
 
     n_splits: int = 5
     shuffle: bool = False
-    random_state: int | np.random.Generator | None = None
+    random_state: Seed = None
 
     def __post_init__(self) -> None:
         validation.check_count(n_splits=self.n_splits)
@@ -97,17 +98,11 @@ class QueryKFold:
 
 @overload
 def query_train_test_split(
-    data: QueryDataset, /, *, test_size: float = ..., random_state: int | np.random.Generator | None = ...
+    data: QueryDataset, /, *, test_size: float = ..., random_state: Seed = ...
 ) -> tuple[QueryDataset, QueryDataset]: ...
 @overload
 def query_train_test_split(
-    X: Any,
-    y: ArrayLike,
-    qid: ArrayLike,
-    /,
-    *,
-    test_size: float = ...,
-    random_state: int | np.random.Generator | None = ...,
+    X: Any, y: ArrayLike, qid: ArrayLike, /, *, test_size: float = ..., random_state: Seed = ...
 ) -> tuple[Any, Any, AnyArray, AnyArray, AnyArray, AnyArray]: ...
 def query_train_test_split(
     data: Any,
@@ -116,7 +111,7 @@ def query_train_test_split(
     /,
     *,
     test_size: float = 0.25,
-    random_state: int | np.random.Generator | None = None,
+    random_state: Seed = None,
 ) -> tuple[Any, ...]:
     """Split at random by query: a data set into (train, test), arrays into X, X, y, y, qid, qid (train before test).
 
@@ -147,7 +142,7 @@ def query_train_test_split(
     return tuple(_take_rows(array, rows) for array in arrays for rows in parts)
 
 
-def _test_mask(n_queries: int, test_size: float, random_state: int | np.random.Generator | None) -> AnyArray:
+def _test_mask(n_queries: int, test_size: float, random_state: Seed) -> AnyArray:
     if isinstance(test_size, (int, np.integer)) and not isinstance(test_size, bool):
         n_test = int(test_size)
     elif 0 < test_size < 1:
@@ -166,12 +161,7 @@ def _test_mask(n_queries: int, test_size: float, random_state: int | np.random.G
 
 def _query_of_rows(qid: ArrayLike, n_rows: int) -> Ints:
     """Number the queries 0, 1, … by first appearance and return the number of each row."""
-    ptr, _, order = validation.group_rows(qid, n_rows)
-    query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    if order is not None:
-        grouped, query = query, np.empty_like(query)
-        query[order] = grouped
-    return query
+    return numbered(validation.as_qid(qid, n_rows))
 
 
 def _n_rows(X: Any) -> int:

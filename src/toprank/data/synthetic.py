@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import AnyArray, Floats, Ints
+from .._typing import AnyArray, Floats, Ints, Seed
 from ..errors import InputError
 from . import validation
 from .dataset import QueryDataset
@@ -35,7 +35,7 @@ def make_separable(
     n_features: int = 20,
     n_grades: int = 5,
     margin: float = 1.0,
-    random_state: int | np.random.Generator | None = None,
+    random_state: Seed = None,
 ) -> Separable:
     """min_q min_{i,j: R_i > R_j} w·x_i − w·x_j ≥ γ, ‖w‖ = 1 (online perceptrons, Eq. 21; the simulation of its Fig. 1).
 
@@ -78,7 +78,7 @@ def make_graded(
     blank: float = 0.0,
     density: float | None = None,
     dtype: npt.DTypeLike = np.float64,
-    random_state: int | np.random.Generator | None = None,
+    random_state: Seed = None,
 ) -> QueryDataset:
     """Make judged queries like real ones: few high grades, easy and hard queries, useful, redundant and idle features.
 
@@ -132,7 +132,7 @@ def make_mslr_like(
     n_features: int = 136,
     *,
     dtype: npt.DTypeLike = np.float32,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: Seed = 0,
 ) -> QueryDataset:
     """Make a set of the shape of one MSLR-WEB10K training fold (707,505 × 136 as it stands) in seconds.
 

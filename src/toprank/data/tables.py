@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Ints, Matrix
-from ..errors import InputError, ParseError
+from ..errors import InputError, ParseError, needed
 from . import validation
-from ._columns import METADATA, Column, open_columns, require_pyarrow
+from ._columns import METADATA, Column, open_columns
 from ._growing import physical_memory
 from ._text import ByteStream, create_bytes, name_of, text_array
 from .csr import as_csr, dense
 from .dataset import QueryDataset
+from .grouping import group_rows
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
@@ -84,7 +85,7 @@ def read_table(
         if not len(labels):
             raise InputError(_EMPTY)
         ids = None if qid is None else _text(_complete(columns[qid]))
-        ptr, query_ids, order = validation.group_rows(ids, len(labels))
+        ptr, query_ids, order = group_rows(ids, len(labels))
         data = QueryDataset.from_arrays(
             _assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
             _grouped(labels, order),
@@ -136,7 +137,7 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     ...     print(read_table(write_parquet(data, Path(folder, "data.parquet"))))
     QueryDataset(1 queries, 2 documents, 3 features, float32)
     """
-    pa, pq = require_pyarrow("writing Parquet"), require_pyarrow("writing Parquet", "pyarrow.parquet")
+    pa, pq = (needed(module, "writing Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     target = Path(path)
     names = data.feature_names or tuple(f"f{j}" for j in range(1, data.n_features + 1))
     roles: dict[str, AnyArray] = {"query": data.qid, "label": data.y}
@@ -179,17 +180,13 @@ def _find(columns: dict[str, Column], name: str) -> None:
 def _not_a_number(column: Column) -> None:
     """Name the first cell of text in a column that holds numbers for the most part."""
     cells = list(column.values())
-    text = [row for row, cell in enumerate(cells) if isinstance(cell, str) and cell.strip() and not _is_number(cell)]
+    text = [
+        row
+        for row, cell in enumerate(cells)
+        if isinstance(cell, str) and cell.strip() and not validation.is_number(cell)
+    ]
     if text and len(text) < len(cells) / 2:
         raise InputError(f"column {column.name!r} holds {cells[text[0]]!r} in {column.place(text[0])}: not a number")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _numeric(columns: list[Column]) -> list[Column]:

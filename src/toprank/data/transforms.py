@@ -19,6 +19,7 @@ from ..errors import InputError
 from . import validation
 from .csr import csr_of, dense
 from .dataset import QueryDataset
+from .grouping import group_rows
 
 Method = Literal["minmax", "standard"]
 
@@ -56,7 +57,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     def fit(self, X: Any, y: object = None, qid: ArrayLike | None = None) -> Self:
         """Note the features and whether there is more than one query; nothing is learned from the values."""
         matrix = self._checked(X, reset=True)
-        self.n_queries_in_ = len(validation.group_rows(qid, matrix.shape[0])[1])
+        self.n_queries_in_ = len(group_rows(qid, matrix.shape[0])[1])
         return self
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> Matrix:
@@ -67,7 +68,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 " all rows would count as one list (in a pipeline: sklearn.set_config(enable_metadata_routing=True))"
             )
         matrix = self._checked(X, reset=False)
-        ptr, query_ids, order = validation.group_rows(qid, matrix.shape[0])
+        ptr, query_ids, order = group_rows(qid, matrix.shape[0])
         rows = np.arange(matrix.shape[0]) if order is None else order
         return self._scaled(matrix, ptr, rows, query_ids)
 

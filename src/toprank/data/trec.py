@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from ..errors import InputError, ParseError
 from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes, text_array
 from .dataset import QueryDataset
+from .grouping import numbered
 
 _RUN = "query Q0 document rank score tag"
 _QRELS = "query iteration document grade"
@@ -50,7 +49,7 @@ class Run:
     @cached_property
     def rank(self) -> Ints:
         """Each row's place in its query, 1 for the highest score; ties keep the order of the rows."""
-        code = codes(self.qid)
+        code = numbered(self.qid)
         order = np.lexsort((-self.scores, code))
         starts = np.flatnonzero(np.diff(code[order], prepend=-1))
         places = np.empty(len(order), dtype=np.int64)
@@ -115,7 +114,7 @@ def write_run(run: Run, path: str | os.PathLike[str], *, tag: str = "toprank") -
     q1 Q0 d2 1 0.75 toprank
     q1 Q0 d1 2 0.5 toprank
     """
-    order = np.lexsort((run.rank, codes(run.qid)))
+    order = np.lexsort((run.rank, numbered(run.qid)))
     (label,) = _words("tag", np.array([tag]))
     qid, doc_ids = _words("query ids", run.qid[order]), _words("document ids", run.doc_ids[order])
     rows = zip(qid, doc_ids, run.rank[order].tolist(), run.scores[order].tolist(), strict=True)
@@ -182,16 +181,6 @@ def _flat(table: object, name: str, layout: str) -> tuple[AnyArray, AnyArray, li
         raise InputError(f"{name} must be what toprank.read_{name} returns, or {layout}, got {what}")
     rows = [(str(q), str(d), value) for q, docs in table.items() for d, value in docs.items()]
     return np.array([q for q, _, _ in rows]), np.array([d for _, d, _ in rows]), [value for *_, value in rows]
-
-
-def codes(ids: AnyArray) -> Ints:
-    """Number distinct ids 0, 1, … by first appearance.
-
-    >>> codes(np.array(["b", "a", "b"])).tolist()
-    [0, 1, 0]
-    """
-    number: defaultdict[str, int] = defaultdict(count().__next__)
-    return np.fromiter(map(number.__getitem__, ids.tolist()), dtype=np.int64, count=len(ids))
 
 
 def _words(what: str, ids: AnyArray) -> list[str]:
@@ -288,7 +277,7 @@ class _Words:
 
 def repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
     """Return the first row whose document stood under the same query before."""
-    pairs = codes(qid) * (len(qid) + 1) + codes(doc_ids)
+    pairs = numbered(qid) * (len(qid) + 1) + numbered(doc_ids)
     _, first = np.unique(pairs, return_index=True)
     if len(first) == len(pairs):
         return None

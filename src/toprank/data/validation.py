@@ -110,7 +110,7 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
     try:
         labels = labels.astype(np.float64, copy=False)
     except (ValueError, TypeError):
-        bad = next((i for i, v in enumerate(labels) if not _is_number(v)), 0)
+        bad = next((i for i, v in enumerate(labels) if not is_number(v)), 0)
         raise InputError(f"y must hold numbers: row {bad} is {labels[bad]!r}") from None
     if n_docs is not None and len(labels) != n_docs:
         raise InputError(f"y has {len(labels)} labels for {n_docs} documents")
@@ -205,14 +205,8 @@ def unevenness(X: Matrix, rows: int = 1 << 14) -> float:
 
 def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
     """Return one float64 score per document; NaN has no place in an order, so it is refused."""
-    try:
-        array = np.ascontiguousarray(_real_numbers(scores, "scores"), dtype=np.float64)
-    except InputError:
-        raise
-    except (TypeError, ValueError):
-        raise InputError(
-            f"scores must be numbers, one per document, or a fitted model, got {type(scores).__name__}"
-        ) from None
+    wanted = f"scores must be numbers, one per document, or a fitted model, got {type(scores).__name__}"
+    array = _floats(scores, "scores", wanted)
     if array.ndim != 1:
         raise InputError(f"scores must have one dimension, got shape {array.shape}")
     if n_docs is not None and len(array) != n_docs:
@@ -230,12 +224,7 @@ def as_vector(values: Any, n_features: int, name: str) -> Floats:
     ...
     toprank.errors.InputError: the comparator must have 2 weights, got shape (1,)
     """
-    try:
-        array = np.ascontiguousarray(_real_numbers(values, name), dtype=np.float64)
-    except InputError:
-        raise
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must hold {n_features} numbers, got {type(values).__name__}") from None
+    array = _floats(values, name, f"{name} must hold {n_features} numbers, got {type(values).__name__}")
     if array.shape != (n_features,):
         raise InputError(f"{name} must have {n_features} weights, got shape {array.shape}")
     _name_first(~np.isfinite(array), lambda i: f"{name} has {array[i]} as weight {i}: weights must be finite")
@@ -264,10 +253,7 @@ def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
 
 
 def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
-    try:
-        weight = np.ascontiguousarray(_real_numbers(values, name)).astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, InputError) else InputError(f"{name} must hold numbers: {error}") from None
+    weight = _floats(values, name, f"{name} must hold numbers: {{}}")
     if weight.shape != (count,):
         raise InputError(f"{name} must have one weight per {what} ({count}), got shape {weight.shape}")
     place = "in row" if what == "document" else "for query"
@@ -278,37 +264,29 @@ def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
     return weight
 
 
-def group_rows(qid: ArrayLike | None, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
-    """Group rows by query, stably, in order of first appearance.
+def as_qid(qid: Any, n_docs: int) -> AnyArray:
+    """Return one query id per document, none of them missing.
 
-    Returns `(ptr, query_ids, order)`; `order` lists the caller's rows group by group, or is None when every query's
-    rows already stand together.
-
-    >>> group_rows(["b", "b", "a"], 3)[1].tolist()
-    ['b', 'a']
-    >>> group_rows([1, 2, 1], 3)[2].tolist()
-    [0, 2, 1]
+    >>> as_qid([7, float("nan")], 2)
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: qid is missing (NaN) in row 1
     """
-    if qid is None:
-        return np.array([0, n_docs], dtype=np.int64), np.zeros(1, dtype=np.int64), None
     ids = _as_written(qid)
     if ids.ndim != 1 or len(ids) != n_docs:
         raise InputError(f"qid must have one id per document ({n_docs}), got shape {ids.shape}")
-    if ids.dtype.kind in "mM":
-        _name_first(np.isnat(ids), lambda i: f"qid is missing (NaT) in row {i}")
-    elif ids.dtype.kind == "f":
-        _name_first(np.isnan(ids), lambda i: f"qid is missing (NaN) in row {i}")
-    elif ids.dtype.kind == "O":
+    if ids.dtype.kind == "O":
         _name_first(
             np.fromiter((type(v).__hash__ is None for v in ids), dtype=bool, count=len(ids)),
             lambda i: f"qid is a {type(ids[i]).__name__} in row {i}: an id is text, a number or a date",
         )
+    if ids.dtype.kind in "mMfO":
+        none = [v is None for v in ids] if ids.dtype.kind == "O" else False
         _name_first(
-            np.fromiter((v is None or v != v for v in ids), dtype=bool, count=len(ids)),
-            lambda i: f"qid is missing ({ids[i]}) in row {i}",
+            np.asarray(ids != ids, dtype=bool) | none,
+            lambda i: f"qid is missing ({'NaN' if ids.dtype.kind == 'f' else ids[i]}) in row {i}",
         )
-    starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
-    return group_runs(ids[starts], starts, n_docs)
+    return ids
 
 
 def _as_written(qid: Any) -> AnyArray:
@@ -318,32 +296,6 @@ def _as_written(qid: Any) -> AnyArray:
         ids = np.empty(len(qid), dtype=object)
         ids[:] = qid
     return ids
-
-
-def group_runs(heads: AnyArray, starts: Ints, n_docs: int) -> tuple[Ints, AnyArray, Ints | None]:
-    """Do what `group_rows` does for ids given once per run of rows: run r begins at row `starts[r]`."""
-    code, query_ids = _first_appearance(heads)
-    if len(query_ids) == len(heads):
-        return np.append(starts, n_docs).astype(np.int64), heads, None
-    row_code = np.repeat(code, np.diff(np.append(starts, n_docs)))
-    order = np.argsort(row_code, kind="stable").astype(np.int64)
-    ptr = np.concatenate(([0], np.cumsum(np.bincount(row_code)))).astype(np.int64)
-    return ptr, query_ids, order
-
-
-def _first_appearance(heads: AnyArray) -> tuple[Ints, AnyArray]:
-    """Number the distinct ids 0, 1, … as they appear (a dict for objects, which may not sort)."""
-    if heads.dtype.kind == "O":
-        seen: dict[object, int] = {}
-        code = np.fromiter((seen.setdefault(h, len(seen)) for h in heads), dtype=np.int64, count=len(heads))
-        ids = np.empty(len(seen), dtype=object)
-        ids[:] = list(seen)
-        return code, ids
-    unique, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
-    by_appearance = np.argsort(first, kind="stable")
-    number = np.empty(len(unique), dtype=np.int64)
-    number[by_appearance] = np.arange(len(unique))
-    return number[inverse], unique[by_appearance]
 
 
 def as_query_ids(query_ids: ArrayLike, n_queries: int) -> AnyArray:
@@ -468,6 +420,15 @@ def _real_numbers(values: Any, what: str) -> AnyArray:
     return array
 
 
+def _floats(values: Any, what: str, otherwise: str) -> Floats:
+    """Return values in float64; `otherwise` is said of what holds no numbers, with the error in place of {}."""
+    array = _real_numbers(values, what)
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(otherwise.format(error)) from None
+
+
 def _sums_up(values: AnyArray) -> bool:
     """Say whether the sum is finite, and with it every term: one pass without a temporary."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -476,10 +437,11 @@ def _sums_up(values: AnyArray) -> bool:
 
 def _is_real(value: Any) -> bool:
     """Say whether this is a number itself, and not a text that could be read as one."""
-    return not isinstance(value, (str, bytes)) and _is_number(value)
+    return not isinstance(value, (str, bytes)) and is_number(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Say whether this is a number, or a text that can be read as one."""
     with suppress(TypeError, ValueError):
         return not isinstance(value, bool) and isinstance(float(value), float)
     return False

@@ -19,8 +19,8 @@ from .._suggest import did_you_mean
 from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.made import finished
-from ..contests.search import Failure, Search, Winner, curves
-from ..contests.spaces import Candidate, settings_of
+from ..contests.search import Failure, Search, Winner, curves, entrant
+from ..contests.spaces import Candidate
 from ..errors import InputError
 from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
@@ -140,20 +140,8 @@ def _judged(packages: Collection[str] | None, library: Library, judged: Judged, 
 
 def _entrant(name: str, winner: Winner, judged: Judged) -> Entrant:
     scores = winner.ranker.predict_grouped(judged.test)
-    return Entrant(
-        name=name,
-        scores=scores,
-        report=evaluate_grouped(scores, judged.test, MEASURES),
-        rankers=(winner.ranker,),
-        params=(settings_of(winner.ranker),),
-        curves=curves(winner.ranker),
-        certificates=tuple(winner.ranker.certify(judged.train)),
-        seconds=winner.seconds,
-        valid=(winner.valid,),
-        tried=winner.tried,
-        planned=winner.planned,
-        searched=winner.searched,
-    )
+    report = evaluate_grouped(scores, judged.test, MEASURES)
+    return entrant(name, scores, report, [winner], curves(winner.ranker), winner.ranker.certify(judged.train))
 
 
 def facts_of(library: Library, judged: Judged) -> dict[str, Any]:

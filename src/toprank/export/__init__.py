@@ -5,21 +5,11 @@
 ('elasticsearch', 'opensearch', 'solr', 'vespa', 'onnx', 'ranklib', 'sql', 'lucene-expression', 'json')
 """
 
-from .folding import fold as fold
-from .schemas import schema as schema
-from .scorers import Linear as Linear
-from .scorers import Prepared as Prepared
-from .scorers import Scorer as Scorer
-from .scorers import Stumps as Stumps
-from .scorers import Trees as Trees
-from .verification import Verification as Verification
-from .verification import verify as verify
-from .writing import TARGETS as TARGETS
-from .writing import Export as Export
-from .writing import check_preparation as check_preparation
-from .writing import read as read
-from .writing import shift_for as shift_for
-from .writing import write as write
+from .folding import fold
+from .schemas import schema
+from .scorers import Linear, Prepared, Scorer, Stumps, Trees
+from .verification import Verification, verify
+from .writing import TARGETS, Export, check_preparation, read, shift_for, write
 
 __all__ = [
     "TARGETS",

@@ -26,7 +26,7 @@ from .scorers import Linear, Stumps, Trees
 from .targets import NAME, Artifact, Settings, Target, check_names, model_name, to_json
 from .tree_replicas import Split, TreeReplica, float32_of, side
 from .trees import (
-    LARGEST,
+    EVERY,
     Cut,
     Tree,
     above,
@@ -120,8 +120,14 @@ class LtrPlugin(Target):
     engine: str
     family: ClassVar[str] = "elasticsearch/opensearch"
     settings: ClassVar[frozenset[str]] = frozenset({"store", "feature_set", "shift", "normalizers"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"type"\s*:\s*"model/')
     gaps: Literal["split", "right", "zero"] = "split"
     """Where trees of a file send a feature that does not match: as `missing` says, to the right, or where 0 goes."""
+
+    @property
+    def file(self) -> str:  # type: ignore[override]
+        """What a file is."""
+        return f"a model for {self.engine}"
 
     def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the body of a _createmodel request."""
@@ -175,13 +181,13 @@ class LtrPlugin(Target):
         roots = forest_of(scorer, above)
         shift, lifted = shift_up(scorer, roots, settings)
         check_single(scorer, roots, shift)
-        trees = [_node(root, scorer.names, 0, 0, count(1)) for root in roots]
+        guarded = roots
         how = (
             "`missing` of each split does it, in plugins that know it; those before 2024 (OpenSearch before 3.2) take 0"
         )
-        if isinstance(scorer, Stumps):
-            trees = [
-                _guarded(_node(root, scorer.names, 1, 1, count(3)), step.height(scorer.fill_value(step.feature) or 0.0))
+        if isinstance(scorer, Stumps):  # a first split that every number passes, and no missing value
+            guarded = [
+                Cut(step.feature, EVERY, root, step.height(scorer.fill_value(step.feature) or 0.0))
                 for root, step in zip(roots, steps_of(scorer), strict=True)
             ]
             how = "the first split of each tree does it" + (
@@ -189,6 +195,7 @@ class LtrPlugin(Target):
                 if scorer.fill is None or not scorer.fill.any()
                 else "; plugins before 2024 (OpenSearch before 3.2) take 0"
             )
+        trees = [_node(root, scorer.names, 0, 0, count(1)) for root in guarded]
         constant = single(scorer.offset + shift)
         if constant:
             trees.append({"nodeid": 0, "leaf": constant})
@@ -202,23 +209,16 @@ class LtrPlugin(Target):
         text = json.dumps(trees, separators=(",", ":"))
         return len(used_features(roots)), {"type": TREES, "definition": text}, told
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the type of the model."""
-        return re.search(rb'"type"\s*:\s*"model/', content) is not None
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the model as the plugin scores with it."""
-        try:
-            body = msgspec.json.decode(content, type=_Body).model.model
-            # The plugin takes the definition as text too.
-            text = body.definition if isinstance(body.definition, str) else msgspec.json.encode(body.definition)
-            if body.type == TREES:
-                return _forest(text, self.gaps)
-            weights = msgspec.json.decode(text, type=dict[str, float]) if body.type == LINEAR else {}
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            raise InputError(f"{place} is not a model for {self.engine}: {error}") from None
+        body = msgspec.json.decode(content, type=_Body).model.model
+        # The plugin takes the definition as text too.
+        text = body.definition if isinstance(body.definition, str) else msgspec.json.encode(body.definition)
+        if body.type == TREES:
+            return _forest(text, self.gaps)
         if body.type != LINEAR:
             raise InputError(f"{place} holds a {body.type!r}; {LINEAR!r} and {TREES!r} are what can be verified here")
+        weights = msgspec.json.decode(text, type=dict[str, float])
         unknown = next((name for name in body.feature_normalizers if name not in weights), None)
         if unknown is not None:
             raise InputError(f"{place} normalises {unknown!r}, a feature without a weight")
@@ -228,34 +228,19 @@ class LtrPlugin(Target):
         return lucene.replica(place, names, np.array(list(weights.values())), scalers, np.zeros(len(names)), order)
 
 
-def _guarded(inner: dict[str, Any], absent: float) -> dict[str, Any]:
-    """Return a tree whose first split is passed by every number, and by no missing value."""
-    children = [inner, {"nodeid": 2, "leaf": single(absent)}]
-    return _split(str(inner["split"]), LARGEST, (0, 0), (1, 2), 2, children)
-
-
 def _node(node: Tree, names: Sequence[str], nodeid: int, depth: int, ids: Iterator[int]) -> dict[str, Any]:
     if not isinstance(node, Cut):
         return {"nodeid": nodeid, "leaf": single(node)}
     yes, no = next(ids), next(ids)
-    children = [_node(node.low, names, yes, depth + 1, ids), _node(node.high, names, no, depth + 1, ids)]
-    missing = yes if node.missing_low else no
-    return _split(names[node.feature], limit(node.threshold), (nodeid, depth), (yes, no), missing, children)
-
-
-def _split(
-    feature: str, threshold: float, place: tuple[int, int], ids: tuple[int, int], missing: int, children: list[Any]
-) -> dict[str, Any]:
-    (nodeid, depth), (yes, no) = place, ids
     return {
         "nodeid": nodeid,
         "depth": depth,
-        "split": feature,
-        "split_condition": threshold,
+        "split": names[node.feature],
+        "split_condition": limit(node.threshold),
         "yes": yes,
         "no": no,
-        "missing": missing,
-        "children": children,
+        "missing": yes if node.missing_low else no,
+        "children": [_node(node.low, names, yes, depth + 1, ids), _node(node.high, names, no, depth + 1, ids)],
     }
 
 

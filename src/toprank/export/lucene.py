@@ -11,7 +11,7 @@ from .._typing import Floats
 from ..errors import InputError
 from .replicas import LinearReplica
 from .scorers import Linear
-from .targets import Settings, listing, round_up, single_precision_notes
+from .targets import Settings, listing, policy_note, round_up, single_precision_notes
 from .trees import negative_note, shift_note
 
 RULE = "float32{order}; a feature without a value is {default}"
@@ -87,13 +87,10 @@ def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
 
 def missing_notes(linear: Linear, where: str) -> list[str]:
     """State the missing-value policy and what the engine does instead, where it differs."""
-    if linear.fill is None:
-        return [f"{linear.missing} by the model, but {where}: make sure that every feature has a value"]
-    other = [j for j in np.flatnonzero(linear.fill) if linear.weights[j] != 0]
-    if not other:
-        return [f"{linear.missing}, as {where}"]
-    told = listing([f"{linear.names[j]} = {linear.fill[j]:g}" for j in other])
-    return [f"{linear.missing} ({told}), but {where}: let the features themselves give these values"]
+    values = [(name, linear.fill_value(j)) for j, name in enumerate(linear.names) if linear.weights[j] != 0]
+    told = listing([f"{name} = {value:g}" for name, value in values if value])
+    instead = f" ({told}), but {where}: let the features themselves give these values"
+    return [policy_note(linear, where, instead if told else f", as {where}")]
 
 
 def replica(

@@ -51,6 +51,9 @@ class LuceneExpression(Target):
     name = "lucene-expression"
     settings: ClassVar[frozenset[str]] = frozenset({"shift", "form"})
     prepares: ClassVar[frozenset[str]] = frozenset({"log"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"lang"\s*:\s*"expression"')
+    """The language of the script; an expression alone cannot be told from other text."""
+    file = "an expression as toprank writes it"
 
     def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
         """Return a search whose scores are the model's, or the expression alone."""
@@ -79,20 +82,13 @@ class LuceneExpression(Target):
         content = (source + "\n").encode() if settings.form == "expression" else to_json(body)
         return Artifact(content, name, tuple(notes))
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the language of the script; an expression alone cannot be told from other text."""
-        return re.search(rb'"lang"\s*:\s*"expression"', content) is not None
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the expression, restated for SQLite."""
-        try:
-            text = content.decode().strip()
-            if text.startswith("{"):
-                text = msgspec.json.decode(content, type=_Body).query.script_score.script.source
-            names = tuple(dict.fromkeys(name for name, _ in _FIELD.findall(text)))
-            statement = f"SELECT id, {_in_sqlite(text)} AS score FROM documents"
-        except (UnicodeDecodeError, msgspec.MsgspecError, ValueError, IndexError) as error:
-            raise InputError(f"{place} is not an expression as toprank writes it: {error}") from None
+        text = content.decode().strip()
+        if text.startswith("{"):
+            text = msgspec.json.decode(content, type=_Body).query.script_score.script.source
+        names = tuple(dict.fromkeys(name for name, _ in _FIELD.findall(text)))
+        statement = f"SELECT id, {_in_sqlite(text)} AS score FROM documents"
         rule = "float64, the score rounded to float32; a field without a value is 0, or as .empty says"
         return ScriptReplica(
             names,
@@ -111,10 +107,10 @@ class ScriptReplica(SqlReplica):
 
     last: ClassVar[float] = unit(np.float32)
 
-    def score_queries(self, X: Floats, query: Ints) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores as script_score has them."""
         with np.errstate(over="ignore", under="ignore"):
-            return super().score_queries(X, query).astype(np.float32).astype(np.float64)
+            return super().score_rows(X, query).astype(np.float32).astype(np.float64)
 
 
 def _in_sqlite(text: str) -> str:

@@ -7,15 +7,16 @@ features and the missing-value policy. A tree goes to its first branch where x â
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._typing import Floats
+from .._typing import Floats, Ints
 from .._version import __version__
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, needed
 from .replicas import SLACK, LinearReplica, Replica, next_single, unit
 from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
@@ -25,14 +26,6 @@ from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes,
 MISSING = "missing_value_tracks_true"
 OPSET, ML_OPSET, IR_VERSION = 13, 1, 8
 """Old enough for runtimes of years ago: Gemm, IsNaN, Where and TreeEnsembleRegressor are there since."""
-
-
-def _onnx() -> Any:
-    try:
-        import onnx
-    except ImportError:
-        raise MissingExtraError("onnx", extra="onnx", purpose="ONNX") from None
-    return onnx
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +40,7 @@ class OnnxReplica(Replica):
     """How many logarithms stand before the sum."""
     rule: str = "float32"
 
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return self.like.n_features
-
-    def score_rows(self, X: Floats) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return what onnxruntime returns."""
         with np.errstate(over="ignore"):
             feed = {self.session.get_inputs()[0].name: X.astype(np.float32)}
@@ -79,10 +67,13 @@ class Onnx(Target):
     name = "onnx"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
     prepares: ClassVar[frozenset[str]] = frozenset({"log"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A\x08")
+    """The field tag of the IR version, with which these files begin and no text does."""
+    file = "an ONNX model as toprank writes it"
 
     def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return the graph as bytes."""
-        onnx = _onnx()
+        onnx = needed("onnx", "ONNX")
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
         name, width = model_name(scorer, settings), len(scorer.names)
         constants: dict[str, Floats] = {}
@@ -147,41 +138,30 @@ class Onnx(Target):
         rule = f"{scorer.missing}: " + (gap if scorer.fill is None and not scorer.follows else how)
         return Artifact(model.SerializeToString(deterministic=True), name, (told, rule, *notes))
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the field tag of the IR version, with which these files begin and no text does."""
-        return content.startswith(b"\x08")
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the graph in onnxruntime."""
-        onnx = _onnx()
-        try:
-            import onnxruntime
-        except ImportError:
-            raise MissingExtraError("onnxruntime", extra="onnx", purpose="verifying ONNX") from None
-
+        onnx = needed("onnx", "ONNX")
+        onnxruntime = needed("onnxruntime", "verifying ONNX")
         engine = f"run by onnxruntime {onnxruntime.__version__}"
         quiet = onnxruntime.SessionOptions()
         quiet.log_severity_level = 4
         try:
             model = onnx.load_from_string(content)
             session = onnxruntime.InferenceSession(content, quiet, providers=["CPUExecutionProvider"])
-            found = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-            about = {item.key: item.value for item in model.metadata_props}
-            names = tuple(str(name) for name in json.loads(about["feature_names"]))
-            fill = found["fill"].astype(np.float64).reshape(-1) if "fill" in found else None
-            last = model.graph.node[-1]
-            if last.op_type == "TreeEnsembleRegressor":
-                options = {item.name: onnx.helper.get_attribute_value(item) for item in last.attribute}
-                roots = _roots(options)
-                end = float(options["base_values"][0])
-                trees = TreeReplica(names, roots, "float32", np.float32, np.float32, fill, end=end)
-                return OnnxReplica(names, session, trees, engine)
-            weights = found["weights"].astype(np.float64).reshape(-1)
-            constant = float(found["constant"].reshape(-1)[0])
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise InputError(f"{place} is not an ONNX model as toprank writes it: {error}") from None
         except Exception as error:  # onnxruntime has a dozen kinds of its own, without a base
             raise InputError(f"{place} is not an ONNX model that onnxruntime can run: {error}") from None
+        found = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        about = {item.key: item.value for item in model.metadata_props}
+        names = tuple(str(name) for name in json.loads(about["feature_names"]))
+        fill = found["fill"].astype(np.float64).reshape(-1) if "fill" in found else None
+        last = model.graph.node[-1]
+        if last.op_type == "TreeEnsembleRegressor":
+            options = {item.name: onnx.helper.get_attribute_value(item) for item in last.attribute}
+            end = float(options["base_values"][0])
+            trees = TreeReplica(names, _roots(options), "float32", np.float32, np.float32, fill, end=end)
+            return OnnxReplica(names, session, trees, engine)
+        weights = found["weights"].astype(np.float64).reshape(-1)
+        constant = float(found["constant"].reshape(-1)[0])
         if len(names) != len(weights):
             raise InputError(f"{place} names {len(names)} features for {len(weights)} weights")
         like = LinearReplica(names, weights, "float32", np.float32, np.float32, fill=fill, end=constant)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -29,8 +29,6 @@ from .trees import Cut, Tree, forest_of, steps_of
 LINEAR, STUMPS, TREES = "toprank-linear", "toprank-stumps", "toprank-trees"
 FORMATS = (LINEAR, STUMPS, TREES)
 VERSION = 1
-
-_Kind = TypeVar("_Kind", "LinearFile", "StumpsFile", "TreesFile")
 
 
 class Feature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,13 +60,13 @@ class LinearFile(_File, kw_only=True):
     features: list[Feature]
 
 
-class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class StepFeature(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """One feature: a value adds scores[number of thresholds below it]; `missing` stands in where it has none."""
 
     name: str
+    missing: float | None = None
     thresholds: list[float]
     scores: list[float]
-    missing: float | None = None
 
 
 class StumpsFile(_File, kw_only=True):
@@ -103,9 +101,13 @@ class TreesFile(_File, kw_only=True):
     nodes: list[Node]
 
 
+_LAYOUTS: dict[str, Any] = {LINEAR: LinearFile, STUMPS: StumpsFile, TREES: TreesFile}
+
+
 def encode(scorer: Scorer, name: str | None = None) -> bytes:
     """Return a scorer as JSON."""
     prepare: dict[str, Any] = {}
+    body: dict[str, Any]
     if isinstance(scorer, Prepared):
         prepare, scorer = {"prepare": list(scorer.steps)}, replace(scorer.inner, fill=scorer.fill)
     if isinstance(scorer, Linear):
@@ -119,86 +121,64 @@ def encode(scorer: Scorer, name: str | None = None) -> bytes:
     head = {"format": kind, "version": VERSION, "toprank": __version__, "source": scorer.source}
     about = {} if name is None else {"name": name}
     policy = "follow" if scorer.follows else "refuse" if scorer.fill is None else "fill"
-    return to_json({**head, **about, "missing": policy, "offset": scorer.offset, **prepare, **body})
+    known = {"missing": policy, "offset": scorer.offset, **prepare}
+    return to_json({**head, **about, **known, **msgspec.to_builtins(body)})
 
 
 def _tree_rows(trees: Trees) -> dict[str, Any]:
     model = trees.model
     columns = (model.value, model.feature, model.low, model.high, model.missing_low)
     nodes = [Node(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    fills = [None] * len(trees.names) if trees.fill is None else trees.fill.tolist()
-    features = [TreeFeature(name, fill) for name, fill in zip(trees.names, fills, strict=True)]
-    return msgspec.to_builtins({"features": features, "roots": model.root.tolist(), "nodes": nodes})  # type: ignore[no-any-return]
+    features = [TreeFeature(name, trees.fill_value(j)) for j, name in enumerate(trees.names)]
+    return {"features": features, "roots": model.root.tolist(), "nodes": nodes}
 
 
-def _linear_rows(linear: Linear) -> list[dict[str, object]]:
+def _linear_rows(linear: Linear) -> list[Feature]:
     columns = [linear.weights, linear.fill, linear.center, linear.scale]
-    return [
-        {
-            "name": feature,
-            **{
-                key: float(column[j])
-                for key, column in zip(("weight", "missing", "center", "scale"), columns, strict=True)
-                if column is not None
-            },
-        }
-        for j, feature in enumerate(linear.names)
-    ]
+    values = [[None] * len(linear.names) if column is None else column.tolist() for column in columns]
+    return [Feature(*row) for row in zip(linear.names, *values, strict=True)]
 
 
-def _stump_rows(stumps: Stumps) -> list[dict[str, object]]:
+def _stump_rows(stumps: Stumps) -> list[StepFeature]:
     used = {step.feature: (list(step.thresholds), list(step.heights)) for step in steps_of(stumps)}
     rows = []
-    for j, feature in enumerate(stumps.names):
+    for j, name in enumerate(stumps.names):
         thresholds, scores = used.get(j, ([], [0.0]))
-        fill = {} if stumps.fill is None else {"missing": float(stumps.fill[j])}
-        rows.append({"name": feature, **fill, "thresholds": thresholds, "scores": scores})
+        rows.append(StepFeature(name=name, missing=stumps.fill_value(j), thresholds=thresholds, scores=scores))
     return rows
 
 
 def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees | Prepared:
     """Return the scorer of a file, with the preparation of its features where it has one."""
-    inner, prepare = _decoded(content, path)
-    return Prepared(replace(inner, fill=None), tuple(prepare), inner.fill) if prepare else inner
-
-
-def _decoded(content: bytes, path: Path | str) -> tuple[Linear | Stumps | Trees, list[Step]]:
-    kind = recognized(content)
-    file: LinearFile | StumpsFile | TreesFile
-    if kind == TREES:
-        file = _checked(content, path, TreesFile, TREES)
-    else:
-        file = _stumps_file(content, path) if kind == STUMPS else _checked(content, path, LinearFile, LINEAR)
-    rows = file.features
-    names = tuple(row.name for row in rows)
-    fill = np.array([row.missing for row in rows], dtype=np.float64) if file.missing == "fill" else None
+    file = _checked(content, path)
     try:
-        if isinstance(file, TreesFile):
-            gaps: Literal["follow", "refuse"] = "follow" if file.missing == "follow" else "refuse"
-            return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps), file.prepare
-        if isinstance(file, StumpsFile):
-            base = sum(row.scores[0] for row in file.features)
-            return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base), file.prepare
-        scaled = [row.center is not None and row.scale is not None for row in file.features]
-        if any(scaled) and not all(scaled):
-            raise InputError("either every feature has center and scale, or none")
-        linear = Linear(
-            names,
-            np.array([row.weight for row in file.features]),
-            file.offset,
-            fill,
-            file.source,
-            np.array([row.center for row in file.features], dtype=np.float64) if any(scaled) else None,
-            np.array([row.scale for row in file.features], dtype=np.float64) if any(scaled) else None,
-        )
-        return linear, file.prepare
+        inner = _scorer(file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    return Prepared(replace(inner, fill=None), tuple(file.prepare), inner.fill) if file.prepare else inner
+
+
+def _scorer(file: LinearFile | StumpsFile | TreesFile) -> Linear | Stumps | Trees:
+    names = tuple(row.name for row in file.features)
+    fill = np.array([row.missing for row in file.features], dtype=np.float64) if file.missing == "fill" else None
+    if isinstance(file, TreesFile):
+        gaps: Literal["follow", "refuse"] = "follow" if file.missing == "follow" else "refuse"
+        return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps)
+    if isinstance(file, StumpsFile):
+        base = sum(row.scores[0] for row in file.features)
+        return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base)
+    scaled = [row.center is not None and row.scale is not None for row in file.features]
+    if any(scaled) and not all(scaled):
+        raise InputError("either every feature has center and scale, or none")
+    columns = ([getattr(row, name) for row in file.features] for name in ("weight", "center", "scale"))
+    weights, center, scale = (np.array(column, dtype=np.float64) for column in columns)
+    scaler = (center, scale) if any(scaled) else (None, None)
+    return Linear(names, weights, file.offset, fill, file.source, *scaler)
 
 
 def recognized(content: bytes) -> str | None:
     """Return the format that a file says it has, if it is one of ours."""
-    found = re.search(rb'"format"\s*:\s*"(toprank-linear|toprank-stumps|toprank-trees)"', content)
+    found = OwnJson.marks.search(content)
     return None if found is None else found[1].decode()
 
 
@@ -209,27 +189,24 @@ def _tree_model(file: TreesFile) -> TreeModel:
     return TreeModel(len(file.features), *places, value.astype(np.float64), low, high, missing_low)
 
 
-def _stumps_file(content: bytes, path: Path | str) -> StumpsFile:
-    file = _checked(content, path, StumpsFile, STUMPS)
-    for row in file.features:
-        if len(row.scores) != len(row.thresholds) + 1:
-            raise InputError(f"{path}: {row.name!r} needs one score more than thresholds")
-        if not all(np.diff(row.thresholds) > 0):
-            raise InputError(f"{path}: the thresholds of {row.name!r} are not in rising order")
-    return file
-
-
-def _checked(content: bytes, path: Path | str, kind: type[_Kind], named: str) -> _Kind:
+def _checked(content: bytes, path: Path | str) -> Any:
+    """Return a file by the layout that it says it has."""
+    named = recognized(content) or LINEAR
     try:
-        file = msgspec.json.decode(content, type=kind)
+        file = msgspec.json.decode(content, type=_LAYOUTS[named])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a {named} file: {error}") from None
     if file.format != named or file.version != VERSION:
         raise InputError(f"{path} is {file.format!r} version {file.version}; this toprank reads {named!r} {VERSION}")
     if file.missing == "fill" and any(row.missing is None for row in file.features):
         raise InputError(f"{path}: every feature needs a value for missing ones, since $.missing is 'fill'")
-    if not file.features or (isinstance(file, TreesFile) and not file.nodes):
+    if not file.features or (named == TREES and not file.nodes):
         raise InputError(f"{path} has no features" + ("" if not file.features else " that a tree looks at"))
+    for row in file.features if named == STUMPS else ():
+        if len(row.scores) != len(row.thresholds) + 1:
+            raise InputError(f"{path}: {row.name!r} needs one score more than thresholds")
+        if not all(np.diff(row.thresholds) > 0):
+            raise InputError(f"{path}: the thresholds of {row.name!r} are not in rising order")
     return file
 
 
@@ -247,6 +224,8 @@ class OwnJson(Target):
     name = "json"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
     prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees))"')
+    file = "a file of toprank"
 
     def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return the file."""
@@ -257,31 +236,25 @@ class OwnJson(Target):
             shifted = replace(scorer, offset=constant)
         return Artifact(encode(shifted, name), name, (f"{scorer.missing}: the file says so",))
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the format."""
-        return recognized(content) is not None
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the score as a careful reader would compute it."""
-        scorer, prepare = _decoded(content, place)
-        rule = f"float64; {scorer.missing}"
-        if prepare:
-            like = self._replica(replace(scorer, fill=None), content, place, rule)
-            return PreparedReplica(scorer.names, tuple(prepare), like, scorer.fill, rule)
-        return self._replica(scorer, content, place, rule)
+        scorer = decode(content, place)
+        inner, rule = scorer.inner if isinstance(scorer, Prepared) else scorer, f"float64; {scorer.missing}"
+        like = _replica(inner, _checked(content, place), rule)
+        if isinstance(scorer, Prepared):
+            return PreparedReplica(scorer.names, scorer.steps, like, scorer.fill, rule)
+        return like
 
-    def _replica(self, scorer: Linear | Stumps | Trees, content: bytes, place: str, rule: str) -> Replica:
-        if isinstance(scorer, Linear):
-            return LinearReplica(
-                scorer.names, scorer.weights, rule, np.float64, np.float64, fill=scorer.fill, start=scorer.offset
-            )
-        if isinstance(scorer, Trees):
-            roots = [_split(root) for root in forest_of(scorer)]
-            refuses = not scorer.follows
-            return TreeReplica(scorer.names, roots, rule, np.float64, np.float64, scorer.fill, refuses, scorer.offset)
-        file = _stumps_file(content, place)
+
+def _replica(scorer: Linear | Stumps | Trees, file: Any, rule: str) -> Replica:
+    names, fill, double = scorer.names, scorer.fill, np.float64
+    if isinstance(scorer, Linear):
+        return LinearReplica(names, scorer.weights, rule, double, double, fill=fill, start=scorer.offset)
+    if isinstance(scorer, Trees):
+        roots = [_split(root) for root in forest_of(scorer)]
+    else:
         roots = [_ladder(j, row) for j, row in enumerate(file.features)]
-        return TreeReplica(scorer.names, roots, rule, np.float64, np.float64, scorer.fill, True, file.offset)
+    return TreeReplica(names, roots, rule, double, double, fill, not scorer.follows, file.offset)
 
 
 def _split(node: Tree) -> Split | float:

@@ -7,6 +7,7 @@ without a value is 0, at the end of a row only under -missingZero. A tree goes l
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from xml.etree import ElementTree
@@ -17,9 +18,9 @@ from .._version import __version__
 from ..errors import InputError
 from ..rankers.models import StumpModel
 from .lucene import missing_notes
-from .replicas import LinearReplica, Replica, StumpReplica, next_single
+from .replicas import LinearReplica, Replica, next_single
 from .scorers import Linear, Stumps, Trees
-from .targets import Artifact, Settings, Target, model_name
+from .targets import Artifact, Settings, Target, model_name, policy_note
 from .tree_replicas import Split, TreeReplica, float32_of
 from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, stand_in, used_note
 
@@ -33,6 +34,9 @@ class RankLib(Target):
 
     name = "ranklib"
     settings: ClassVar[frozenset[str]] = frozenset({"shift"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A## ")
+    """The first line names the kind of model."""
+    file = "a model of RankLib that can be verified here"
 
     def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the model as text; comments give the names of the features and the missing-value policy."""
@@ -44,7 +48,7 @@ class RankLib(Target):
                 raise InputError("RankBoost in ranklib has no constant: leave shift out")
             kind = BOOSTED
             lines = [" ".join(f"{feature + 1}:{t!r}:{weight!r}" for feature, t, weight in scorer.thresholds)]
-            notes = [_policy(scorer)]
+            notes = [policy_note(scorer, "RankLib takes 0", ", as RankLib has it")]
             if scorer.offset:
                 notes.append(f"the constant {scorer.offset:+g} is left out: it changes no ranking")
         else:
@@ -64,50 +68,39 @@ class RankLib(Target):
         )
         return Artifact(("\n".join(text) + "\n").encode(), model_name(scorer, settings), (told, *notes))
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look at the first line, which names the kind of model."""
-        return content.startswith(b"## ")
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the model as RankLib scores with it."""
-        try:
-            first, *rest = (line.strip() for line in content.decode().split("\n"))
-            kind = first.removeprefix("## ")
-            body = [line for line in rest if line and not line.startswith("##")]
-            if kind == TREES:
-                return _forest("".join(body))
-            line = body[0] if body else ""
-            parts = [pair.split(":") for pair in line.rpartition(" #")[0 if " #" in line else 2].split()]
-            if kind == BOOSTED:
-                return _boosted([(int(f) - 1, float(t), float(w)) for f, t, w in parts])
-            if kind not in (PLAIN, CONSTANT):
-                raise ValueError(f"a model of the kind {kind!r} cannot be verified here")
-            pairs = {int(key): float(value) for key, value in parts}
-            start = pairs.pop(0, 0.0) if kind == CONSTANT else 0.0
-            if sorted(pairs) != list(range(1, len(pairs) + 1)) or not pairs:
-                raise ValueError("the features are not numbered 1, 2, …")
-        except (UnicodeDecodeError, ValueError, AttributeError, RecursionError, ElementTree.ParseError) as error:
-            raise InputError(f"{place} is not a model of RankLib that can be verified here: {error}") from None
+        first, *rest = (line.strip() for line in content.decode().split("\n"))
+        kind = first.removeprefix("## ")
+        body = [line for line in rest if line and not line.startswith("##")]
+        if kind == TREES:
+            return _forest("".join(body))
+        line = body[0] if body else ""
+        parts = [pair.split(":") for pair in line.rpartition(" #")[0 if " #" in line else 2].split()]
+        if kind == BOOSTED:
+            return _boosted([(int(f) - 1, float(t), float(w)) for f, t, w in parts])
+        if kind not in (PLAIN, CONSTANT):
+            raise ValueError(f"a model of the kind {kind!r} cannot be verified here")
+        pairs = {int(key): float(value) for key, value in parts}
+        start = pairs.pop(0, 0.0) if kind == CONSTANT else 0.0
+        if sorted(pairs) != list(range(1, len(pairs) + 1)) or not pairs:
+            raise ValueError("the features are not numbered 1, 2, …")
         weights = np.array([pairs[j] for j in sorted(pairs)])
         if not np.isfinite(weights).all() or not np.isfinite(start):
             raise InputError(f"{place} has a weight that is not a number")
         rule, zeros = RULE.format(sums="float64"), np.zeros(len(weights))
-        return LinearReplica(None, weights, rule, np.float32, np.float64, fill=zeros, start=start)
+        return LinearReplica(None, weights, rule, np.float32, np.float64, fill=zeros, start=start, width=len(weights))
 
 
-def _boosted(thresholds: list[tuple[int, float, float]]) -> StumpReplica:
+def _boosted(thresholds: list[tuple[int, float, float]]) -> TreeReplica:
     if not thresholds or min(feature for feature, _, _ in thresholds) < 0:
         raise ValueError("features are numbered from 1")
     width = 1 + max(feature for feature, _, _ in thresholds)
     features, limits, weights = (np.array(column) for column in zip(*thresholds, strict=True))
     StumpModel(width, features, limits, weights)  # refuses numbers that are not finite
-    return StumpReplica(thresholds, width, RULE.format(sums="float64"))
-
-
-def _policy(scorer: Stumps) -> str:
-    if scorer.fill is not None:
-        return f"{scorer.missing}, as RankLib has it"
-    return f"{scorer.missing} by the model, but RankLib takes 0: make sure that every feature has a value"
+    roots = [Split(feature, limit, limit, 0.0, weight) for feature, limit, weight in thresholds]
+    rule = RULE.format(sums="float64")
+    return TreeReplica(None, roots, rule, np.float32, np.float64, np.zeros(width), width=width)
 
 
 def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -22,6 +21,8 @@ class Replica(ABC):
 
     names: tuple[str, ...] | None
     """The features it asks for, in its order; None: by position."""
+    width: int = 0
+    """How many features it takes by position."""
     engine: str = "restated"
     """Who computed: the name of the engine where it ran, "restated" where its arithmetic was computed here."""
     rule: str
@@ -30,21 +31,20 @@ class Replica(ABC):
     """Relative error of a last rounding that `rounding` says nothing of."""
 
     @property
-    @abstractmethod
     def n_features(self) -> int:
         """How many features a row has."""
+        return self.width if self.names is None else len(self.names)
 
     @abstractmethod
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the engine's score of each dense row; NaN is a missing value, and a possible result."""
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
+        """Return the engine's score of each dense row; NaN is a missing value, and a possible result.
 
-    def score_queries(self, X: Floats, query: Ints) -> Floats:
-        """Return the scores of rows of which `query` says which belong together, in order."""
-        return self.score_rows(X)
+        `query` says which rows belong together, where that matters; None: all of them do.
+        """
 
-    @abstractmethod
     def rounding(self, X: Floats) -> Floats | None:
         """Return for each row how far rounding alone can move its score; None: as far as float64 moves the model's."""
+        return None
 
     def doubtful(self, X: Floats) -> int | None:
         """Return how many values rounding may have moved across a threshold; None where there are no thresholds."""
@@ -88,16 +88,12 @@ class LinearReplica(Replica):
     scale: Floats | None = None
     start: float = 0.0
     end: float | None = None
-
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return len(self.weights)
+    width: int = 0
 
     def _filled(self, X: Floats) -> Floats:
         return X if self.fill is None else np.where(np.isnan(X), self.fill, X)
 
-    def score_rows(self, X: Floats) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores, each operation rounded as the engine rounds it."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x = self._filled(X).astype(self.values)
@@ -132,47 +128,6 @@ class LinearReplica(Replica):
 
 
 @dataclass(frozen=True, eq=False)
-class StumpReplica(Replica):
-    """s ← s + weight_t · [x > threshold_t] for each t in order, x in float32 and the rest in float64."""
-
-    thresholds: Sequence[tuple[int, float, float]]
-    width: int
-    rule: str
-    names: tuple[str, ...] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return self.width
-
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the sums of steps; a missing value is 0."""
-        x = np.nan_to_num(X, nan=0.0).astype(np.float32).astype(np.float64)
-        total = np.zeros(len(x))
-        for feature, threshold, weight in self.thresholds:
-            total += np.where(x[:, feature] > threshold, weight, 0.0)
-        return total
-
-    def rounding(self, X: Floats) -> Floats:
-        """Return the weights of the thresholds that a value passes only by being rounded to float32."""
-        exact = np.nan_to_num(X, nan=0.0)
-        x = exact.astype(np.float32).astype(np.float64)
-        moved = np.zeros(len(x))
-        total = 0.0
-        for feature, threshold, weight in self.thresholds:
-            moved += abs(weight) * ((x[:, feature] > threshold) != (exact[:, feature] > threshold))
-            total += abs(weight)
-        return np.asarray(moved + (len(self.thresholds) + SLACK) * unit(np.float64) * total, dtype=np.float64)
-
-    def doubtful(self, X: Floats) -> int:
-        """Return how many values float32 moves across a threshold."""
-        exact = np.nan_to_num(X, nan=0.0)
-        x = exact.astype(np.float32).astype(np.float64)
-        pairs = {(feature, threshold) for feature, threshold, _ in self.thresholds}
-        return sum(int(((x[:, f] > t) != (exact[:, f] > t)).sum()) for f, t in pairs)
-
-
-@dataclass(frozen=True, eq=False)
 class PreparedReplica(Replica):
     """An engine that prepares the features first, step by step in float64; `like` scores what comes out."""
 
@@ -182,17 +137,9 @@ class PreparedReplica(Replica):
     fill: Floats | None
     rule: str
 
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return self.like.n_features
-
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the scores, all rows being one query."""
-        return self.score_queries(X, np.zeros(len(X), dtype=np.int64))
-
-    def score_queries(self, X: Floats, query: Ints) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores of the prepared features."""
+        query = np.zeros(len(X), dtype=np.int64) if query is None else query
         X = X.copy() if self.fill is None else np.where(np.isnan(X), self.fill, X)
         for step in self.steps:
             if step == "log":
@@ -208,7 +155,3 @@ class PreparedReplica(Replica):
                     )
                 X[query == one] = (rows - low) / np.where(spread > 0, spread, 1.0)
         return self.like.score_rows(X)
-
-    def rounding(self, X: Floats) -> None:
-        """Say nothing: the model's own size decides."""
-        return

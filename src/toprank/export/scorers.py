@@ -16,9 +16,10 @@ from .._files import replacing
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
+from ..data.grouping import group_rows
 from ..data.linear import scores
 from ..data.transforms import QueryNormalizer, SignedLog
-from ..data.validation import as_feature_names, as_matrix, group_rows, is_sparse
+from ..data.validation import as_feature_names, as_matrix, is_sparse
 from ..errors import InputError
 from ..rankers.models import StumpModel, TreeModel
 
@@ -162,7 +163,27 @@ class Linear(Scorer):
 
 
 @dataclass(frozen=True, eq=False)
-class Stumps(Scorer):
+class _OfModel(Scorer):
+    """score = offset + what a model of ours says."""
+
+    names: tuple[str, ...]
+    model: Any
+    fill: Floats | None = None
+    source: str = ""
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self.names, self.fill)
+        if self.model.n_features != len(self.names) or not np.isfinite(self.offset):
+            raise InputError(f"{self.source} must have a finite offset, and a name for each feature of the model")
+
+    def score_rows(self, X: Floats) -> Floats:
+        """Return the offset and the model's sum of steps or leaves."""
+        return np.asarray(self.model.scores(np.ascontiguousarray(X)) + self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Stumps(_OfModel):
     """score = offset + Σ_t weight_t [x_{feature_t} > threshold_t]: what RankBoost learns.
 
     >>> model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
@@ -170,16 +191,8 @@ class Stumps(Scorer):
     [3.0, 0.0]
     """
 
-    names: tuple[str, ...]
     model: StumpModel
-    fill: Floats | None = None
     source: str = "sum of thresholds"
-    offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check(self.names, self.fill)
-        if self.model.n_features != len(self.names) or not np.isfinite(self.offset):
-            raise InputError("a sum of thresholds has a finite offset, and a name for each feature of its model")
 
     @cached_property
     def thresholds(self) -> list[tuple[int, float, float]]:
@@ -187,17 +200,13 @@ class Stumps(Scorer):
         columns = (self.model.feature, self.model.threshold, self.model.weight)
         return [(int(f), float(t), float(w)) for f, t, w in zip(*columns, strict=True)]
 
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the offset and the sum of the steps."""
-        return self.model.scores(np.ascontiguousarray(X)) + self.offset
-
     def magnitude(self, X: Floats, ptr: Ints) -> Floats:
         """Return |offset| + Σ_t |weight_t|, the same for all rows."""
         return np.full(len(X), abs(self.offset) + float(np.abs(self.model.weight).sum()))
 
 
 @dataclass(frozen=True, eq=False)
-class Trees(Scorer):
+class Trees(_OfModel):
     """score = offset + Σ_t the leaf that x reaches in tree t: boosted trees of LightGBM or XGBoost.
 
     Without a `fill`, a missing value follows the splits (`gaps="follow"`), or is refused (`gaps="refuse"`).
@@ -208,17 +217,9 @@ class Trees(Scorer):
     [-1.0, 1.0, -1.0]
     """
 
-    names: tuple[str, ...]
     model: TreeModel
-    fill: Floats | None = None
     source: str = "trees"
-    offset: float = 0.0
     gaps: Literal["follow", "refuse"] = "follow"
-
-    def __post_init__(self) -> None:
-        _check(self.names, self.fill)
-        if self.model.n_features != len(self.names) or not np.isfinite(self.offset):
-            raise InputError("trees have a finite offset, and a name for each feature of their model")
 
     @property
     def follows(self) -> bool:
@@ -233,10 +234,6 @@ class Trees(Scorer):
         after = np.nextafter(threshold, np.inf)
         with np.errstate(over="ignore", under="ignore"):
             return bool((threshold.astype(np.float32) < after.astype(np.float32)).all())
-
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the offset and the sum of the leaves."""
-        return self.model.scores(np.ascontiguousarray(X)) + self.offset
 
     def magnitude(self, X: Floats, ptr: Ints) -> Floats:
         """Return |offset| + Σ_t the largest leaf of tree t, the same for all rows."""

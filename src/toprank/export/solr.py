@@ -20,7 +20,7 @@ from ..errors import InputError
 from . import lucene
 from .replicas import Replica, next_single
 from .scorers import Linear, Stumps, Trees
-from .targets import Artifact, Settings, Target, check_names, model_name, to_json
+from .targets import Artifact, Settings, Target, check_names, model_name, policy_note, to_json
 from .tree_replicas import Split, TreeReplica, float32_of
 from .trees import (
     EVERY,
@@ -120,6 +120,8 @@ class Solr(Target):
 
     name = "solr"
     settings: ClassVar[frozenset[str]] = frozenset({"store", "shift", "normalizers"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"class"\s*:\s*"org\.apache\.solr\.ltr\.model')
+    file = "a model for Solr"
     beside: ClassVar[tuple[str, ...]] = (FEATURES,)
 
     def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
@@ -137,11 +139,12 @@ class Solr(Target):
             }
             for j, value in needed.items()
         ]
+        does = "makes it do" if scorer.follows else "states"
         notes = (
             "PUT the features to schema/feature-store first, then the model to schema/model-store",
             f"in *{FEATURES} every feature is a field of its name: replace those that are computed otherwise",
             *told,
-            self._missing(scorer),
+            policy_note(scorer, "Solr takes 0", f", which the defaultValue of each feature {does}"),
         )
         rescore = {"params": {"rq": f"{{!ltr model={name} reRankDocs=100}}", "fl": "id,score"}}
         content = to_json({**store, "class": body.pop("class"), "name": name, **body})
@@ -152,31 +155,17 @@ class Solr(Target):
             )
         return Artifact(content, name, notes, {FEATURES: to_json(stored)}, rescore)
 
-    def _missing(self, scorer: Linear | Stumps | Trees) -> str:
-        if scorer.follows:
-            return f"{scorer.missing}, which the defaultValue of each feature makes it do"
-        if scorer.fill is None:
-            return f"{scorer.missing} by the model, but Solr takes 0: make sure that every feature has a value"
-        return f"{scorer.missing}, which the defaultValue of each feature states"
-
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the class of the model."""
-        return re.search(rb'"class"\s*:\s*"org\.apache\.solr\.ltr\.model', content) is not None
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the model as Solr scores with it, defaults from the feature store beside it."""
-        try:
-            kind = msgspec.json.decode(content, type=_Head).kind
-            stored = msgspec.json.decode(beside.get(FEATURES, b"[]"), type=list[_Stored])
-            defaults = {feature.name: float(feature.params.get("defaultValue", 0)) for feature in stored}
-            if kind == TREES:
-                return _forest(msgspec.json.decode(content, type=_Forest), defaults)
-            if kind != CLASS:
-                raise ValueError(f"{CLASS} and {TREES} can be verified here, not {kind}")
-            body = msgspec.json.decode(content, type=_Body)
-            scalers = [(0.0, 1.0) if f.norm is None else f.norm.scaler() for f in body.features]
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{place} is not a model for Solr: {error}") from None
+        kind = msgspec.json.decode(content, type=_Head).kind
+        stored = msgspec.json.decode(beside.get(FEATURES, b"[]"), type=list[_Stored])
+        defaults = {feature.name: float(feature.params.get("defaultValue", 0)) for feature in stored}
+        if kind == TREES:
+            return _forest(msgspec.json.decode(content, type=_Forest), defaults)
+        if kind != CLASS:
+            raise ValueError(f"{CLASS} and {TREES} can be verified here, not {kind}")
+        body = msgspec.json.decode(content, type=_Body)
+        scalers = [(0.0, 1.0) if f.norm is None else f.norm.scaler() for f in body.features]
         names = tuple(feature.name for feature in body.features)
         lacking = next((name for name in names if name not in body.params.weights), None)
         if lacking is not None:

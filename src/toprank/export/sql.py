@@ -125,6 +125,8 @@ class Sql(Target):
     name = "sql"
     settings: ClassVar[frozenset[str]] = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
     prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A.*\n" + HEAD.encode())
+    file = "SQL as toprank writes it"
 
     def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
         """Return the SQL."""
@@ -148,24 +150,16 @@ class Sql(Target):
         text = "\n".join(lines) + ("\n" if settings.form == "expression" else ";\n")
         return Artifact(text.encode(), name, tuple(writer.notes(len(text))))
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for the line that says what it is."""
-        return b"\n" + HEAD.encode() in content[:10_000]
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the SQL as an engine runs it: its own where it can be had in Python, else SQLite in its place."""
-        try:
-            text = content.decode()
-            _, line, body = text.split("\n", 2)
-            about = json.loads(line.removeprefix(HEAD))
-            dialect = DIALECTS[about["dialect"]]
-            names = tuple(map(str, about["features"]))
-            if about["form"] != "expression" and not re.match(r"WITH |CREATE VIEW ", body):
-                raise ValueError("it begins with neither WITH nor CREATE VIEW")
-            body = body.partition("\n")[2] if body.startswith("CREATE VIEW ") else body
-            table, qid, doc_id = (str(about[key]) for key in ("table", "qid", "id"))
-        except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{place} is not SQL as toprank writes it: {error}") from None
+        _, line, body = content.decode().split("\n", 2)
+        about = json.loads(line.removeprefix(HEAD))
+        dialect = DIALECTS[about["dialect"]]
+        names = tuple(map(str, about["features"]))
+        if about["form"] != "expression" and not re.match(r"WITH |CREATE VIEW ", body):
+            raise ValueError("it begins with neither WITH nor CREATE VIEW")
+        body = body.partition("\n")[2] if body.startswith("CREATE VIEW ") else body
+        table, qid, doc_id = (str(about[key]) for key in ("table", "qid", "id"))
         whole = ".".join(map(dialect.identifier, table.split(".")))
         table = table.split(".")[-1]  # a schema is not at hand
         if about["form"] == "expression":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Floats, Ints
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, needed
 from .replicas import Replica
 
 
@@ -18,7 +18,7 @@ from .replicas import Replica
 class SqlReplica(Replica):
     """A statement that an engine runs over the rows, as a table of that name."""
 
-    names: tuple[str, ...] | None
+    names: tuple[str, ...]
     statement: str
     table: str
     keys: tuple[str, str]
@@ -27,22 +27,13 @@ class SqlReplica(Replica):
     rule: str = "float64; NULL and NaN are missing values"
     engine: str = ""
 
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return len(self.names or ())
-
-    def score_rows(self, X: Floats) -> Floats:
-        """Return the scores, all rows being one query."""
-        return self.score_queries(X, np.zeros(len(X), dtype=np.int64))
-
-    def score_queries(self, X: Floats, query: Ints) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores; NULL is NaN."""
         if not len(X):
             return np.empty(0)
         qid, doc_id = self.keys
-        columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names or ())}
-        columns |= {qid: query, doc_id: np.arange(len(X))}
+        columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names)}
+        columns |= {qid: np.zeros(len(X), dtype=np.int64) if query is None else query, doc_id: np.arange(len(X))}
         try:
             rows = self.runner(self.statement, self.table, columns)
         except InputError as error:
@@ -54,19 +45,11 @@ class SqlReplica(Replica):
             out[row[place]] = np.nan if score is None else score
         return out
 
-    def rounding(self, X: Floats) -> None:
-        """Say nothing: the model's own size decides."""
-        return
-
 
 def runner_of(dialect: str) -> tuple[Any, str]:
     """Return what runs SQL of a dialect (SQLite in its place, where it cannot be had), and its name."""
     if dialect == "duckdb":
-        try:
-            import duckdb
-        except ImportError:
-            raise MissingExtraError("duckdb", extra="sql", purpose="running SQL for DuckDB") from None
-        return run_duckdb, f"run by DuckDB {duckdb.__version__}"
+        return run_duckdb, f"run by DuckDB {needed('duckdb', 'running SQL for DuckDB').__version__}"
     how = "" if dialect == "sqlite" else f"{dialect} restated for and "
     return run_sqlite, f"{how}{sqlite_engine()}"
 
@@ -80,7 +63,8 @@ def run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tupl
     """Return the rows of a statement over a table of these columns."""
     quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
     where = '"' + table.replace('"', '""') + '"'
-    rows = zip(*(_as_list(values) for values in columns.values()), strict=True)
+    cells = ([None if cell != cell else cell for cell in values.tolist()] for values in columns.values())
+    rows = zip(*cells, strict=True)
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute(f"CREATE TABLE {where} ({', '.join(quoted)})")
@@ -90,10 +74,6 @@ def run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tupl
         raise InputError(f"SQLite cannot run it: {error}") from None
     finally:
         connection.close()
-
-
-def _as_list(values: Any) -> list[Any]:
-    return [None if value != value else value for value in values.tolist()]
 
 
 def run_duckdb(statement: str, table: str, columns: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
+from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 
 from .._typing import Floats
@@ -69,6 +71,13 @@ class Artifact:
     """A search request that uses the model."""
 
 
+_DAMAGE = (
+    msgspec.MsgspecError, ElementTree.ParseError,
+    ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError,
+)  # fmt: skip
+"""What is raised while a file is taken apart that is not what it should be."""
+
+
 class Target(ABC):
     """An engine or format. Subclasses are final."""
 
@@ -78,21 +87,33 @@ class Target(ABC):
     settings: ClassVar[frozenset[str]]
     prepares: ClassVar[frozenset[str]] = frozenset()
     """Preparations of features (`Prepared.steps`) that it can compute itself."""
+    marks: ClassVar[re.Pattern[bytes]]
+    """What a file of this target has somewhere."""
+    file: str
+    """What such a file is, in a message."""
 
     @abstractmethod
     def encode(self, scorer: Any, settings: Settings) -> Artifact:
         """Return the file of a `Linear`, `Stumps` or `Trees`."""
 
     @abstractmethod
-    def recognizes(self, content: bytes) -> bool:
-        """Say whether a file looks like one of this target."""
-
-    @abstractmethod
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
-        """Return the file as the engine would run it; `place` names the file in messages."""
+        """Return the file as the engine would run it; `place` names the file in messages.
+
+        Whatever goes wrong while it is taken apart may be raised: `read` makes one line of it.
+        """
 
     beside: ClassVar[tuple[str, ...]] = ()
     """Suffixes of the files that `decode` wants to see too, where they are there."""
+
+    def read(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+        """Decode; what is no file of this target is refused in one line that names it."""
+        try:
+            return self.decode(content, place, beside)
+        except _DAMAGE as error:
+            if isinstance(error, InputError) and str(error).startswith(place):
+                raise
+            raise InputError(f"{place} is not {self.file}: {error}") from None
 
     def check_preparation(self, steps: Sequence[str]) -> None:
         """Refuse preparations that the target cannot compute from the features that it has."""
@@ -186,6 +207,13 @@ def single_precision_notes(names: Sequence[str], weights: Floats, what: str = "w
     tiny = float(np.finfo(np.float32).tiny)
     lost = [names[j] for j in np.flatnonzero((weights != 0) & (np.abs(single) < tiny)).tolist()]
     return [f"{what}s that float32 all but loses: {listing(lost)}; run verify-export"] if lost else []
+
+
+def policy_note(scorer: Scorer, where: str, how: str) -> str:
+    """State the missing-value policy and `how` the file follows it; or that nothing is promised (`where`)."""
+    if scorer.fill is None and not scorer.follows:
+        return f"{scorer.missing} by the model, but {where}: make sure that every feature has a value"
+    return f"{scorer.missing}{how}"
 
 
 def listing(names: Sequence[str], most: int = 5) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._typing import AnyArray, Floats
+from .._typing import AnyArray, Floats, Ints
 from .replicas import SLACK, Precision, Replica, unit
 
 
@@ -78,12 +78,6 @@ class TreeReplica(Replica):
     refuses: bool = False
     end: float = 0.0
     width: int = 0
-    """How many features a row has, where they have no names."""
-
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return self.width if self.names is None else len(self.names)
 
     def _rounded(self, X: Floats) -> tuple[Floats, Floats]:
         """Return the values as they are, gaps filled, and as the engine sees them."""
@@ -91,7 +85,7 @@ class TreeReplica(Replica):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return exact, exact.astype(self.values).astype(np.float64)
 
-    def score_rows(self, X: Floats) -> Floats:
+    def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the sums of leaves, each addition rounded as the engine rounds it."""
         exact, seen = self._rounded(X)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -141,6 +135,7 @@ def _walk(
         value, true = seen[rows, node.feature], exact[rows, node.feature]
         low = np.where(np.isnan(value), node.missing == "low", value <= node.last)
         unsure = ((node.last if node.floor is None else node.floor) < true) & (true < node.first)
+        unsure |= (value <= node.last) != (true <= node.last)  # moved across the threshold by its rounding
         doubtful[rows] |= unsure
         if doubt is not None:
             low = np.where(unsure, doubt == "low", low)

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import InputError
 from .replicas import next_single
 from .scorers import Scorer, Stumps, Trees
-from .targets import Settings, listing, round_up
+from .targets import Settings, listing, policy_note, round_up
 from .tree_replicas import leaves
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -245,14 +245,9 @@ def negative_note(why: str, remedy: str) -> str:
 
 
 def missing_note(scorer: Stumps | Trees, roots: Sequence[Tree], how: str, where: str) -> str:
-    """State the missing-value policy: `how` the file follows it, or that nothing is promised (`where`)."""
-    if scorer.follows:
-        return f"{scorer.missing}: {how}"
-    if scorer.fill is None:
-        return f"{scorer.missing} by the model, but {where}: make sure that every feature has a value"
-    values = [(scorer.names[j], float(scorer.fill[j])) for j in used_features(roots)]
-    other = listing([f"{name} = {value:g}" for name, value in values if value])
-    return f"{scorer.missing}{f' ({other})' if other else ''}: {how}"
+    """State the missing-value policy with the values that stand in: see `policy_note`."""
+    other = listing([f"{scorer.names[j]} = {value:g}" for j in used_features(roots) if (value := scorer.fill_value(j))])
+    return policy_note(scorer, where, f"{f' ({other})' if other else ''}: {how}")
 
 
 def stand_in(scorer: Stumps | Trees, roots: Sequence[Tree], target: str) -> dict[int, float]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
-from ..data.validation import check_count, group_rows
+from ..data.grouping import group_rows
+from ..data.validation import check_count
 from ..errors import InputError
 from .folding import fold
 from .replicas import Replica, unit
@@ -172,7 +173,7 @@ def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) 
     doubtful: int | None = None
     for rows, block, bounds in dense_blocks(X, ptr):
         chosen = np.ascontiguousarray(block[:, columns])
-        scores[rows] = replica.score_queries(chosen, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
+        scores[rows] = replica.score_rows(chosen, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
         known = replica.rounding(chosen)
         if known is None:
             size = scorer.magnitude(np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
@@ -219,8 +220,7 @@ def _compare(
         overlaps.append(len(np.intersect1d(mine[:first], other[:first])) / first if first else 1.0)
         taus.append(kendall_tau(s, e) if b - a > 1 else np.nan)
         misplaced += _misplaced(s[other], bound[a:b][other])
-        apart = _pairs(b - a) - _tied_pairs(s)
-        ordered += int(apart)
+        ordered += int((b - a) * (b - a - 1) // 2) - _tied_pairs(s)
         tied += _tied_pairs(e) - _tied_pairs(s, e)
     worst = int(np.argmin(overlaps)) if overlaps else 0
     known = np.array(taus)[~np.isnan(taus)]
@@ -245,10 +245,6 @@ def _compare(
         not_numbers=int((~numbers).sum()),
         notes=notes,
     )
-
-
-def _pairs(n: int) -> int:
-    return n * (n - 1) // 2
 
 
 def _tied_pairs(*columns: Floats) -> int:

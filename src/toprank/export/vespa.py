@@ -25,7 +25,7 @@ from .._version import __version__
 from ..errors import InputError
 from .replicas import LinearReplica, PreparedReplica, Replica, next_single
 from .scorers import Linear, Prepared, Stumps, Trees
-from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name
+from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name, policy_note
 from .tree_replicas import Split, TreeReplica, side
 from .trees import (
     Cut,
@@ -65,6 +65,8 @@ class Vespa(Target):
     name = "vespa"
     settings: ClassVar[frozenset[str]] = frozenset({"shift", "expressions", "phase"})
     prepares: ClassVar[frozenset[str]] = frozenset({"log"})
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"^ *rank-profile\s", re.MULTILINE)
+    file = "a rank profile as toprank writes it"
 
     def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
         """Return a rank profile to be put into a schema."""
@@ -86,11 +88,7 @@ class Vespa(Target):
             pairs = zip(ids, inner.weights.tolist(), strict=True)
             lines += ["    constants {", *(f"        w_{i}: {decimal(weight)}" for i, weight in pairs), "    }"]
             terms = [f"constant(w_{i}) * {last}_{i}" for i in ids]
-            told = [
-                f"{scorer.missing} by the model, but Vespa computes with NaN: make sure that every feature has a value"
-                if scorer.fill is None
-                else f"{scorer.missing}: isNan in the profile does it"
-            ]
+            told = [policy_note(scorer, "Vespa computes with NaN", ": isNan in the profile does it")]
         else:
             roots = forest_of(inner, after)
             told = []
@@ -144,37 +142,30 @@ class Vespa(Target):
         )
         return Artifact(("\n".join(lines) + "\n").encode(), name, notes)
 
-    def recognizes(self, content: bytes) -> bool:
-        """Look for a rank profile."""
-        return re.search(rb"^ *rank-profile\s", content, re.MULTILINE) is not None
-
     def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
         """Return the profile as Vespa scores with it; only profiles of the form written here are understood."""
-        try:
-            text = content.decode()
-            if not text.startswith("rank-profile"):
-                raise ValueError("a file of its own begins with rank-profile")
-            numbers = dict(_WEIGHT.findall(text))
-            refused = next((value for value in numbers.values() if not _SCHEMA_NUMBER.fullmatch(value)), None)
-            if refused is not None:
-                raise ValueError(f"the grammar of schemas has no number {refused}: digits, or digits . digits")
-            weights = {i: float(value) for i, value in numbers.items()}
-            functions = {i: (str(json.loads(label)), expression) for i, label, expression in _FUNCTION.findall(text)}
-            found = _SUM.search(text)
-            terms = found[1] if found else ""
-            logs = _logs(text, terms)
-            terms = re.sub(r"\bl+_(?=\w)", "f_", terms)
-            if re.search(r"(?:^|\n)\s*(?:\+ )?if ", terms):
-                forest = _forest(terms, functions)
-                return PreparedReplica(forest.names, logs, forest, forest.fill, forest.rule) if logs else forest
-            ids, end = _terms(terms)
-            names = tuple(functions[i][0] for i in ids)
-            fill = _fills(ids, functions)
-            columns = np.array([weights[i] for i in ids])
-        except (UnicodeDecodeError, ValueError, KeyError, RecursionError) as error:
-            raise InputError(f"{place} is not a rank profile as toprank writes it: {error}") from None
+        text = content.decode()
+        if not text.startswith("rank-profile"):
+            raise ValueError("a file of its own begins with rank-profile")
+        numbers = dict(_WEIGHT.findall(text))
+        refused = next((value for value in numbers.values() if not _SCHEMA_NUMBER.fullmatch(value)), None)
+        if refused is not None:
+            raise ValueError(f"the grammar of schemas has no number {refused}: digits, or digits . digits")
+        weights = {i: float(value) for i, value in numbers.items()}
+        functions = {i: (str(json.loads(label)), expression) for i, label, expression in _FUNCTION.findall(text)}
+        found = _SUM.search(text)
+        terms = found[1] if found else ""
+        logs = _logs(text, terms)
+        terms = re.sub(r"\bl+_(?=\w)", "f_", terms)
+        if re.search(r"(?:^|\n)\s*(?:\+ )?if ", terms):
+            forest = _forest(terms, functions)
+            return PreparedReplica(forest.names, logs, forest, forest.fill, forest.rule) if logs else forest
+        ids, end = _terms(terms)
+        names = tuple(functions[i][0] for i in ids)
+        fill = _fills(ids, functions)
+        columns = np.array([weights[i] for i in ids])
         if not ids or not np.isfinite(columns).all():
-            raise InputError(f"{place} is not a rank profile as toprank writes it: no sum of weights times features")
+            raise ValueError("no sum of weights times features")
         linear = LinearReplica(names, columns, _rule(fill), np.float64, np.float64, fill=fill, end=end)
         return PreparedReplica(names, logs, linear, fill, linear.rule) if logs else linear
 

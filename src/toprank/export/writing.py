@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from .._files import replacing
+from .._files import read_whole, replacing
 from .._suggest import did_you_mean
 from ..data.validation import check_choice
 from ..errors import InputError
@@ -58,14 +58,7 @@ class Export:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the export as plain values for JSON."""
-        return {
-            "target": self.target,
-            "name": self.name,
-            "files": [str(file) for file in self.files],
-            "missing": self.missing,
-            "notes": list(self.notes),
-            "rescore": None if self.rescore is None else dict(self.rescore),
-        }
+        return {**vars(self), "files": [str(file) for file in self.files], "notes": list(self.notes)}
 
     def __str__(self) -> str:
         wrote = f"wrote {' and '.join(map(str, self.files))}: " if self.files else ""
@@ -156,14 +149,11 @@ def read(
     `gaps` is what `verify` takes.
     """
     file = Path(path)
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from None
+    content, _ = read_whole(file)
     if to is not None:
         target = target_of(to)
     else:
-        found = [target for target in _TARGETS if target.recognizes(content)]
+        found = [target for target in _TARGETS if target.marks.search(content)]
         if not found:
             raise InputError(f"{file} is not a file of {', '.join(TARGETS)}: say which with --to")
         target = found[0]
@@ -174,7 +164,7 @@ def read(
         target = replace(target, gaps=gaps)
     companions = {suffix: beside(file, suffix) for suffix in target.beside}
     texts = {suffix: other.read_bytes() for suffix, other in companions.items() if other.is_file()}
-    return target.name if to else target.family or target.name, target.decode(content, str(file), texts)
+    return target.name if to else target.family or target.name, target.read(content, str(file), texts)
 
 
 def check_preparation(to: str, prepare: str | Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
-from ..errors import MissingExtraError
+from ..errors import needed
 from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
@@ -103,10 +103,7 @@ def boost_lightgbm(
     verbose: bool = False,
 ) -> Boosted:
     """Train LightGBM; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
-    try:
-        import lightgbm as lgb
-    except ImportError:
-        raise MissingExtraError("lightgbm", extra="trees", purpose=type(ranker).__name__) from None
+    lgb = needed("lightgbm", type(ranker).__name__)
 
     def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
         ptr = boundaries(part.get_group())

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..data import validation
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, needed
 from ..surrogates.base import Surrogate
 from .curvature import check_slope
 
@@ -27,10 +27,9 @@ def torch_loss(surrogate: Surrogate, reduction: Literal["mean", "sum", "none"] =
     >>> scores.grad
     tensor([-0.2311,  0.2311])
     """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("torch", extra="torch", purpose="a PyTorch loss") from None
+    needed("torch", "a PyTorch loss")
+    import torch
+
     validation.check_choice(("mean", "sum", "none"), reduction=reduction)
     check_slope(surrogate)
 

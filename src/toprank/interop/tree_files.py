@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .._files import read_whole
 from .._typing import AnyArray, Floats
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, needed
 from ..rankers.models import Nested, TreeModel
 
 ZERO = float(np.float32(1e-35))
@@ -79,10 +80,7 @@ def looks_like_trees(content: bytes) -> bool:
 
 
 def _from_file(path: Path) -> Trees:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    content, _ = read_whole(path)
     if content.startswith(b"tree\n"):
         return _lightgbm(content, str(path))
     if looks_like_trees(content):
@@ -93,10 +91,7 @@ def _from_file(path: Path) -> Trees:
 
 
 def _from_ubjson(content: bytes, path: Path) -> bytes:
-    try:
-        import xgboost as xgb
-    except ImportError:
-        raise MissingExtraError("xgboost-cpu", extra="trees", purpose="reading UBJSON") from None
+    xgb = needed("xgboost", "reading UBJSON")
     try:
         return bytes(xgb.Booster(model_file=bytearray(content)).save_raw("json"))
     except xgb.core.XGBoostError as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
-from ..errors import MissingExtraError
+from ..errors import needed
 from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
@@ -107,10 +107,8 @@ def boost_xgboost(
     verbose: bool = False,
 ) -> Boosted:
     """Train XGBoost; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
-    try:
-        import xgboost as xgb
-    except ImportError:
-        raise MissingExtraError("xgboost-cpu", extra="trees", purpose=type(ranker).__name__) from None
+    needed("xgboost", type(ranker).__name__)
+    import xgboost as xgb
 
     def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
         ptr = _boundaries(part)

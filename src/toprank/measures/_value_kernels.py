@@ -158,25 +158,19 @@ def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at,
 
 
 @value_function
-def precision_at_share(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
-    """#{r ≤ c: relevant} / c at c = ⌈κ · relevant⌉. Codes: 0, rule; numbers: blank, above, κ."""
+def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+    """#{r ≤ c: relevant} / d: c = k and d = #{relevant}; at a share κ > 0, c = d = ⌈κ #{relevant}⌉ instead.
+
+    Codes: k, rule; numbers: blank, above, κ.
+    """
     codes, numbers = carray(codes_at, 2), carray(numbers_at, 3)
     relevant = count_above(carray(y_at, total), START, total, numbers[1])
     if relevant == 0:
         return numbers[0]
-    cut = max(np.int64(np.ceil(numbers[2] * relevant * (1.0 - 1e-12))), 1)
-    return expected_hits(carray(ranked_at, n), carray(ends_at, n), min(cut, n), numbers[1], codes[1]) / cut
-
-
-@value_function
-def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
-    """#{r ≤ k: relevant} / #{relevant}. Codes: k, rule."""
-    codes, numbers = carray(codes_at, 2), carray(numbers_at, 2)
-    relevant = count_above(carray(y_at, total), START, total, numbers[1])
-    if relevant == 0:
-        return numbers[0]
-    last = min(places(codes[0], n, PAD), n)
-    return expected_hits(carray(ranked_at, n), carray(ends_at, n), last, numbers[1], codes[1]) / relevant
+    cut, over = places(codes[0], n, PAD), relevant
+    if numbers[2] > 0:
+        cut = over = max(np.int64(np.ceil(numbers[2] * relevant * (1.0 - 1e-12))), 1)
+    return expected_hits(carray(ranked_at, n), carray(ends_at, n), min(cut, n), numbers[1], codes[1]) / over
 
 
 @value_function

@@ -55,6 +55,8 @@ class Recall(Binary):
     aliases: ClassVar[tuple[str, ...]] = ("r",)
     tells_apart: ClassVar[Literal["top"]] = "top"
     function: ClassVar[str] = "recall"
+    numbers: ClassVar[tuple[str, ...]] = ("share",)
+    share: ClassVar[float] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class Success(Binary):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PAtShare(Compiled):
+class PAtShare(Binary):
     """P@κ = P@⌈κ n₊⌉, n₊ = #{relevant} and 0 < κ ≤ 1 the `share`; read from "p@25%" or "prec@0.25".
 
     What the precision@k learners with `kappa` aim at. `blank` where nothing is relevant.
@@ -99,16 +101,13 @@ class PAtShare(Compiled):
     """
 
     share: float = 0.25
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "p@share"
     cuts: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-    function: ClassVar[str] = "precision_at_share"
+    function: ClassVar[str] = "recall"
     numbers: ClassVar[tuple[str, ...]] = ("share",)
 
     def __post_init__(self) -> None:
@@ -143,7 +142,7 @@ class RPrecision(Binary):
     cuts: ClassVar[bool] = False
     best_is_one: ClassVar[bool] = True
     tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-    function: ClassVar[str] = "precision_at_share"
+    function: ClassVar[str] = "recall"
     numbers: ClassVar[tuple[str, ...]] = ("share",)
     share: ClassVar[float] = 1.0
 

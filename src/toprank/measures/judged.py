@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .base import BY_CONVENTION, Compiled
+from .binary import Binary
 from .order import Ties
 from .plan import Recipe
 from .presets import Blank, Short
@@ -14,7 +15,7 @@ JUST_BELOW_0 = -5e-324
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPref(Compiled):
+class BPref(Binary):
     """bpref = (1/R) Σ_{relevant} 1 − min(#{judged irrelevant above it}, R) / min(R, N), R and N of them judged.
 
     Documents that were not judged count for nothing. `blank` where nothing is relevant.
@@ -23,14 +24,11 @@ class BPref(Compiled):
     [0.0]
     """
 
-    above: float = BY_CONVENTION
-    ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
     short_name: ClassVar[str] = "bpref"
     cuts: ClassVar[bool] = False
     reads_unjudged: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
     best_is_one: ClassVar[bool] = True
     function: ClassVar[str] = "binary_preference"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
+from ..data.grouping import rows_of
 from .base import Compiled, Measure
 from .function import NO_SCRATCH, MeasureFunction, called_back
 from .order import Ties, id_places
@@ -81,9 +82,9 @@ class Plan:
         matter, in_row_order = np.zeros_like(mixed), values.copy()
         if not mixed.any():
             return values, matter, in_row_order
-        rows, part = _rows_of(bounds, mixed)
+        rows, part = rows_of(bounds, mixed)
         s, labels = s[rows], labels[rows]
-        single = np.array([_rule_of(measure) == Ties.ID for measure in self.measures])  # sees scores as float32
+        single = np.array([getattr(m, "ties", None) == Ties.ID for m in self.measures])  # sees scores as float32
         for seen, which in ((s, ~single), (s.astype(np.float32).astype(np.float64), single)):
             if which.any():
                 best, worst, given = (
@@ -115,7 +116,7 @@ class Plan:
             if len(found) > len(group.where):
                 mixed |= (differ := found[-1] > 0)
                 if order == Ties.ID and ids is not None and differ.any():
-                    rows, part = _rows_of(ptr, differ)
+                    rows, part = rows_of(ptr, differ)
                     settled = _by_id(s[rows], part, ids[rows])
                     values[np.ix_(group.where, differ)] = group.values(settled, grades[rows], part, False)
         for i, own in enumerate(self.measures):
@@ -168,11 +169,8 @@ class _Group:
         recipes = [_recipe(measure) for measure in self.measures]
         if want_mixed:
             recipes.append((("mixed_ties", (0, 1), (0.0,)), None))
-        return _function(tuple(recipe for recipe, _ in recipes), int(self.order), _deepest([d for _, d in recipes]))
-
-
-def _deepest(depths: list[int | None]) -> int:
-    return max((EVERY if depth is None else depth for depth in depths), default=EVERY)
+        deepest = max((EVERY if depth is None else depth for _, depth in recipes), default=EVERY)
+        return _function(tuple(recipe for recipe, _ in recipes), int(self.order), deepest)
 
 
 def _recipe(measure: Compiled) -> tuple[tuple[str, tuple[int, ...], tuple[float, ...]], int | None]:
@@ -215,10 +213,6 @@ def _order_of(ties: Ties) -> Ties:
     return Ties.BEST if ties in (Ties.AVERAGE, Ties.SHARED) else Ties(ties)
 
 
-def _rule_of(measure: Measure) -> Ties | None:
-    return measure.ties if isinstance(measure, Compiled) else None
-
-
 def discount_table(longest: int) -> Floats:
     """Return the discounts of at least `longest` ranks, one row per `Discount`; tables are kept.
 
@@ -244,13 +238,6 @@ def _by_id(s: Floats, ptr: Ints, ids: AnyArray) -> Floats:
     scores = np.empty(len(s))
     scores[order] = -np.arange(len(s)) + np.repeat(ptr[:-1], np.diff(ptr))
     return np.where(np.isnan(s), s, scores)
-
-
-def _rows_of(ptr: Ints, chosen: AnyArray) -> tuple[Ints, Ints]:
-    """Return the rows of the chosen queries and where each of these queries begins among them."""
-    lengths = np.diff(ptr)[chosen]
-    bounds = np.concatenate(([0], np.cumsum(lengths)))
-    return np.arange(bounds[-1]) + np.repeat(ptr[:-1][chosen] - bounds[:-1], lengths), bounds
 
 
 def _retrieved(s: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats, Ints]:

@@ -20,6 +20,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..errors import InputError
@@ -302,7 +303,7 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(X, QueryDataset):
             return X.in_caller_order(ranks(self.predict_grouped(X), X.ptr))
         scores = self.predict(X, qid)
-        ptr, _, order = validation.group_rows(qid, len(scores))
+        ptr, _, order = group_rows(qid, len(scores))
         places = np.empty(scores.shape, dtype=np.int64)
         columns = places[:, None] if scores.ndim == 1 else places
         rows = slice(None) if order is None else order
@@ -330,7 +331,7 @@ class Ranker(BaseEstimator, ABC):
 
     def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
         """Return the mean value over the queries of rows in the caller's order."""
-        ptr, query_ids, order = validation.group_rows(qid, len(scores))
+        ptr, query_ids, order = group_rows(qid, len(scores))
         labels = validation.as_labels(self._later_labels(y), len(scores))
         if order is not None:
             scores, labels = scores[order], labels[order]

@@ -14,7 +14,6 @@ from scipy.spatial.distance import pdist
 
 from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
-from ..certificates.generalization import row_squares
 from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
 from ..certificates.replay import Direction, Replay, another_run
 from ..data import linear
@@ -352,7 +351,7 @@ def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
 
 def longest_row(data: QueryDataset) -> float:
     """R_X: the largest row norm of the informative lists."""
-    return sqrt(float(row_squares(data)[np.repeat(data.informative, data.lengths)].max(initial=0.0)))
+    return sqrt(float(linear.square_norms(data.X)[np.repeat(data.informative, data.lengths)].max(initial=0.0)))
 
 
 def _centred(data: QueryDataset) -> QueryDataset:

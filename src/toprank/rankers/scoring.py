@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats
 from ..data import validation
+from ..data.grouping import group_rows
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..evaluation import predicted
@@ -23,7 +24,7 @@ from .watching import Judge
 def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None) -> float:
     """Return the mean value over lists; rows come in the caller's order."""
     labels = validation.as_labels(y, len(scores))
-    ptr, _, order = validation.group_rows(qid, len(scores))
+    ptr, _, order = group_rows(qid, len(scores))
     if order is not None:
         scores, labels = scores[order], labels[order]
     return mean_value(judge.per_query(scores, labels, ptr))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.grouping import group_rows
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..measures.base import Measure, mean_value
@@ -257,7 +258,7 @@ def _lengths(X: Any, qid: ArrayLike | None, n: int) -> Ints:
     """Return for each row, in the caller's order, how long its list is."""
     if isinstance(X, QueryDataset):
         return X.in_caller_order(np.repeat(X.lengths, X.lengths))
-    ptr, _, order = validation.group_rows(qid, n)
+    ptr, _, order = group_rows(qid, n)
     lengths = np.repeat(np.diff(ptr), np.diff(ptr))
     if order is not None:
         lengths[order] = lengths.copy()

@@ -40,27 +40,40 @@ def _measure(view: ContestView, index: int, measure: str) -> str:
     for i in view.standing(measure):
         a, b = ends[i]
         line = element("i", style=f"left:{place(a)};right:calc(100% - {place(b)})")
-        dot = element("b", style=f"left:{place(means[i])}")
-        rows.append(
-            element("th", _name(view, i), scope="row")
-            + element("td", element("div", line, dot), class_="range", aria_hidden="true")
-            + element("td", f"{means[i]:.4f}", class_="n")
-            + element("td", f"[{a:.4f}, {b:.4f}]", class_="n quiet")
-            + element("td", _versus(view, measure, i), class_="n")
-        )
-    axis = element("span", f"{low:.3f}") + element("span", f"{high:.3f}")
+        drawn = element("div", line, element("b", style=f"left:{place(means[i])}"))
+        rows.append([_name(view, i), drawn, f"{means[i]:.4f}", f"[{a:.4f}, {b:.4f}]", _versus(view, measure, i)])
     level = f"{1 - comparison.alpha:.0%} interval"
-    head = (
-        element("th", "system", scope="col")
-        + element("th", element("div", axis, class_="axis"), class_="range", aria_hidden="true")
-        + element("th", "mean", scope="col", class_="n")
-        + element("th", level, scope="col", class_="n quiet")
-        + element("th", "to the baseline", scope="col", class_="n")
-    )
-    body = "\n".join(element("tr", row) for row in rows)
-    table = element("thead", element("tr", head)) + element("tbody", body)
+    heads = {"system": "", _axis(f"{low:.3f}", f"{high:.3f}"): "range", "mean": "n", level: "n quiet"}
     caption = element("caption", _code(measure))
-    return element("div", element("table", caption, table, class_="measure"), class_="scroll", data_measure=index)
+    return _table({**heads, "to the baseline": "n"}, rows, caption, class_="measure", data_measure=index)
+
+
+def _axis(low: str, high: str) -> str:
+    """Return the ends of a scale, over what is drawn on it."""
+    return element("div", element("span", low), element("span", high), class_="axis")
+
+
+def _table(
+    heads: Mapping[str, str], rows: Sequence[Sequence[str]], caption: str = "", class_: str | None = None, **about: Any
+) -> str:
+    """Return a table that scrolls where it is too wide; `heads` are its columns with their classes.
+
+    A row begins with its own head. What a column "range" draws stands beside it in numbers, so it is not read out.
+    """
+
+    def cell(tag: str, text: str, kind: str, scope: str | None = None) -> str:
+        if kind == "range":
+            return element(tag, text, class_=kind, aria_hidden="true")
+        return element(tag, text, scope=scope, class_=kind or None)
+
+    first, *kinds = heads.values()
+    head = element("tr", *(cell("th", text, kind, "col") for text, kind in heads.items()))
+    body = [
+        element("tr", cell("th", name, first, "row"), *map(cell, ["td"] * len(cells), cells, kinds))
+        for name, *cells in rows
+    ]
+    table = element("table", caption, element("thead", head), element("tbody", "\n".join(body)), class_=class_)
+    return element("div", table, class_="scroll", **about)
 
 
 def _versus(view: ContestView, measure: str, system: int) -> str:
@@ -149,22 +162,16 @@ def promises(view: ContestView) -> str:
     if not known:
         return ""
     gains = any(gain(view.contest.entrants[i]) is not None for i, _ in known)
+    heads = {"system": "", _axis("0", "1"): "range", "at least": "n", "at most": "n quiet"}
+    heads |= {"gain over the baseline": "n"} if gains else {}
     rows = []
     for i, c in known:
         line = element("i", style=f"left:{100 * c.lower:.1f}%;right:{100 * (1 - c.upper):.1f}%")
-        dot = element("b", style=f"left:{100 * c.mean:.1f}%")
-        cells = element("th", _name(view, i), scope="row")
-        cells += element("td", element("div", line, dot), class_="range", aria_hidden="true")
-        cells += element("td", f"{c.lower:.4f}", class_="n") + element("td", f"{c.upper:.4f}", class_="n quiet")
+        drawn = element("div", line, element("b", style=f"left:{100 * c.mean:.1f}%"))
+        rows.append([_name(view, i), drawn, f"{c.lower:.4f}", f"{c.upper:.4f}"])
         if gains:
             over = gain(view.contest.entrants[i])
-            cells += element("td", "–" if over is None else span((over.lower, over.upper), sign=True), class_="n")
-        rows.append(element("tr", cells))
-    axis = element("div", element("span", "0"), element("span", "1"), class_="axis")
-    head = element("th", "system", scope="col") + element("th", axis, class_="range", aria_hidden="true")
-    head += element("th", "at least", scope="col", class_="n") + element("th", "at most", scope="col", class_="n quiet")
-    head += element("th", "gain over the baseline", scope="col", class_="n") if gains else ""
-    table = element("table", element("thead", element("tr", head)), element("tbody", *rows), class_="measure promises")
+            rows[-1].append("–" if over is None else span((over.lower, over.upper), sign=True))
     first = known[0][1]
     assumed = "; ".join(escape(str(assumption)) for assumption in first.assumptions)
     words = (
@@ -172,7 +179,7 @@ def promises(view: ContestView) -> str:
         f"{100 * first.confidence:g}% confidence, whatever the distribution of queries (by betting; differences cost "
         f"more than means). Assumed: {assumed}."
     )
-    return element("div", table, class_="scroll") + element("p", words, class_="note")
+    return _table(heads, rows, class_="measure promises") + element("p", words, class_="note")
 
 
 def certificates(view: ContestView) -> str:
@@ -233,7 +240,7 @@ def _scale(observed: float, bound: float) -> str:
 
 def settings(view: ContestView) -> str:
     """Return the chosen hyper-parameters, the search for them, training time and tied queries of every entrant."""
-    heads = {"system": "", "chosen settings": "", "training": "n", "ties matter in": "n"}
+    heads = {"system": "", "chosen settings": "wrap", "training": "n", "ties matter in": "n"}
     searched = any(entrant.planned for entrant in view.contest.entrants)
     if searched:
         heads |= {"validation": "n", "settings tried": "n", "search": "n"}
@@ -247,12 +254,8 @@ def settings(view: ContestView) -> str:
                 [f"{entrant.tried} of {entrant.planned}", f"{entrant.searched:.1f} s"] if entrant.planned else ["–"] * 2
             )
             cells += [f"{sum(entrant.valid) / len(entrant.valid):.4f}" if entrant.valid else "–", *tried]
-        numbers = "".join(element("td", cell, class_="n") for cell in cells)
-        rows.append(element("th", _name(view, i), scope="row") + element("td", chosen, class_="wrap") + numbers)
-    head = "".join(element("th", name, scope="col", class_=kind or None) for name, kind in heads.items())
-    body = element("tbody", "\n".join(element("tr", row) for row in rows))
-    table = element("div", element("table", element("thead", element("tr", head)), body), class_="scroll")
-    return table + element("p", _ties(view, searched=searched), class_="note")
+        rows.append([_name(view, i), chosen, *cells])
+    return _table(heads, rows) + element("p", _ties(view, searched=searched), class_="note")
 
 
 def _ties(view: ContestView, *, searched: bool) -> str:
