@@ -5,7 +5,8 @@
     python -m benchmarks.scale simulate 1 10 100 # what a round costs the scheduler, with workers that do nothing
 
 Every job is a process of its own with a time limit, and reads the same Parquet files; one that does not end is said to
-hang. A learner's seconds count from the files to the model. "To the same NDCG" is the time to the NDCG@10, on other
+hang. A learner's seconds count from the files to the model; those of all its processors together say more on a machine
+that has other work. "To the same NDCG" is the time to the NDCG@10, on other
 queries, that the least of them reaches: as many of its steps or trees as that takes, each as long as the others.
 """
 
@@ -24,7 +25,7 @@ import warnings
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,32 @@ import toprank as tr
 
 from . import Row, row
 
-Curve = tuple[float, list[float]]
-"""Seconds, and the NDCG@10 after each step."""
+
+class Fit(NamedTuple):
+    """What a job came to: seconds, seconds of all processors (nan where a worker died), NDCG@10 after each step."""
+
+    seconds: float
+    processors: float
+    curve: list[float]
+
+
+class Clock:
+    """Time since it was made, and what this process and the workers did in it."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.spent, self.began = client, self._spent(client), time.perf_counter()
+
+    def read(self) -> tuple[float, float]:
+        seconds, spent = time.perf_counter() - self.began, self._spent(self.client)
+        same = spent.keys() == self.spent.keys()
+        return seconds, sum(spent.values()) - sum(self.spent.values()) if same else np.nan
+
+    @staticmethod
+    def _spent(client: Any) -> dict[str, float]:
+        workers = {} if client is None else client.run(time.process_time, on_error="ignore")
+        return {**workers, "here": time.process_time()}
+
+
 LIMIT, KILLED_LIMIT, WHOLE = 150.0, 75.0, 430.0
 """Seconds of a job, of one whose worker is killed, and after which no further job is begun."""
 KILL_AFTER = 1.0
@@ -68,46 +93,46 @@ def write(rows: int, folder: Path) -> None:
         tr.write_parquet(data[i * step : (i + 1) * step], folder / f"part{i}.parquet")
 
 
-def ours(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+def ours(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Fit:
     import pyarrow.parquet as pq
 
-    began = time.perf_counter()
+    clock = Clock(client)
     if client is None:
         data = tr.read_table(pq.read_table(folder), label="label", qid="query")
     else:
         data = tr.dask.read_table(f"{folder}/*.parquet", client, label="label", qid="query")
     ranker = tr.ListNet(max_iter=steps).fit_queries(data)
-    seconds = time.perf_counter() - began
+    took = clock.read()
     # The bits are the same wherever it learns, so what each step reaches is looked up once more, and not timed.
     again = tr.ListNet(max_iter=steps, patience=None).fit_queries(data, valid=test)
-    return seconds, [*again.trace_["valid"], judged(ranker.predict(test.X), test)]
+    return Fit(*took, [*again.trace_["valid"], judged(ranker.predict(test.X), test)])
 
 
-def xgboost(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+def xgboost(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Fit:
     import dask.dataframe as dd
     import xgboost as xgb
     from xgboost import dask as dxgb
 
-    began = time.perf_counter()
+    clock = Clock(client)
     table = dd.read_parquet(folder, split_row_groups=False)
     names = [name for name in table.columns if name not in ("label", "query")]
     # Each file holds whole queries. Left at its default, XGBoost cuts the frames into a piece for every query first.
     ranker = dxgb.DaskXGBRanker(n_estimators=steps, objective="rank:ndcg", tree_method="hist", allow_group_split=True)
     ranker.client = client
     ranker.fit(table[names], table["label"], qid=table["query"])
-    seconds, X = time.perf_counter() - began, xgb.DMatrix(test.X, feature_names=names)
+    took, X = clock.read(), xgb.DMatrix(test.X, feature_names=names)
     booster = ranker.get_booster()
-    return seconds, [judged(booster.predict(X, iteration_range=(0, n)), test) for n in range(1, steps + 1)]
+    return Fit(*took, [judged(booster.predict(X, iteration_range=(0, n)), test) for n in range(1, steps + 1)])
 
 
-def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Curve:
+def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEPS) -> Fit:
     import dask.array as da
     import pyarrow.parquet as pq
     from lightgbm import DaskLGBMRanker
 
     import dask
 
-    began = time.perf_counter()
+    clock = Clock(client)
     files = sorted(folder.glob("*.parquet"))
     lengths = [pq.read_metadata(file).num_rows for file in files]
     read = dask.delayed(_arrays, nout=2)  # arrays made from frames are lost between Dask 2026 and LightGBM 4.7
@@ -117,8 +142,8 @@ def lightgbm(folder: Path, client: Any, test: tr.QueryDataset, steps: int = STEP
     group = da.concatenate([da.full(n // 100, 100, chunks=n // 100, dtype=np.int64) for n in lengths])
     X, y, group = client.persist([X, y, group])
     local = DaskLGBMRanker(n_estimators=steps, client=client, verbose=-1).fit(X, y, group=group).to_local()
-    seconds = time.perf_counter() - began
-    return seconds, [judged(local.predict(test.X, num_iteration=n), test) for n in range(1, steps + 1)]
+    took = clock.read()
+    return Fit(*took, [judged(local.predict(test.X, num_iteration=n), test) for n in range(1, steps + 1)])
 
 
 def _arrays(file: str) -> tuple[Any, Any]:
@@ -147,7 +172,7 @@ def job(name: str, folder: Path, killed: bool) -> None:
         print(json.dumps(learn(folder, client, test)), flush=True)
 
 
-def told(name: str, folder: Path, *, killed: bool = False) -> Curve | str:
+def told(name: str, folder: Path, *, killed: bool = False) -> Fit | str:
     """Return what a job in a process of its own comes to, or how it ended."""
     command = [sys.executable, "-m", "benchmarks.scale", "job", name, str(folder), str(int(killed))]
     process = subprocess.Popen(
@@ -163,36 +188,37 @@ def told(name: str, folder: Path, *, killed: bool = False) -> Curve | str:
     lines = [line for line in err.strip().splitlines() if line.strip()]
     if not out.strip():
         return f"fails: {lines[-1][:90] if lines else process.returncode}"
-    seconds, curve = json.loads(out.strip().splitlines()[-1])
-    return seconds, curve
+    return Fit(*json.loads(out.strip().splitlines()[-1]))
 
 
 def table(sizes: list[int]) -> None:
     """Print the table, a line per job."""
     began = time.perf_counter()
-    print(f"{'rows':>10}  {'learner':14} {'seconds':>8} {'ndcg@10':>8}  {'to the same ndcg':>16}  a worker killed")
+    heads = (
+        f"{'rows':>10}  {'learner':14} {'seconds':>8} {'of processors':>14} {'ndcg@10':>8}  {'to the same ndcg':>16}"
+    )
+    print(f"{heads}  a worker killed", flush=True)
     for rows in sizes:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             write(rows, folder)
-            found: dict[str, Curve | str] = {}
-            killed: dict[str, Curve | str] = {}
+            found: dict[str, Fit | str] = {}
+            killed: dict[str, Fit | str] = {}
             for name in JOBS:
                 if time.perf_counter() - began < WHOLE:
                     found[name] = told(name, folder)
                 if name != JOBS[0] and rows == sizes[min(1, len(sizes) - 1)] and time.perf_counter() - began < WHOLE:
                     killed[name] = told(name, folder, killed=True)
-        level = min((max(one[1]) for one in found.values() if not isinstance(one, str)), default=0.0)
+        level = min((max(one.curve) for one in found.values() if not isinstance(one, str)), default=0.0)
         for name in JOBS:
             one, after = found.get(name, "left out: no time"), killed.get(name, "")
-            end = after if isinstance(after, str) else f"{after[0]:.1f} s, {after[1][-1]:.4f}"
+            end = after if isinstance(after, str) else f"{after.seconds:.1f} s, {after.curve[-1]:.4f}"
             if isinstance(one, str):
                 print(f"{rows:10,}  {name:14} {one}{'; a worker killed: ' * bool(end)}{end}", flush=True)
                 continue
-            seconds, curve = one
-            steps = 1 + next(i for i, value in enumerate(curve) if value >= level)
-            same = f"{seconds * steps / len(curve):.1f} s"
-            print(f"{rows:10,}  {name:14} {seconds:8.1f} {curve[-1]:8.4f}  {same:>16}  {end}", flush=True)
+            steps = 1 + next(i for i, value in enumerate(one.curve) if value >= level)
+            same, line = f"{one.seconds * steps / len(one.curve):.1f} s", f"{rows:10,}  {name:14} {one.seconds:8.1f}"
+            print(f"{line} {one.processors:14.1f} {one.curve[-1]:8.4f}  {same:>16}  {end}", flush=True)
 
 
 def overhead(workers: int, rows: int = 200_000, rounds: int = 30) -> tuple[float, float]:
@@ -259,9 +285,9 @@ def run() -> list[Row]:
     alone = found.pop(JOBS[0])
     for name, one in found.items():
         if not isinstance(one, str) and not isinstance(alone, str):
-            note = f"ndcg@10 {one[1][-1]:.4f}; one machine, ListNet: {alone[1][-1]:.4f}"
-            peer = {"peer": JOBS[0], "theirs": alone[0]} if name == JOBS[1] else {}
-            rows.append(row(f"fit 100,000 × 136 from files, {name}", one[0], "s", note=note, **peer))
+            note = f"ndcg@10 {one.curve[-1]:.4f}; one machine, ListNet: {alone.curve[-1]:.4f}"
+            peer = {"peer": JOBS[0], "theirs": alone.seconds} if name == JOBS[1] else {}
+            rows.append(row(f"fit 100,000 × 136 from files, {name}", one.seconds, "s", note=note, **peer))
     whole, added = overhead(2)
     note = f"of {1e3 * whole:.1f} ms; at most 15 + 1.5 a worker"
     return [*rows, row("objective, 2 workers: beside their own time", 1e3 * added, "ms", note=note)]

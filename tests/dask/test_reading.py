@@ -153,6 +153,9 @@ def test_letor_text_with_mixed_ids_and_bad_lines(client, tmp_path):
         (tmp_path / "c.txt").write_text(text)
         with pytest.raises(tr.InputError, match=message):
             tr.dask.read_letor(str(tmp_path / "c.txt"), client)
+    tr.write_parquet(judged(3), tmp_path / "c.parquet")
+    with pytest.raises(tr.InputError, match=r"c\.parquet is Parquet and not LETOR text: name such files"):
+        tr.dask.read_letor(str(tmp_path / "c.*t"), client)
 
 
 def test_a_file_that_changes_meanwhile(client, tmp_path, table):

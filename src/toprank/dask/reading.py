@@ -335,6 +335,10 @@ def _parsed(fs: Any, file: str, start: int, stop: int | None, **options: Any) ->
             body += stream.readline()
     if not body.strip():
         return None
+    if not start and body.startswith(b"PAR1"):
+        raise InputError(
+            f"{file} is Parquet and not LETOR text: name such files by their ending, as in 'train/*.parquet'"
+        )
     if b"qid:" not in body:
         raise InputError(
             f"{file}: a line without qid: (after byte {start}), and without it queries cannot be told apart"
