@@ -22,20 +22,21 @@ ROWS, FEATURES, BATCH = 581_012, 54, 500
 PEAK = """
 import sys, numpy as np
 import toprank as tr
-from toprank.solvers.minibatch import Batches, State, Steps, sweep
-from toprank.surrogates.precision_at_k import Rule
+from toprank.solvers.batches import Batches
+from toprank.solvers.steps import Rule, Steps
+from toprank.solvers.stream import OnlineDescent
 n = int(sys.argv[1])
 rng = np.random.default_rng(0)
 X, y = rng.random((n, 54), dtype=np.float32), (rng.random(n) < 0.36).astype(np.float64)
 data = tr.QueryDataset.from_arrays(X, y)
 small = Batches.of(data[:1].with_X(X), 500)
-steps = Steps(Rule.AVG, 0, 0.25, decay=0.5, normalize=True)
-sweep(small, np.arange(1), steps, State.zero(54))
+learner = OnlineDescent(tr.surrogates.PrecAvg(kappa=0.25, normalize=True), None, Steps(1.0, Rule.SQRT))
+small.play(learner, learner.start(54), np.arange(1))
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
-sweep(small, np.arange(small.count), steps, State.zero(54))
+small.play(learner, learner.start(54))
 print(peak() - before)
 """
 
@@ -69,8 +70,10 @@ def run() -> list[Row]:
     from threadpoolctl import threadpool_limits
 
     import toprank as tr
-    from toprank.solvers.minibatch import Batches, State, Steps, sweep
-    from toprank.surrogates.precision_at_k import Rule
+    from toprank.solvers.batches import Batches
+    from toprank.solvers.steps import Rule, Steps
+    from toprank.solvers.stream import OnlineDescent
+    from toprank.surrogates.precision_at_k import MistakesAvg, MistakesMax, PrecAvg, PrecMax, PrecStruct
 
     X, y = covertype()
     w = np.random.default_rng(0).normal(size=X.shape[1]).astype(np.float32)
@@ -81,25 +84,26 @@ def run() -> list[Row]:
         product = best(lambda: X @ w)
         csr_product = best(lambda: sparse.data.X @ w)
 
-    def epoch(batches: Batches, rule: Rule) -> float:
-        gradient = rule in (Rule.AVG, Rule.MAX, Rule.STRUCT)
-        steps = Steps(rule, 0, 0.25, decay=0.5 * gradient, normalize=gradient, radius=100.0 if gradient else np.inf)
-        return best(lambda: sweep(batches, order, steps, State.zero(X.shape[1])))
+    def epoch(batches: Batches, kind) -> float:
+        gradient = kind in (PrecAvg, PrecMax, PrecStruct)
+        steps = Steps(1.0, Rule.SQRT, radius=100.0) if gradient else Steps(1.0)
+        learner = OnlineDescent(kind(kappa=0.25, normalize=gradient), None, steps)
+        return best(lambda: batches.play(learner, learner.start(X.shape[1]), order))
 
     rows: list[Row] = []
-    rules = {
-        "Perceptron@k-avg": Rule.PERCEPTRON_AVG,
-        "Perceptron@k-max": Rule.PERCEPTRON_MAX,
-        "SGD@k-avg": Rule.AVG,
-        "SGD@k-max": Rule.MAX,
-        "1PMB": Rule.STRUCT,
+    kinds = {
+        "Perceptron@k-avg": MistakesAvg,
+        "Perceptron@k-max": MistakesMax,
+        "SGD@k-avg": PrecAvg,
+        "SGD@k-max": PrecMax,
+        "1PMB": PrecStruct,
     }
-    took = {name: epoch(dense, rule) for name, rule in rules.items()}
+    took = {name: epoch(dense, kind) for name, kind in kinds.items()}
     for name, seconds in took.items():
         rows.append(
             row(f"{name} epoch, {len(X):,} × {X.shape[1]}", seconds, passes=seconds / product, note="goal ≤ 2 passes")
         )
-    seconds = epoch(sparse, Rule.AVG)
+    seconds = epoch(sparse, PrecAvg)
     note = "passes are scipy's CSR X @ w"
     rows.append(row("SGD@k-avg epoch, CSR", seconds, passes=seconds / csr_product, note=note))
     with warnings.catch_warnings():

@@ -45,8 +45,8 @@ def lists() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def learner(name: str, loss: str):
     import toprank as tr
-    from toprank.solvers.online import OnlineDescent
     from toprank.solvers.steps import Steps
+    from toprank.solvers.stream import OnlineDescent
 
     target = tr.measure(name)
     surrogate = {

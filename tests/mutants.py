@@ -75,11 +75,11 @@ MUTANTS = [
     Mutant("rankers/two_classes.py", "left * among", "left", f"{SILENCE} -k enumeration"),
     Mutant("rankers/two_classes.py", "int(data.y.sum())", "data.n_docs", f"{AT_K} -k default_to_the_share"),
     Mutant("rankers/scoring.py", '-1.0 if coding.kind == "grades" else 1.0', "1.0", f"{SILENCE} -k three_classes"),
-    Mutant("rankers/at_k.py", "steps.k / max(n_positive, 1)", "1.0", f"{SILENCE} -k judged_list"),
-    Mutant("rankers/at_k.py", "total.skipped > played / 2", "total.skipped > played", f"{SILENCE} -k skipped"),
+    Mutant("rankers/at_k.py", "self.k / max(n_positive, 1)", "1.0", f"{SILENCE} -k judged_list"),
+    Mutant("rankers/at_k.py", "skipped > played / 2", "skipped > played", f"{SILENCE} -k skipped"),
     # Streams, files, compositions
     Mutant(
-        "rankers/online.py", "before is not None and before != now", "False",
+        "rankers/stream.py", "before is not None and before != now", "False",
         f"{SILENCE} -k one_measure and Minimax",
     ),
     Mutant("rankers/perceptrons.py", "min(averages.values()) == averages[best]", "False", f"{SILENCE} -k step_sizes"),
@@ -148,7 +148,7 @@ MUTANTS = [
         "solvers/ball.py", "w * (radius / norm)", "w / norm",
         "tests/solvers/test_ball.py src/toprank/solvers/ball.py",
     ),
-    Mutant("solvers/minibatch.py", "self.drift / max(self.t, 1)", "self.drift", f"{AT_K} -k pseudo_code and kappa"),
+    Mutant("solvers/stream.py", "self.weights[1] / rounds", "self.weights[1]", f"{AT_K} -k pseudo_code and kappa"),
     Mutant(
         "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
         "tests/solvers/test_boosting.py",

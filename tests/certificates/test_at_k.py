@@ -13,9 +13,11 @@ from tests.oracles import precision_at_k as oracle
 from toprank.certificates import at_k, convergence
 from toprank.certificates.margins import Margins, largest_margin, realised_margins
 from toprank.errors import InputError
-from toprank.solvers.minibatch import Batches, Steps
+from toprank.solvers.batches import Batches
+from toprank.solvers.steps import Steps
+from toprank.solvers.stream import OnlineDescent
 from toprank.surrogates import PrecAvg, PrecMax, PrecRamp
-from toprank.surrogates.precision_at_k import Rule
+from toprank.surrogates.precision_at_k import MistakesAvg, MistakesMax
 
 
 @st.composite
@@ -113,30 +115,29 @@ def test_sparse_data_and_many_lists_are_searched_too():
     assert dense.margin > 0
 
 
-def one_pass(steps, X, y, batch_size):
+def one_pass(loss, X, y, batch_size):
     batches = Batches.of(tr.QueryDataset.from_arrays(X, y), batch_size)
-    return at_k.TopReplay(steps, [(batches, np.arange(batches.count))])
+    return at_k.TopReplay(OnlineDescent(loss, None, Steps(1.0)), [(batches, np.arange(batches.count))])
 
 
-RULES = {Rule.PERCEPTRON_AVG: oracle.perceptron_avg, Rule.PERCEPTRON_MAX: oracle.perceptron_max}
+ORACLES = {MistakesAvg: oracle.perceptron_avg, MistakesMax: oracle.perceptron_max}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("places", [(3, 0.0), (0, 0.5)], ids=["k", "kappa"])
+@pytest.mark.parametrize("kind", ORACLES)
+@pytest.mark.parametrize("places", [{"k": 3}, {"kappa": 0.5}], ids=["k", "kappa"])
 @pytest.mark.parametrize("gap", [1.0, -0.5], ids=["separable", "inseparable"])
-def test_mistakes_stay_below_every_bound(rule, places, gap):
+def test_mistakes_stay_below_every_bound(kind, places, gap):
     for seed in range(6):
         X, y, u = blobs(seed, gap, rows=400)
-        replay = one_pass(Steps(rule, *places), X, y, 40)
-        named = {"k": places[0]} if places[0] else {"kappa": places[1]}
+        replay = one_pass(kind(**places), X, y, 40)
         stream = [(X[a : a + 40].tolist(), y[a : a + 40].tolist()) for a in range(0, 400, 40)]
-        _, mistakes = RULES[rule](stream, 5, **named)
+        _, mistakes = ORACLES[kind](stream, 5, **places)
         for w in (u, np.random.default_rng(seed).normal(size=5)):
             bound = replay.certificates(w)[0]
             assert bound.observed == mistakes
             assert bound.holds()
             assert not bound.order_only
-            assert bound.value <= replay.totals.places + 1e-9
+            assert bound.value <= replay.lost.places + 1e-9
         margin = replay.certificates()[1]
         assert margin.assumptions_hold == (gap > 0)
         assert margin.holds()
@@ -144,7 +145,7 @@ def test_mistakes_stay_below_every_bound(rule, places, gap):
 
 def test_the_mistake_bound_is_its_formula_at_the_best_multiple():
     X, y, u = blobs(1, 1.0, rows=120)
-    replay = one_pass(Steps(Rule.PERCEPTRON_AVG, 2, 0.0), X, y, 30)
+    replay = one_pass(MistakesAvg(k=2), X, y, 30)
     radius = max(np.linalg.norm(x) for x in X)
 
     def formula(c):
@@ -159,7 +160,7 @@ def test_the_mistake_bound_is_its_formula_at_the_best_multiple():
 
 def test_corollary_8_is_four_k_r_squared_over_gamma_squared():
     X, y, u = blobs(2, 2.0, rows=120)
-    replay = one_pass(Steps(Rule.PERCEPTRON_MAX, 2, 0.0), X, y, 30)
+    replay = one_pass(MistakesMax(k=2), X, y, 30)
     gamma = min(oracle.strong_margin(list(X[a : a + 30] @ u), list(y[a : a + 30])) for a in (0, 30, 60, 90))
     expected = 4 * 2 * max(x @ x for x in X) / gamma**2
     assert replay.certificates(7 * u)[1].value == pytest.approx(expected)

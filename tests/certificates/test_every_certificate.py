@@ -15,8 +15,10 @@ from toprank.certificates import at_k, boosting, convergence, generalization, le
 from toprank.certificates.base import Assumption, Certificate
 from toprank.certificates.mistakes import Comparator, Run, lower_bound
 from toprank.objective import Objective
-from toprank.solvers.minibatch import Batches, Steps, Totals
-from toprank.surrogates.precision_at_k import Rule
+from toprank.solvers.batches import Batches, Lost
+from toprank.solvers.steps import Rule, Steps
+from toprank.solvers.stream import OnlineDescent
+from toprank.surrogates.precision_at_k import MistakesAvg, PrecAvg
 
 SILENT = ("violated", "does not apply")
 U = Comparator(norm2=1.0, loss=10.0, margin=0.5, u=np.ones(1))
@@ -39,16 +41,16 @@ def changing(**numbers):
 
 
 def top(**numbers):
-    totals = Totals(batches=100, loss=10.0, share=10.0, places=100, largest_k=1, updates=10, skipped=0)
-    return at_k.TopRun(Rule.PERCEPTRON_AVG, totals, numbers.get("radius", 1.0), 100.0, ())
+    lost = Lost(batches=100, loss=10.0, share=10.0, places=100, largest_k=1)
+    return at_k.TopRun(MistakesAvg, lost, numbers.get("radius", 1.0), 100.0, ())
 
 
-def replay(rule=Rule.PERCEPTRON_AVG, passes=1, rows=40, **steps):
+def replay(kind=MistakesAvg, passes=1, rows=40, rule=Rule.SQRT):
     rng = np.random.default_rng(0)
     data = tr.QueryDataset.from_arrays(rng.normal(size=(rows, 2)), rng.random(rows) < 0.5)
     batches = Batches.of(data, 10)
-    options = {"k": 0, "kappa": 0.5, "decay": 0.5, "radius": 1.0} | steps
-    return at_k.TopReplay(Steps(rule, **options), [(batches, np.arange(batches.count))] * passes)
+    learner = OnlineDescent(kind(kappa=0.5), None, Steps(1.0, rule, radius=1.0))
+    return at_k.TopReplay(learner, [(batches, np.arange(batches.count))] * passes)
 
 
 def blank(data):
@@ -134,7 +136,8 @@ TABLE = {
         at_k.generalization(replay(), np.ones(2)), None, at_k.generalization(replay(passes=2), np.ones(2)),
     ),
     "at_k.convergence": lambda: (
-        at_k.convergence(replay(Rule.AVG), np.ones(2)), None, at_k.convergence(replay(Rule.AVG, decay=0.0), np.ones(2)),
+        at_k.convergence(replay(PrecAvg), np.ones(2)), None,
+        at_k.convergence(replay(PrecAvg, rule=Rule.CONSTANT), np.ones(2)),
     ),
     "convergence.uniform_convergence": lambda: (
         convergence.uniform_convergence(replay(rows=640).data, [np.ones(2)], kappa=0.5, trials=5, seed=0), None,
@@ -221,7 +224,7 @@ def test_two_numbers_that_differ_by_rounding_are_one():
 
 def test_the_mean_over_some_iterates_says_that_it_is_over_some():
     many, few = replay(rows=400), replay(rows=200)
-    assert (len(many.iterates), many.totals.batches) == (32, 40)
+    assert (len(many.iterates), many.lost.batches) == (32, 40)
     assert "of 32 of the 40 iterates, evenly spread" in at_k.online_to_batch(many).statement
     assert "of the 20 iterates" in at_k.online_to_batch(few).statement
     errors = [convergence.top_error(many.data.X @ w, many.data.y, 0.5) for w in many.iterates]

@@ -1,5 +1,6 @@
 """X w and Xᵀ g: the same bits for dense and sparse rows, beside any other rows, and on every type of processor."""
 
+import math
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from toprank.data import linear
+from toprank.solvers.stream import list_sizes
 
 
 def matrix(rows, columns, dtype, share=0.5, seed=0):
@@ -53,6 +55,16 @@ def test_weights_may_be_a_view_of_every_second_number():
     between = np.stack([w, np.full(7, 1e9)], axis=1)[:, 0]
     for rows in (X, csr_array(X)):
         assert linear.scores(rows, between).tolist() == linear.scores(rows, w).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 7, 8, 21, 136])
+def test_the_size_of_a_list_is_summed_in_that_order_too(columns, dtype):
+    X, mean = matrix(9, columns, dtype, share=1.0)[0].astype(float), np.zeros(columns)
+    for x in X:
+        mean = mean + x
+    away = X - mean / 9
+    assert list_sizes(X.astype(dtype), np.array([0, 9])).tolist() == [1 / math.sqrt(max(in_lanes(x, x) for x in away))]
 
 
 PROGRAM = """

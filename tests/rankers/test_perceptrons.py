@@ -15,8 +15,8 @@ from sklearn.base import clone
 import toprank as tr
 from tests.oracles import perceptrons as oracle
 from tests.rankers.test_laws import interleaved
-from toprank.solvers.online import CALLED, OnlineDescent
 from toprank.solvers.steps import Scaling, Steps
+from toprank.solvers.stream import CALLED, OnlineDescent
 from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam
 
 RANKERS = [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet]
@@ -98,8 +98,8 @@ def test_the_own_loop_does_what_calling_does(surrogate, target, always, sparse, 
     weight = np.random.default_rng(0).uniform(0, 2, data.n_queries)
     weight[3] = 0
     order = np.random.default_rng(1).permutation(data.n_queries)
-    rows = learner.play(compiled, X, data.y, data.ptr, order, weight).rows
-    expected = called(learner).play(plain, X, data.y, data.ptr, order, weight).rows
+    rows = learner.play(compiled, X, data.y, data.ptr, order, weight)
+    expected = called(learner).play(plain, X, data.y, data.ptr, order, weight)
     np.testing.assert_allclose(rows, expected, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(compiled.weights, plain.weights, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(compiled.totals, plain.totals, rtol=1e-8)
@@ -113,8 +113,8 @@ def test_listnet_targets_of_high_and_real_grades(truth, factor):
     data = replace(data, y=data.y * factor)
     learner = OnlineDescent(ListNet(truth=truth), tr.measure("ndcg@3"), Steps(0.1), always=True)
     compiled, plain = learner.start(5), learner.start(5)
-    rows = learner.play(compiled, data.X, data.y, data.ptr).rows
-    expected = called(learner).play(plain, data.X, data.y, data.ptr).rows
+    rows = learner.play(compiled, data.X, data.y, data.ptr)
+    expected = called(learner).play(plain, data.X, data.y, data.ptr)
     np.testing.assert_allclose(rows, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -129,8 +129,8 @@ def test_long_lists_many_grades_and_real_grades():
             learner = OnlineDescent(Slam(target, within="score"), target, Steps(0.5))
             compiled, plain = learner.start(3), learner.start(3)
             order = np.array([0, 1, 0, 1])
-            rows = learner.play(compiled, data.X, data.y, data.ptr, order).rows
-            expected = called(learner).play(plain, data.X, data.y, data.ptr, order).rows
+            rows = learner.play(compiled, data.X, data.y, data.ptr, order)
+            expected = called(learner).play(plain, data.X, data.y, data.ptr, order)
             np.testing.assert_allclose(rows, expected, rtol=1e-9)
             np.testing.assert_allclose(compiled.weights, plain.weights, rtol=1e-9, atol=1e-12)
 
@@ -381,7 +381,7 @@ def test_any_surrogate_and_measure_can_be_learned_online():
     data = graded(n_queries=60)
     learner = OnlineDescent(PairwiseHinge(), tr.measure("mrr"), Steps.parse("adaptive"), always=True)
     state = learner.start(5)
-    rows = learner.play(state, data.X, data.y, data.ptr).rows
+    rows = learner.play(state, data.X, data.y, data.ptr)
     assert rows[-20:, 1].mean() < rows[:20, 1].mean()
     ranker = tr.MinimaxPerceptron("err@5", random_state=0).fit_queries(data)
     assert ranker.score(data.X, data.y, data.qid) > tr.measure("err@5").mean(np.zeros(data.n_docs), data.y, data.ptr)

@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 import toprank as tr
 from toprank.measures import Measure
-from toprank.solvers.online import CALLED, OnlineDescent
-from toprank.solvers.steps import Scaling, Steps
-from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
+from toprank.solvers.batches import Batches
+from toprank.solvers.steps import Rule, Scaling, Steps
+from toprank.solvers.stream import CALLED, OnlineDescent
+from toprank.surrogates import ListNet, Minimax, PairwiseHinge, PrecAvg, Slam, Surrogate
 
 LEARNERS = [
     OnlineDescent(Slam("ndcg@3", within="score"), tr.measure("ndcg@3"), Steps(0.1), compare=True),
@@ -46,7 +47,7 @@ def test_calling_does_what_ranking_here_does(learner, data):
         for X in (data.X, csr_array(data.X)):
             state = one.start(data.n_features)
             rounds = one.play(state, X, data.y, data.ptr, order, data.query_weight)
-            found.append((state.weights, state.totals, rounds.rows))
+            found.append((state.weights, state.totals, rounds))
     for weights, totals, rows in found[1:]:
         np.testing.assert_allclose(weights, found[0][0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(totals, found[0][1], rtol=1e-9)
@@ -61,8 +62,8 @@ def test_the_judge_does_not_read_the_order_of_rows(learner):
     measured = []
     for rows in (np.argsort(-y), np.argsort(y), np.arange(6)):
         rounds = learner.play(learner.start(6), X[rows], y[rows], np.array([0, 6]))
-        measured.append(rounds.rows[0, 0])
-        assert rounds.rows[0, 2] == 1  # a mistake, also where the rows stand by grade
+        measured.append(rounds[0, 0])
+        assert rounds[0, 2] == 1  # a mistake, also where the rows stand by grade
     assert measured[0] == measured[1] == measured[2] < 1
     wanted = tr.measure("ndcg@3:ties=average").per_query(np.zeros(6), y, [0, 6])[0]
     assert measured[0] == pytest.approx(wanted, rel=1e-12)
@@ -107,8 +108,8 @@ def test_any_measure_judges_and_any_loss_is_stepped_on(data):
         learner = OnlineDescent(loss, First(), Steps(0.05))
         states.append(learner.start(data.n_features))
         rounds = learner.play(states[-1], data.X, data.y, data.ptr)
-        assert set(rounds.rows[:, 0]) == {0.0, 1.0}
-        assert (rounds.rows[:, 1] > 0)[rounds.rows[:, 2] == 0].sum() == 0  # no step where the judge is content
+        assert set(rounds[:, 0]) == {0.0, 1.0}
+        assert (rounds[:, 1] > 0)[rounds[:, 2] == 0].sum() == 0  # no step where the judge is content
     assert states[0].weights.tobytes() == states[1].weights.tobytes()
 
 
@@ -125,3 +126,23 @@ def test_minimax_for_map_reads_grades_as_relevant_or_not():
 def test_a_grade_past_all_numbers_is_named(make):
     with pytest.raises(tr.InputError, match="grade 2000 in row 1"):
         make().fit(np.eye(3), [0, 2000, 1])
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_without_a_judge_every_round_steps_and_rows_may_be_dealt_out(sparse):
+    """Batches of permuted rows are the batches of a matrix whose rows lie so; w stays in the ball, in its own unit."""
+    rng = np.random.default_rng(0)
+    X, y = np.where(rng.random((90, 5)) < 0.6, rng.normal(size=(90, 5)), 0), (rng.random(90) < 0.3).astype(float)
+    learner = OnlineDescent(PrecAvg(kappa=0.5, normalize=True), None, Steps(3.0, Rule.SQRT, radius=0.5))
+    dealt = Batches.of(tr.QueryDataset.from_arrays(csr_array(X) if sparse else X, y), 20).mixed(rng)
+    plain = Batches.of(tr.QueryDataset.from_arrays(X[dealt.rows], y[dealt.rows]), 20)
+    found = []
+    for batches in (dealt, plain):
+        state = learner.start(5)
+        rounds = batches.play(learner, state)
+        found.append((state.weights, state.totals, rounds))
+        assert state.unit == 1
+        assert rounds[:, 0].tolist() == [y[dealt.rows[a : a + 20]].sum() for a in range(0, 90, 20)]
+        assert np.linalg.norm(state.last) == pytest.approx(0.5)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)

@@ -17,8 +17,10 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..solvers.minibatch import Batches, State, Steps, Totals, sweep
-from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, Rule
+from ..solvers.batches import Batches, Lost
+from ..solvers.steps import Rule, Steps
+from ..solvers.stream import OnlineDescent
+from ..surrogates.precision_at_k import MistakesAvg, MistakesMax, PrecAvg, PrecisionSurrogate, PrecMax, cutoff
 from .base import Assumption, Certificate
 from .convergence import DELTA, top_error, uniform_convergence
 from .generalization import largest_norm
@@ -26,13 +28,14 @@ from .margins import Kind, largest_margin, realised_margins
 from .mistakes import Choice, Comparator
 from .replay import Direction, Replay
 
-_UPPER: dict[Rule, type[PrecisionSurrogate]] = {
-    Rule.PERCEPTRON_AVG: PrecAvg,
-    Rule.PERCEPTRON_MAX: PrecMax,
-    Rule.AVG: PrecAvg,
-    Rule.MAX: PrecMax,
+_UPPER: dict[type, type[PrecisionSurrogate]] = {
+    MistakesAvg: PrecAvg,
+    MistakesMax: PrecMax,
+    PrecAvg: PrecAvg,
+    PrecMax: PrecMax,
 }
-_MARGIN: dict[Rule, Kind] = {Rule.PERCEPTRON_AVG: "k", Rule.PERCEPTRON_MAX: "strong"}
+_MARGIN: dict[type, Kind] = {MistakesAvg: "k", MistakesMax: "strong"}
+"""The margin that ends the mistakes of a perceptron."""
 
 
 def certify_mini_batches(replay: TopReplay, coef: Floats, comparator: Floats | None, delta: float) -> list[Certificate]:
@@ -42,17 +45,16 @@ def certify_mini_batches(replay: TopReplay, coef: Floats, comparator: Floats | N
     takes the best among the learned weights, a vector of large margin and what longer runs on the surrogate itself
     find. Nothing is known of the struct surrogate, so its learners get no certificate.
     """
-    steps = replay.steps
-    if steps.rule not in _UPPER:
+    if replay.kind not in _UPPER:
         return []
     found = replay.certificates(comparator)
-    if steps.kappa > 0 and not replay.by_query and replay.same.verified:
+    if replay.kappa > 0 and not replay.by_query and replay.same.verified:
         family = [coef] if comparator is None else [coef, comparator]
-        loss, w = _UPPER[steps.rule], family[-1]
-        found.append(uniform_convergence(replay.data, family, kappa=steps.kappa, loss=loss, delta=delta, seed=0))
-        if steps.rule in _MARGIN:
+        loss, w = _UPPER[replay.kind], family[-1]
+        found.append(uniform_convergence(replay.data, family, kappa=replay.kappa, loss=loss, delta=delta, seed=0))
+        if replay.kind in _MARGIN:
             found += [online_to_batch(replay, delta), generalization(replay, w, delta)]
-        elif steps.rule == Rule.AVG:
+        elif replay.kind is PrecAvg:
             found.append(convergence(replay, w, delta))
     return found
 
@@ -61,8 +63,9 @@ def certify_mini_batches(replay: TopReplay, coef: Floats, comparator: Floats | N
 class TopRun:
     """What a perceptron's run over batches showed."""
 
-    rule: Rule
-    totals: Totals
+    kind: type
+    """Its loss."""
+    lost: Lost
     radius: float
     """R = max ‖x‖."""
     zero: float
@@ -71,24 +74,24 @@ class TopRun:
 
     def certificates(self, choose: Choice) -> list[Certificate]:
         """Return the mistake bound and the margin's, each at the comparator that suits it best; none for SGD."""
-        if self.rule not in _MARGIN:
+        if self.kind not in _MARGIN:
             return []
         return [self.mistakes(choose(self._bound)), self.separable(choose(lambda u: -u.margin))]
 
     def _bound(self, u: Comparator) -> float:
-        return (math.sqrt(4 * self.totals.largest_k * u.norm2) * self.radius + math.sqrt(u.loss)) ** 2
+        return (math.sqrt(4 * self.lost.largest_k * u.norm2) * self.radius + math.sqrt(u.loss)) ** 2
 
     def mistakes(self, u: Comparator) -> Certificate:
         """Δ_T ≤ (‖u‖ R √(4k) + √L_T(u))² for every u (Theorem 7; Theorem 9 for max)."""
-        k, bound, norm = self.totals.largest_k, self._bound(u), math.sqrt(u.norm2)
+        k, bound, norm = self.lost.largest_k, self._bound(u), math.sqrt(u.norm2)
         return Certificate(
-            statement=f"mistakes of {self.totals.batches} batches ≤ (‖u‖R√(4k) + √L(u))², k = {k}",
+            statement=f"mistakes of {self.lost.batches} batches ≤ (‖u‖R√(4k) + √L(u))², k = {k}",
             value=bound,
-            observed=self.totals.loss,
-            reference=f"Theorem {7 if self.rule == Rule.PERCEPTRON_AVG else 9}",
+            observed=self.lost.loss,
+            reference=f"Theorem {7 if self.kind is MistakesAvg else 9}",
             assumptions=self.assumptions,
-            vacuous_from=float(self.totals.places),
-            meaning=f"while it learned, at most {bound:.6g} of the {self.totals.places} places at the top went to a "
+            vacuous_from=float(self.lost.places),
+            meaning=f"while it learned, at most {bound:.6g} of the {self.lost.places} places at the top went to a "
             "wrong row",
             terms=u.terms | {"R": self.radius, "k": k},
             arithmetic=f"({norm:.4g}·{self.radius:.4g}·√{4 * k} + √{u.loss:.6g})² = {bound:.6g}",
@@ -96,16 +99,16 @@ class TopRun:
 
     def separable(self, u: Comparator) -> Certificate:
         """Δ_T ≤ 4kR²/γ² where a unit vector realises the (k, γ)-margin (Corollary 8; strong γ: Corollary 10)."""
-        k, gamma = self.totals.largest_k, u.margin
-        number, name = (8, f"({k}, γ)") if _MARGIN[self.rule] == "k" else (10, "strong γ")
+        k, gamma = self.lost.largest_k, u.margin
+        number, name = (8, f"({k}, γ)") if _MARGIN[self.kind] == "k" else (10, "strong γ")
         has = Assumption(f"a unit vector realises a {name}-margin above 0 on every batch", gamma > 0)
         return Certificate(
             statement=f"mistakes ≤ 4kR²/γ², k = {k}, γ = {gamma:.4g}",
             value=4 * k * self.radius**2 / gamma**2 if gamma > 0 else math.inf,
-            observed=self.totals.loss,
+            observed=self.lost.loss,
             reference=f"Corollary {number}",
             assumptions=(*self.assumptions, has),
-            vacuous_from=float(self.totals.places),
+            vacuous_from=float(self.lost.places),
             meaning="while it learned, mistakes at the top were bound to end, however long it went on",
             terms=u.terms | {"γ": gamma, "R": self.radius, "k": k},
             arithmetic=f"4·{k}·{self.radius:.4g}²/{gamma:.4g}²",
@@ -125,29 +128,33 @@ class TopReplay(Replay):
 
     def __init__(
         self,
-        steps: Steps,
+        learner: OnlineDescent,
         passes: Sequence[tuple[Batches, Ints]],
         weights: Floats | None = None,
         mistakes: Floats | None = None,
     ) -> None:
-        self.steps, self.passes = steps, passes
+        assert isinstance(learner.surrogate, PrecisionSurrogate)
+        self.surrogate, self.steps, self.passes = learner.surrogate, learner.steps, passes
+        self.kind, (_, self.kappa) = type(self.surrogate), cutoff(self.surrogate.k, self.surrogate.kappa)
+        """What it stepped on, and the share of the positives that is the top; 0 where that is a number."""
         self.data, self.by_query = passes[0][0].data, passes[0][0].by_query
         """The rows, and whether each query is a batch."""
-        self.state, self.totals, self.iterates = State.zero(self.data.n_features), Totals(), list[Floats]()
-        """The last state, the sums, and up to 32 iterates spread evenly over the run."""
+        self.state, rounds, self.iterates = learner.start(self.data.n_features), [np.empty((0, 4))], list[Floats]()
+        """The last state, and up to 32 iterates spread evenly over the run."""
         parts, lost = max(1, 32 // len(passes)), []
         for at, (batches, order) in enumerate(passes):
-            before, keep = self.totals.loss, at % -(-len(passes) // 32) == 0
+            first, keep = len(rounds), at % -(-len(passes) // 32) == 0
             for part in np.array_split(order, min(parts, len(order))):
-                self.state, added = sweep(batches, part, steps, self.state)
-                self.totals += added
+                rounds.append(batches.play(learner, self.state, part))
                 if keep:
-                    self.iterates.append(self.state.w)
-            lost.append(self.totals.loss - before)
+                    self.iterates.append(self.state.last)
+            lost.append(Lost.of(np.concatenate(rounds[first:]), self.surrogate).loss)
+        self.lost = Lost.of(np.concatenate(rounds), self.surrogate)
         self.same = Assumption("one pass over these rows, in their order", True)
         if weights is not None:
             size = 1e-6 * (1 + float(np.abs(weights).max(initial=0.0)))  # another processor may round otherwise
-            same = weights.shape == self.state.w.shape and np.allclose(self.state.w, weights, 1e-6, size)
+            last = self.state.last
+            same = weights.shape == last.shape and np.allclose(last, weights, 1e-6, size)
             same &= mistakes is None or (len(mistakes) == len(lost) and np.allclose(mistakes, lost))
             text = "these rows, in the order of the fit, lead to the ranker's weights"
             self.same = Assumption(text + ("" if mistakes is None else ", pass by pass with its losses"), bool(same))
@@ -159,37 +166,37 @@ class TopReplay(Replay):
         weighted = self.by_query and self.data.query_weight is not None
         assumptions = (self.same, radius, *([Assumption("all queries weigh 1", False)] if weighted else []))
         zero = float(self._losses(np.zeros(self.data.n_docs), np.ones(1))[0])
-        return TopRun(self.steps.rule, self.totals, self.radius, zero, assumptions)
+        return TopRun(self.kind, self.lost, self.radius, zero, assumptions)
 
     def direction(self, u: Floats) -> Direction:
         """Measure a weight vector."""
         norm = float(np.linalg.norm(u))
         unit = u / (norm or 1.0)
         scores, gamma = linear.scores(self.data.X, unit), math.inf
-        if self.steps.rule in _MARGIN:
+        if self.kind in _MARGIN:
             for batches in self._distinct:
                 shown = scores[batches.rows] if len(batches.rows) else scores
                 margins = realised_margins(shown, batches.labels(), batches.bounds, **self._cut)
-                gamma = min(gamma, getattr(margins, _MARGIN[self.steps.rule]))
+                gamma = min(gamma, getattr(margins, _MARGIN[self.kind]))
         return Direction(unit, norm, gamma, lambda lengths: self._losses(scores, lengths))
 
     def directions(self) -> Iterator[Floats]:
         """Yield the learned weights, those of longer runs on the surrogate itself, and a vector of large margin."""
-        if self.steps.rule not in _MARGIN:
+        if self.kind not in _MARGIN:
             return
-        yield self.state.w
-        rule = Rule.AVG if _UPPER[self.steps.rule] is PrecAvg else Rule.MAX
-        batches, state = self.passes[0][0], State.zero(self.data.n_features)
-        longer = replace(self.steps, rule=rule, eta=1 / max(self.radius, 1e-300), decay=0.5, radius=np.inf)
+        yield self.state.last
+        loss = replace(self.upper, normalize=self.surrogate.normalize)
+        longer = OnlineDescent(loss, None, Steps(1 / max(self.radius, 1e-300), Rule.SQRT))
+        batches, state = self.passes[0][0], longer.start(self.data.n_features)
         for _ in range(3):
             for _ in range(4):
-                state, _ = sweep(batches, np.arange(batches.count), longer, state)
-            yield from (w for w in (state.w, state.average) if np.isfinite(w).all())
-        yield largest_margin(_as_lists(batches), _MARGIN[self.steps.rule], max_iter=60, **self._cut).w
+                batches.play(longer, state)
+            yield from (w for w in (state.last, state.average) if np.isfinite(w).all())
+        yield largest_margin(_as_lists(batches), _MARGIN[self.kind], max_iter=60, **self._cut).w
 
     @property
     def _cut(self) -> dict[str, Any]:
-        return {"k": self.steps.k} if self.steps.k else {"kappa": self.steps.kappa}
+        return {"kappa": self.kappa} if self.kappa else {"k": self.surrogate.k}
 
     @property
     def _distinct(self) -> list[Batches]:
@@ -204,14 +211,14 @@ class TopReplay(Replay):
     @property
     def upper(self) -> PrecisionSurrogate:
         """The surrogate that the theorems put on the right-hand side."""
-        return _UPPER[self.steps.rule](**self._cut)
+        return _UPPER[self.kind](**self._cut)
 
     def _losses(self, scores: Floats, lengths: Floats) -> Floats:
         """L_T(c·u) = Σ_t ℓ(c·u; batch t) at each length, over the batches of all passes that were not skipped."""
         total = np.zeros(len(lengths))
         for batches in self._distinct:
             shown, informative = scores[batches.rows] if len(batches.rows) else scores, batches.informative()
-            weight = self.data.query_weight if batches.by_query else None
+            weight = batches.weight
             for at, c in enumerate(lengths.tolist()):
                 losses, _ = self.upper.per_query(c * shown, batches.labels(), batches.bounds)
                 total[at] += float((losses if weight is None else losses * weight)[informative].sum())
@@ -224,19 +231,19 @@ class TopReplay(Replay):
 
     def mean_error(self) -> float:
         """Mean prec@κ loss of the iterates on all rows as one list."""
-        X, y, kappa = self.data.X, self.data.y, self.steps.kappa
+        X, y, kappa = self.data.X, self.data.y, self.kappa
         return float(np.mean([top_error(linear.scores(X, w), y, kappa) for w in self.iterates]))
 
     @property
     def some(self) -> str:
         """Which iterates a mean is over."""
-        batches, kept = self.totals.batches, len(self.iterates)
+        batches, kept = self.lost.batches, len(self.iterates)
         return f"{kept} of the {batches} iterates, evenly spread" if kept < batches else f"the {batches} iterates"
 
     def rate(self, delta: float = DELTA) -> float:
         """√(log(T/δ)/b), b the mean number of rows of a batch."""
         size = float(np.diff(self.passes[0][0].bounds).mean())
-        return math.sqrt(math.log(max(self.totals.batches, 1) / delta) / size)
+        return math.sqrt(math.log(max(self.lost.batches, 1) / delta) / size)
 
     @property
     def one_pass(self) -> tuple[Assumption, ...]:
@@ -251,14 +258,14 @@ def online_to_batch(replay: TopReplay, delta: float = DELTA) -> Certificate:
     The paper prints Δ_T/(bT); its prec@κ is normalised by k_t = κ n₊ and not by b, and so is the sum here.
     """
     statement = f"mean prec@κ loss on all rows of {replay.some} ≤ mean loss on the stream + C√(log(T/δ)/b)"
-    value = replay.totals.share / max(replay.totals.batches, 1) + replay.rate(delta)
+    value = replay.lost.share / max(replay.lost.batches, 1) + replay.rate(delta)
     return _order(statement, value, replay.mean_error(), "Theorem 13", replay.one_pass)
 
 
 def generalization(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
     """(1/T) Σ_t prec@κ(w_t; Z) ≤ (√ℓ(w; Z) + C)², C = O(‖w‖R√(1/T) + √(log(T/δ)/b)) (Corollary 14)."""
     scores = linear.scores(replay.data.X, w)
-    reach = float(np.linalg.norm(w)) * replay.radius / math.sqrt(max(replay.totals.batches, 1))
+    reach = float(np.linalg.norm(w)) * replay.radius / math.sqrt(max(replay.lost.batches, 1))
     value = min(
         (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + c * reach + replay.rate(delta)) ** 2
         for c in (0.0, *replay.lengths.tolist())
@@ -274,13 +281,13 @@ def convergence(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certifica
     best = min(replay.population_loss(min(c, most) * scores) for c in (0.0, *replay.lengths.tolist()))
     return _order(
         "normalised avg surrogate of the averaged weights ≤ that of w + C(√(log(T/δ)/b) + √(1/T))",
-        best + replay.rate(delta) + math.sqrt(1 / max(replay.totals.batches, 1)),
+        best + replay.rate(delta) + math.sqrt(1 / max(replay.lost.batches, 1)),
         replay.population_loss(linear.scores(X, replay.state.average)),
         "Theorem 15",
         (
             *replay.one_pass,
             Assumption(f"w stays in a ball (radius {radius:g})", math.isfinite(radius)),
-            Assumption("steps fall as 1/√t", replay.steps.decay == 0.5),
+            Assumption("steps fall as 1/√t", replay.steps.rule == Rule.SQRT),
         ),
     )
 

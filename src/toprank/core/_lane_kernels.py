@@ -132,6 +132,33 @@ def add_rows(_typing, x, starts, factors, z):
 
 
 @intrinsic
+def squares(_typing, x, start, mean):
+    """Σ_j x[start + j]² and Σ_j (x[start + j] − mean[j])², j < len(mean), of a flat x: two sums in the type of mean."""
+    summed, stored = mean.dtype, x.dtype
+    lanes = LANES[summed]
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        middle = context.make_array(signature.args[2])(context, builder, arguments[2])
+        number = context.get_value_type(summed)
+        many, many_stored = ir.VectorType(number, lanes), ir.VectorType(context.get_value_type(stored), lanes)
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(many, [0.0] * lanes)) for _ in range(2)]
+
+        def add(j, load, _store):
+            row = load(data, builder.add(arguments[1], j), many_stored, stored.bitwidth // 8)
+            row = row if stored == summed else builder.fpext(row, many)
+            away = builder.fsub(row, load(middle.data, j, many, summed.bitwidth // 8))
+            for part, total in zip((row, away), sums, strict=True):
+                builder.store(builder.fadd(builder.load(total), builder.fmul(part, part)), total)
+
+        _by_lanes(builder, builder.extract_value(middle.shape, 0), lanes, add)
+        ends = [_in_pairs(builder, _lanes_of(builder, builder.load(total), lanes)) for total in sums]
+        return context.make_tuple(builder, signature.return_type, ends)
+
+    return types.UniTuple(summed, 2)(x, types.int64, mean), generate
+
+
+@intrinsic
 def sparse_dot(_typing, x, columns, start, stop, w):
     """Σ x[p] w[columns[p]], start ≤ p < stop: the bits of `four_dots` on the row with its zeros written out."""
     summed, stored = w.dtype, x.dtype

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,9 +20,19 @@ from ..data.dataset import QueryDataset
 from ..data.labels import Indicator, TwoClasses
 from ..data.validation import check_choice, check_count, check_positive
 from ..errors import InputError
+from ..solvers.batches import Batches, Lost, Shuffle
 from ..solvers.deadline import out_of_time
-from ..solvers.minibatch import Batches, Shuffle, State, Steps, Totals, sweep
-from ..surrogates.precision_at_k import Rule, cutoff
+from ..solvers.steps import Rule, Steps, Total
+from ..solvers.stream import OnlineDescent, State
+from ..surrogates.precision_at_k import (
+    MistakesAvg,
+    MistakesMax,
+    PrecAvg,
+    PrecisionSurrogate,
+    PrecMax,
+    PrecStruct,
+    cutoff,
+)
 from .base import parameters
 from .models import LinearModel
 from .two_classes import TwoClassRanker
@@ -76,46 +86,55 @@ class _MiniBatchRanker(TwoClassRanker):
             raise InputError(f"$.state is not that of a {type(self).__name__} on {self.n_features_in_} features")
 
     @abstractmethod
-    def _steps(self) -> Steps:
-        """Check the hyper-parameters and return what happens at a batch."""
+    def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
+        """Check the hyper-parameters and return what a batch is stepped on, and how."""
 
-    def _check(self) -> Steps:
+    def _learner(self, batches: Batches, n_positive: int) -> OnlineDescent:
+        """Return what happens at each batch; k means the judged list, of which a batch of rows sees a part."""
+        kind, steps = self._parts()
+        cut: dict[str, Any] = {"k": self.k, "kappa": self.kappa}
+        if self.k is not None and not batches.by_query:
+            cut = {"kappa": min(1.0, self.k / max(n_positive, 1))}
+        return OnlineDescent(kind(normalize=bool(vars(self).get("normalize", False)), **cut), None, steps)
+
+    def _check(self) -> None:
         check_count(batch_size=self.batch_size, epochs=self.epochs)
         if self.batch_size == 1 and not isinstance(self, PerceptronAtK):
             raise InputError("a batch of one row has one class and teaches nothing: batch_size must be at least 2")
         check_choice(("batches", "rows", None), shuffle=self.shuffle)
-        return self._steps()
+        cutoff(self.k, self.kappa)
+        self._parts()
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        steps = self._check()
+        self._check()
         batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
-        steps = _in_batches(steps, batches, self.n_positive_)
-        state, total, lost = State.zero(data.n_features), Totals(), []
+        learner = self._learner(batches, self.n_positive_)
+        state, lost = learner.start(data.n_features), []
         watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
         self.run_ = self._plan()
         passes = self._passes(data, self.run_)
         for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
-            state, totals = sweep(part, order, steps, state)
-            total += totals
-            lost.append(totals.loss)
-            trace["loss"].append(totals.share / max(totals.batches, 1))
-            trace["updates"].append(totals.updates)
-            trace["skipped"].append(totals.skipped)
-            trace["norm"].append(float(np.linalg.norm(state.w)))
+            rounds = part.play(learner, state, order)
+            found = Lost.of(rounds, learner.surrogate)
+            lost.append(found.loss)
+            trace["loss"].append(found.share / max(found.batches, 1))
+            trace["updates"].append(int((rounds[:, 3] > 0).sum()))
+            trace["skipped"].append(part.skipped(order, rounds))
+            trace["norm"].append(float(np.linalg.norm(state.last)))
             model = self._model(state)
             watch.look(model, lambda model=model: model, f"{len(trace['loss']):5d}  loss {trace['loss'][-1]:.6g}")  # type: ignore[misc]
             if out_of_time():
                 break
         self.n_iter_ = len(trace["loss"])
-        played = batches.count * self.n_iter_
-        if total.skipped > played / 2:
+        played, skipped = batches.count * self.n_iter_, int(sum(trace["skipped"]))
+        if skipped > played / 2:
             warnings.warn(
-                f"{total.skipped:,} of {played:,} batches held one class only and were skipped: raise batch_size, "
+                f"{skipped:,} of {played:,} batches held one class only and were skipped: raise batch_size, "
                 f"there are {self.n_positive_:,} positives in {data.n_docs:,} rows",
                 stacklevel=4,
             )
-        self._keep(state, total, reset=True)
+        self._keep(state, skipped)
         self.run_ |= {"epochs": self.n_iter_, "lost": np.array(lost)}
         if watch.best is not None:
             self.model_ = watch.best
@@ -170,18 +189,18 @@ class _MiniBatchRanker(TwoClassRanker):
         query_weight: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> None:
-        steps = self._check()
+        self._check()
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
         data = self._learnable(self._grouped(X, self._read(coding, y), qid, query_weight, reset=first))
         batches = Batches.of(data, self.batch_size if qid is None else None)
-        state = State.zero(data.n_features) if first else State(self.weights_, self.drift_, self.n_batches_)
-        seen = int(data.y.sum()) + (0 if first else self.n_positive_)
-        state, totals = sweep(batches, np.arange(batches.count), _in_batches(steps, batches, seen), state)
+        learner = self._learner(batches, int(data.y.sum()) + (0 if first else self.n_positive_))
+        state, order = learner.start(data.n_features) if first else self._state, np.arange(batches.count)
+        rounds = batches.play(learner, state, order)
         lists = 1 if qid is None else data.n_queries
         before: dict[str, Any] = {"kind": "stream", "batch_size": int(self.batch_size), "lost": np.zeros(1)}
         before = before if first else vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)})
-        self.run_ = before | {"lost": before["lost"][:1] + totals.loss}
+        self.run_ = before | {"lost": before["lost"][:1] + Lost.of(rounds, learner.surrogate).loss}
         if before["kind"] == "fit":
             self.run_["kind"] = "both"
         if first:
@@ -191,31 +210,36 @@ class _MiniBatchRanker(TwoClassRanker):
             self.n_seen_ += data.n_docs
             self.n_positive_ += int(data.y.sum())
             self.n_queries_in_ += lists if qid is not None else 0
-        self._keep(state, totals, reset=first)
+        self._keep(state, batches.skipped(order, rounds) + (0 if first else self.n_skipped_))
         self._note_lists(data.X, data.ptr, first=first)
 
-    def _keep(self, state: State, totals: Totals, *, reset: bool) -> None:
-        model = self._model(state)
-        self.weights_, self.drift_, self.n_batches_ = state.w, state.drift, state.t
-        self.n_skipped_ = totals.skipped + (0 if reset else self.n_skipped_)
-        self.n_updates_ = totals.updates + (0 if reset else self.n_updates_)
-        self.model_ = model
+    @property
+    def _state(self) -> State:
+        """The stream so far, to go on from."""
+        totals = np.zeros(len(Total))
+        totals[[Total.ROUNDS, Total.STEPS]] = self.n_batches_, self.n_updates_
+        return State(np.stack([self.weights_, self.drift_, np.zeros_like(self.drift_)]), totals, 1.0)
+
+    def _keep(self, state: State, skipped: int) -> None:
+        self.weights_, self.drift_, _ = state.weights
+        self.n_batches_, self.n_updates_ = (int(state.totals[at]) for at in (Total.ROUNDS, Total.STEPS))
+        self.n_skipped_, self.model_ = skipped, self._model(state)
 
     def _model(self, state: State) -> LinearModel:
-        return LinearModel(state.average if self.average else state.w.copy())
+        return LinearModel(state.average if self.average else state.last)
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         from ..certificates.at_k import TopReplay, certify_mini_batches
 
         coded, run = self.coding.recode(data), vars(self).get("run_") or self._plan()
         batches = Batches.of(coded, run.get("batch_size", self.batch_size) if coded.n_queries == 1 else None)
-        steps, passes = _in_batches(self._steps(), batches, int(coded.y.sum())), [(batches, np.arange(batches.count))]
+        learner, passes = self._learner(batches, int(coded.y.sum())), [(batches, np.arange(batches.count))]
         if run["kind"] == "fit":
             # What it warned of was said when it was fitted, and rows that cannot be learned from are another run.
             with warnings.catch_warnings(), suppress(InputError):
                 warnings.simplefilter("ignore")
                 passes = list(self._passes(coded, run)) or passes
-        replay = TopReplay(steps, passes, self.weights_, run.get("lost"))
+        replay = TopReplay(learner, passes, self.weights_, run.get("lost"))
         return certify_mini_batches(replay, self.coef_, comparator, delta)
 
 
@@ -231,13 +255,6 @@ def _is_run(run: Any) -> bool:
     except (KeyError, TypeError, AttributeError):
         return False
     return bool(sound and np.isfinite(run["lost"]).all())
-
-
-def _in_batches(steps: Steps, batches: Batches, n_positive: int) -> Steps:
-    """Return the steps with k as a share: k means the judged list, of which a batch of rows sees a part."""
-    if batches.by_query or not steps.k:
-        return steps
-    return replace(steps, k=0, kappa=min(1.0, steps.k / max(n_positive, 1)))
 
 
 def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
@@ -281,10 +298,9 @@ class PerceptronAtK(_MiniBatchRanker):
 
     variant: Literal["avg", "max"] = field(default="avg", kw_only=False)
 
-    def _steps(self) -> Steps:
+    def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
         check_choice(("avg", "max"), variant=self.variant)
-        rule = Rule.PERCEPTRON_AVG if self.variant == "avg" else Rule.PERCEPTRON_MAX
-        return Steps(rule, *cutoff(self.k, self.kappa))
+        return MistakesAvg if self.variant == "avg" else MistakesMax, Steps(1.0)
 
 
 @parameters
@@ -314,10 +330,9 @@ class SGDAtK(_MiniBatchRanker):
     radius: float | None = None
     normalize: bool = True
 
-    def _steps(self) -> Steps:
+    def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
         check_choice(("avg", "max"), variant=self.variant)
-        rule = Rule.AVG if self.variant == "avg" else Rule.MAX
-        return _subgradient_steps(self, rule, cutoff(self.k, self.kappa))
+        return PrecAvg if self.variant == "avg" else PrecMax, _subgradient_steps(self)
 
 
 @parameters
@@ -342,16 +357,15 @@ class OnePassMiniBatch(_MiniBatchRanker):
     radius: float = 10.0
     normalize: bool = True
 
-    def _steps(self) -> Steps:
+    def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
         check_positive(radius=self.radius)
-        return _subgradient_steps(self, Rule.STRUCT, cutoff(self.k, self.kappa))
+        return PrecStruct, _subgradient_steps(self)
 
 
-def _subgradient_steps(ranker: SGDAtK | OnePassMiniBatch, rule: Rule, places: tuple[int, float]) -> Steps:
+def _subgradient_steps(ranker: SGDAtK | OnePassMiniBatch) -> Steps:
     check_positive(eta=ranker.eta)
     check_choice(("sqrt", "constant"), schedule=ranker.schedule)
     if ranker.radius is not None:
         check_positive(radius=ranker.radius)
-    decay = 0.5 if ranker.schedule == "sqrt" else 0.0
     radius = np.inf if ranker.radius is None else float(ranker.radius)
-    return Steps(rule, *places, float(ranker.eta), decay, bool(ranker.normalize), radius)
+    return Steps(ranker.eta, Rule[ranker.schedule.upper()], radius)

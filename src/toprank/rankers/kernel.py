@@ -6,12 +6,12 @@ import warnings
 from concurrent.futures import Executor
 from dataclasses import field
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from .._progress import track
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
@@ -28,13 +28,13 @@ from ..measures import AP, NDCG, Norm
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
-from ..solvers.online import OnlineDescent, judge_of_rounds
 from ..solvers.steps import NEARLY, TRIAL, Steps, Total
+from ..solvers.stream import OnlineDescent, judge_of_rounds
 from ..surrogates import Minimax, Slam
-from .base import Ranker, parameters
+from .base import parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
-from .online import Average, by_theory, check_same_measure
+from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -42,7 +42,7 @@ _DROPS = ("oldest", "forgetron", "random", "smallest")
 
 
 @parameters
-class KernelSlamPerceptron(Ranker):
+class KernelSlamPerceptron(StreamRanker):
     """The SLAM perceptron with a kernel: rankings that are not linear, from a bounded store of documents.
 
     If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel.
@@ -126,7 +126,7 @@ class KernelSlamPerceptron(Ranker):
         return slam if self.loss == "slam" else Minimax(self.margin, target.above if isinstance(target, AP) else None)
 
     def _steps(self) -> Steps:
-        return Steps(vars(self).get("eta_", 1.0)) if by_theory(self.eta) else Steps.parse(self.eta)
+        return steps_of(self.eta, vars(self).get("eta_"))
 
     def _note_theory(self, loss: Slam | Minimax, data: QueryDataset) -> None:
         """Take the step that theory gives for these lists in the space of the kernel."""
@@ -168,30 +168,8 @@ class KernelSlamPerceptron(Ranker):
         self.trace_ = Trace(np.concatenate(rows))
         self.trace_.update(watch.trace())
 
-    def partial_fit(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from one more list, or from several in the order in which their ids appear."""
-        first = "_store" not in vars(self)
-        with self._changing() as new:
-            data = new._grouped(X, y, qid, query_weight, reset=first)
-            new._go_on(new._learnable(data), first)
-        return self
-
-    def partial_fit_queries(self, data: QueryDataset) -> Self:
-        """Learn from more lists, in their order."""
-        first = "_store" not in vars(self)
-        data = self._learnable(data)
-        with self._changing() as new:
-            if first:
-                new._note_features(data)
-            else:
-                self._check_same_features(data)
-            new._go_on(data, first)
-        return self
-
-    def _go_on(self, data: QueryDataset, first: bool) -> None:
-        loss = self._check()
+    def _go_on(self, data: QueryDataset) -> None:
+        loss, first = self._check(), not self._begun
         if first or "eta_" not in vars(self) or self._store.totals[Total.STEPS] == 0:
             self._note_theory(loss, data)
         seed = self._seed() if first else 0
@@ -204,9 +182,8 @@ class KernelSlamPerceptron(Ranker):
         rows = self._play(store, loss, data, np.arange(data.n_queries))
         self._keep(store, self._averages(store))
         self.trace_ = Trace(rows, before)
-        self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
+        self._count(data.n_queries, first)
         self._note_lists(data.X, data.ptr, first=first)
-        self.certificates_ = []
         if first:
             self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(self._target)}
 
@@ -260,7 +237,7 @@ class KernelSlamPerceptron(Ranker):
                 value, znorm2 = weight * float(losses[0]), squared_norm(store.function(X[moved], weight * g[moved]))
                 if not np.isfinite(znorm2):
                     raise _overflow(q)
-                eta = steps.size(store.totals, znorm2)
+                eta = steps.size(store.totals[Total.ROUNDS] + 1, store.totals[Total.ZNORM2] + znorm2)
                 store.add(X, -eta * weight * g, eta * eta * znorm2)
                 if seen is not None:
                     seen[a:b] = scores
@@ -310,18 +287,13 @@ class KernelSlamPerceptron(Ranker):
         store = Store.empty(self, self.n_features_in_, 0)
         sound = False
         try:
-            passes = {key: content[key] for key in ("epochs", "seed", "shuffle")}
             averaged = content["averaged"]
             sound = store.restore(content, self.model_.stored) and type(averaged) is bool
             sound &= np.array_equal(self.model_.alpha, store.model(averaged).alpha)
-            rounds = max(1, store.totals[0])  # every pass plays at least one list
-            sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= rounds)
-            sound &= type(passes["shuffle"]) is bool
-            passes |= {"measure": content["measure"]} if "measure" in content else {}
+            passes = read_passes(content, store.totals[Total.ROUNDS])
             if by_theory(self.eta):
                 self.eta_ = float(content["eta"])
                 sound &= bool(0 < self.eta_ < np.inf)
-            sound &= passes["seed"].isdecimal() and len(passes["seed"]) < 1000
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
             sound = False
         if not sound:

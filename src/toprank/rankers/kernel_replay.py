@@ -23,7 +23,7 @@ from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
 from ..errors import InputError
-from ..solvers.online import OnlineDescent
+from ..solvers.stream import OnlineDescent
 from .base import Ranker
 from .kernel import KernelSlamPerceptron
 from .kernel_store import Store, squared_norm

@@ -5,12 +5,12 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import field
 from inspect import isabstract
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from .. import surrogates
-from .._typing import ArrayLike, Floats
+from .._typing import Floats
 from ..data.dataset import QueryDataset
 from ..data.validation import check_choice, check_count, check_not_negative, check_positive
 from ..errors import InputError
@@ -21,21 +21,22 @@ from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solver
 from ..solvers.bundle import Bundle
 from ..solvers.lbfgs import LBFGS, Watch
+from ..solvers.minibatch import MiniBatch
 from ..solvers.newton import Newton
-from ..solvers.online import OnlineDescent, OnlineState
-from ..solvers.sgd import MiniBatch
-from ..solvers.steps import Scaling, Steps, Total
+from ..solvers.steps import Steps
+from ..solvers.stream import OnlineDescent, State
 from ..surrogates.base import Surrogate, TwiceDifferentiable
-from .base import Ranker, parameters
+from .base import parameters
 from .composing import minimise
 from .models import LinearModel
+from .stream import StreamRanker
 from .watching import BestOnValidation
 
 Method = Literal["auto", "lbfgs", "newton", "bundle", "minibatch"]
 
 
 @parameters
-class LinearRanker(Ranker):
+class LinearRanker(StreamRanker):
     """Any surrogate as a ranker: weights that make its mean over the queries small.
 
     min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a `surrogate` ℓ of `toprank.surrogates` (or its name)
@@ -125,59 +126,34 @@ class LinearRanker(Ranker):
             return "newton" if isinstance(loss, TwiceDifferentiable) and loss.convex and strong else "lbfgs"
         return "bundle" if loss.convex and strong else "minibatch"
 
-    def partial_fit(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from one more list, or from several in the order in which their ids appear."""
-        with self._changing() as new:
-            data = new._grouped(X, y, qid, query_weight, reset="model_" not in vars(self))
-            new._go_on(data)
-        return self
-
-    def partial_fit_queries(self, data: QueryDataset) -> Self:
-        """Learn from more lists, in their order."""
-        with self._changing() as new:
-            if "model_" in vars(self):
-                self._check_same_features(data)
-            else:
-                new._note_features(data)
-            new._go_on(data)
-        return self
-
     def _go_on(self, data: QueryDataset) -> None:
-        data = self._learnable(data)
         if data.doc_weight is not None:
             raise InputError("partial_fit learns without weights of documents: use fit, or leave doc_weight out")
-        loss, steps, first = self._loss, Steps.parse(self.steps), "model_" not in vars(self)
+        loss, steps, first = self._loss, Steps.parse(self.steps), not self._begun
         if not loss.convex:
             raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")
         learner = OnlineDescent(loss, parse_measure(self.measure), steps, always=True)
         state = learner.start(data.n_features)
         if not first and self.stream_ is not None:
-            state = OnlineState(**self._stream_parts(), scaling=Scaling.NONE).at(steps)
+            state = self._stream.at(learner.unit)
         elif not first:  # after a fit
             state.weights[0] = self.coef_ / steps.eta
         self._note_lists(data.X, data.ptr, first=first)
         learner.play(state, data.X, data.y, data.ptr, None, data.query_weight)
         self.model_ = LinearModel(state.average if self.average else state.last)
-        self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.eta])}
-        self.n_queries_in_ = data.n_queries + (0 if first else self.n_queries_in_)
+        self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.unit])}
+        self._count(data.n_queries, first)
         if first:
-            self.certificates_, self.trace_ = [], {}
+            self.trace_ = {}
 
-    def _stream_parts(self) -> dict[str, Any]:
-        assert self.stream_ is not None
-        parts = self.stream_
-        return {"weights": parts["weights"], "totals": parts["totals"], "eta": float(parts["eta"][0])}
+    @property
+    def _stream(self) -> State:
+        parts: Any = self.stream_
+        return State(parts["weights"], parts["totals"], float(parts["eta"][0]))
 
     def _check_state(self) -> None:
-        if self.stream_ is None:
-            return
         try:
-            parts = self._stream_parts()
-            sound = parts["weights"].shape == (3, self.n_features_in_) and parts["totals"].shape == (len(Total),)
-            sound &= bool(np.isfinite(parts["weights"]).all() and np.isfinite(parts["totals"]).all())
-            sound &= 0 < parts["eta"] < np.inf and parts["weights"].dtype == parts["totals"].dtype == np.float64
+            sound = self.stream_ is None or self._stream.is_sound(self.n_features_in_)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:

@@ -17,7 +17,7 @@ from ..objective import Objective
 from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solver
 from ..solvers.lbfgs import LBFGS, Watch
-from ..solvers.sgd import MiniBatch
+from ..solvers.minibatch import MiniBatch
 from ..surrogates.listwise import ListMLE as ListMLELoss
 from ..surrogates.listwise import ListNet as ListNetLoss
 from ..surrogates.listwise import Listwise, Truth

@@ -17,8 +17,8 @@ from ..certificates.performance import stream_performance
 from ..data import linear
 from ..errors import InputError
 from ..measures import AP, NDCG
-from ..solvers.online import OnlineDescent
 from ..solvers.steps import Rule, Scaling, Total
+from ..solvers.stream import OnlineDescent
 from ..surrogates import Minimax, Slam, Surrogate
 
 if TYPE_CHECKING:
@@ -50,32 +50,27 @@ def note(
     before: Floats,
 ) -> Floats:  # fmt: skip
     """Return what is noted after these rounds; `before` are the totals before them."""
-    kernels, margins = compiled()
+    kernels, function, which = compiled(), learner.functions[1], _FIRST
     found = np.zeros(len(Noted)) if noted is None else noted.copy()
-    loss, v, lists = learner.surrogate, _NONE, len(ptr) - 1
-    if isinstance(loss, Slam):
-        v, function = np.empty(len(y)), learner.functions[1]
-        margins.weights_of_lists(y, y, ptr, function.codes, function.numbers, v)
-    which = _FIRST
-    if lists != 1:
+    weighs = (function.codes, function.numbers) if isinstance(learner.surrogate, Slam) else (None, None)
+    if len(ptr) != 2:
         counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
         if learner.scaling == Scaling.QUERY:
             counted &= kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
         which = np.flatnonzero(counted)
     kernels.note_rounds(
-        *linear.parts(X), X.shape[1], ptr, v, _NONE if weight is None else weight, which, rows, learner.always,
-        learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
+        *linear.parts(X), X.shape[1], y, ptr, *weighs, _NONE if weight is None else weight, which, rows,
+        learner.always, learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
     )  # fmt: skip
     return found
 
 
 @cache
-def compiled() -> tuple[Any, Any]:
-    """Kernels of lists and of margins, loaded once: a stream comes here with every list, and microseconds count."""
+def compiled() -> Any:
+    """Kernels of lists, loaded once: a stream comes here with every list, and microseconds count."""
     from ..solvers import _list_kernels
-    from ..surrogates import _margin_kernels
 
-    return _list_kernels, _margin_kernels
+    return _list_kernels
 
 
 def constant_of(

@@ -21,41 +21,27 @@ from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
-from ..solvers.online import OnlineDescent, OnlineState
-from ..solvers.steps import Scaling, Steps, Total
+from ..solvers.steps import Scaling, Total
+from ..solvers.stream import OnlineDescent, State
 from ..surrogates import Surrogate
-from .base import Ranker, parameters
+from .base import parameters
 from .models import LinearModel
 from .noting import Noted, certify_stream, compiled, note
+from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
 
 Scale: TypeAlias = Literal["running", "query"] | None
-Average: TypeAlias = bool | Literal["auto"]
 
 _SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
 _OWN = ("margin", "truth")
 """Parameters of the loss that only some online rankers have."""
 
 
-def check_same_measure(before: str | None, now: str) -> None:
-    """Refuse another measure in mid-stream: the totals of a stream are sums of one measure."""
-    if before is not None and before != now:
-        raise InputError(
-            f"measure cannot change in mid-stream from {before} to {now}: totals_ would add up both; call fit to "
-            "start anew"
-        )
-
-
-def by_theory(eta: float | str) -> bool:
-    """Whether the step is to be what theory says."""
-    return isinstance(eta, str) and eta.partition(":")[0] == "theory"
-
-
 class _Kept(NamedTuple):
     """What is kept of an epoch: the state, how many epochs it took, whether its averaged weights ranked better."""
 
-    state: OnlineState
+    state: State
     epochs: int
     averaged: bool | None
 
@@ -63,13 +49,13 @@ class _Kept(NamedTuple):
         return self._replace(state=self.state.copy())
 
 
-def _played(learner: OnlineDescent, state: OnlineState, lists: QueryDataset) -> tuple[OnlineState, Floats]:
+def _played(learner: OnlineDescent, state: State, lists: QueryDataset) -> tuple[State, Floats]:
     own = state.copy()
-    return own, learner.play(own, lists.X, lists.y, lists.ptr, None, lists.query_weight).rows
+    return own, learner.play(own, lists.X, lists.y, lists.ptr, None, lists.query_weight)
 
 
 @parameters
-class OnlineRanker(Ranker):
+class OnlineRanker(StreamRanker):
     """What the online rankers share: epochs over shuffled lists, `partial_fit`, averaging, scaling, early stopping.
 
     `eta` is a step size, a schedule (`"sqrt:0.1"`: 0.1/√t, `"adaptive:0.1"`: 0.1/√Σ‖z‖²), or for the perceptrons
@@ -111,7 +97,7 @@ class OnlineRanker(Ranker):
     averaged_: bool = field(init=False)
     n_epochs_: int = field(init=False)
     eta_: float = field(init=False)
-    _state: OnlineState = field(init=False)
+    _state: State = field(init=False)
     _settings: tuple[Any, ...] = field(init=False)
     _made: OnlineDescent = field(init=False)
     _measure_name: str = field(init=False)
@@ -135,19 +121,18 @@ class OnlineRanker(Ranker):
             check_choice((True, False, "auto"), average=self.average)
             target = parse_measure(self.measure)
             loss = self._loss(target)
-            steps = Steps(vars(self).get("eta_", 1.0)) if by_theory(self.eta) else Steps.parse(self.eta)
-            compare = self.average == "auto"
+            steps, compare = steps_of(self.eta, vars(self).get("eta_")), self.average == "auto"
             self._made = OnlineDescent(loss, target, steps, self._always, _SCALING[self.scale], compare)
             self._settings, self._measure_name = settings, str(target)
         return self._made
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_count(epochs=self.epochs)
-        fresh = not (self.warm_start and "_state" in vars(self))
+        fresh = not (self.warm_start and self._begun)
         learner = self._learner()
         if by_theory(self.eta) and (fresh or "eta_" not in vars(self)):
             learner = self._with_theory(data)
-        watch = BestOnValidation[_Kept](learner.measure, valid, self.patience, self.verbose)
+        watch = BestOnValidation[_Kept](self._judge(), valid, self.patience, self.verbose)
         check_informative(data.informative, data.n_docs)
         state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
@@ -159,7 +144,7 @@ class OnlineRanker(Ranker):
                 rows += found
             else:
                 order = self._order(rng, data.n_queries)
-                rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight).rows)
+                rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight))
             tried: dict[bool, float] = {}
             if valid is not None:
                 for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
@@ -197,8 +182,8 @@ class OnlineRanker(Ranker):
         return self._learner()
 
     def _travel(
-        self, learner: OnlineDescent, state: OnlineState, data: QueryDataset, X: RemoteMatrix
-    ) -> tuple[OnlineState, list[Floats]]:
+        self, learner: OnlineDescent, state: State, data: QueryDataset, X: RemoteMatrix
+    ) -> tuple[State, list[Floats]]:
         """Play lists that lie elsewhere: the state goes from part to part."""
         try:
             return X.along(data, partial(_played, learner), state)
@@ -216,26 +201,15 @@ class OnlineRanker(Ranker):
 
         Bad input raises before anything changes.
         """
+        if qid is not None or query_weight is not None or not self._is_plain_list(X, y):
+            return super().partial_fit(X, y, qid, query_weight)
         with self._changing() as new:
-            if qid is None and query_weight is None and new._is_plain_list(X, y):
-                labels = np.array(y, dtype=np.float64)
-                new._go_on(X, labels, np.array((0, len(labels))), None)
-            else:
-                data = new._grouped(X, y, qid, query_weight, reset="_state" not in vars(self))
-                data = new._learnable(data)
-                new._go_on(data.X, data.y, data.ptr, data.query_weight)
+            labels = np.array(y, dtype=np.float64)
+            new._play_on(X, labels, np.array((0, len(labels))), None)
         return self
 
-    def partial_fit_queries(self, data: QueryDataset) -> Self:
-        """Learn from more lists, in their order."""
-        data = self._learnable(data)
-        with self._changing() as new:
-            if "_state" in vars(self):
-                self._check_same_features(data)
-            else:
-                new._note_features(data)
-            new._go_on(data.X, data.y, data.ptr, data.query_weight)
-        return self
+    def _go_on(self, data: QueryDataset) -> None:
+        self._play_on(data.X, data.y, data.ptr, data.query_weight)
 
     def _is_plain_list(self, X: Any, y: Any) -> bool:
         """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
@@ -246,11 +220,11 @@ class OnlineRanker(Ranker):
             return False
         if X.dtype not in (np.float32, np.float64) or y.dtype.kind not in "fiub":
             return False
-        return bool(compiled()[0].sound_list(X, y))
+        return bool(compiled().sound_list(X, y))
 
-    def _go_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
+    def _play_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()
-        first = "_state" not in vars(self)
+        first = not self._begun
         if by_theory(self.eta) and (first or "eta_" not in vars(self) or self._state.totals[Total.STEPS] == 0):
             qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
             learner = self._with_theory(QueryDataset.from_arrays(X, y, qid, query_weight=query_weight))
@@ -259,17 +233,16 @@ class OnlineRanker(Ranker):
         rounds = learner.play(state, X, y, ptr, None, query_weight)
         if first or self._noted is not None:
             noted = None if first else self._noted
-            self._noted = note(noted, learner, X, y, ptr, query_weight, rounds.rows, before)
+            self._noted = note(noted, learner, X, y, ptr, query_weight, rounds, before)
         self._keep(state)
-        self.trace_ = Trace(rounds.rows, before)
-        self.n_queries_in_ = len(ptr) - 1 + (0 if first else self.n_queries_in_)
+        self.trace_ = Trace(rounds, before)
+        self._count(len(ptr) - 1, first)
         self._note_lists(X, ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
             self._passes["measure"] = self._measure_name
-            self.certificates_ = []
 
-    def _continued(self, learner: OnlineDescent, n_features: int) -> OnlineState:
+    def _continued(self, learner: OnlineDescent, n_features: int) -> State:
         """Return a copy of the state to go on from."""
         check_same_measure(self._passes.get("measure"), self._measure_name)
         if self._state.scaling != learner.scaling:
@@ -277,9 +250,9 @@ class OnlineRanker(Ranker):
         known = self._state.weights.shape[1]
         if known != n_features:
             raise InputError(f"the weights so far are for {known} features, got {n_features}")
-        return self._state.at(learner.steps)
+        return self._state.at(learner.unit)
 
-    def _keep(self, state: OnlineState, averaged: bool | None = None) -> None:
+    def _keep(self, state: State, averaged: bool | None = None) -> None:
         if averaged is None:
             averaged = state.average_ranks_better if self.average == "auto" else bool(self.average)
         self.model_ = LinearModel(state.average if averaged else state.last)
@@ -311,31 +284,25 @@ class OnlineRanker(Ranker):
             raise AttributeError(f"{type(self).__name__} has no state_: it is not fitted")
         state, noted = self._state, {} if self._noted is None else {"noted": self._noted}
         return {
-            "weights": state.weights, "totals": state.totals, "eta": state.eta, "scaling": state.scaling.name.lower(),
+            "weights": state.weights, "totals": state.totals, "eta": state.unit, "scaling": state.scaling.name.lower(),
             "averaged": self.averaged_, **noted, **self._passes,
         }  # fmt: skip
 
     @state_.setter
     def state_(self, content: dict[str, Any]) -> None:
         try:
-            weights, totals, eta = content["weights"], content["totals"], content["eta"]
-            scaling = Scaling[content["scaling"].upper()]
-            passes = {key: content[key] for key in ("epochs", "seed", "shuffle", "fresh")}
-            passes |= {"measure": content["measure"]} if "measure" in content else {}
-            sound = weights.shape == (3, self.n_features_in_) and totals.shape == (len(Total),)
-            sound &= bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < eta < np.inf)
-            sound &= weights.dtype == totals.dtype == np.float64 and passes["seed"].isdecimal()
-            # Every pass plays at least one list.
-            sound &= type(passes["epochs"]) is int and bool(1 <= passes["epochs"] <= max(1, totals[Total.ROUNDS]))
+            totals, eta = content["totals"], content["eta"]
+            state = State(content["weights"], totals, eta, Scaling[content["scaling"].upper()])
+            sound = state.is_sound(self.n_features_in_)
+            passes = read_passes(content, totals[Total.ROUNDS], "fresh")
             self.averaged_ = bool(content["averaged"])
-            sound &= isinstance(eta, (int, float))
             noted = content.get("noted")
             sound &= noted is None or (noted.shape == (len(Noted),) and bool((noted >= 0).all()))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:
             raise InputError("$.state.state_ is not the state of an online ranker")
-        self._state, self._noted = OnlineState(weights, totals, float(eta), scaling), noted
+        self._state, self._noted = state, noted
         if by_theory(self.eta):
             self.eta_ = float(eta)
         self._passes = passes

@@ -154,7 +154,7 @@ class PDGD(Ranker):
         pairs = int(kernels.gradient(scores, shown, clicked, grad))
         pages = self.counts_["pages"] + 1
         if pairs:
-            eta = steps.eta / np.sqrt(pages) if steps.rule == Rule.SQRT else steps.eta
+            eta = steps.size(pages, None)
             self.model_ = LinearModel(w + eta * weight * linear.adjoint(X, grad))
         self.counts_ = {**self.counts_, "pages": pages, "pairs": self.counts_["pairs"] + pairs}
         self.n_iter_ = pages

@@ -23,11 +23,10 @@ from ..data.validation import is_sparse
 from ..errors import InputError
 from ..measures import AP, NDCG
 from ..objective import Objective
-from ..solvers import _list_kernels
 from ..solvers.newton import Newton
-from ..solvers.online import OnlineDescent, inverse_scale, within_moment
 from ..solvers.steps import Rule, Scaling, Steps, Total
-from ..surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
+from ..solvers.stream import OnlineDescent, inverse_scale, owned, within_moment
+from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate, _margin_kernels
 from .noting import constant_of
 
 if TYPE_CHECKING:
@@ -72,9 +71,8 @@ class Seen:
     """Lists as the learner saw them, and what its surrogates were there, all rounds together."""
 
     def __init__(self, learner: OnlineDescent, data: QueryDataset) -> None:
-        self.data, self._loss = data, learner.surrogate
+        self.data, self._y, self._loss, self._function = data, owned(data.y), learner.surrogate, learner.functions[1]
         self._ptr, self._margin = np.array(data.ptr), float(getattr(learner.surrogate, "margin", 1.0))
-        self._level = _list_kernels.number_grades(learner.compared(data.y), self._ptr)[0]
         self.weights, self.slopes = np.zeros(data.n_docs), np.zeros(data.n_docs)
         """What each document weighed, and Σ_t of the subgradient in its score."""
 
@@ -91,23 +89,40 @@ class Seen:
 
     def losses(self, scores: Floats, scales: Floats) -> Floats:
         """L(c·u) = Σ_t f_t(c·u) for every c in `scales`, from the scores of u."""
-        if isinstance(self._loss, ListNet):
+        if isinstance(self._loss, Slam):
+            weights, gaps = self.weights, self._gaps(scores)[0]
+        elif isinstance(self._loss, Minimax):  # of each list the pair most out of order
+            filled = self.data.lengths > 0
+            weights, gaps = self._heavy[filled], np.maximum.reduceat(self._gaps(scores)[0], self._ptr[:-1][filled])
+        else:
             return np.array([self.loss(c * scores)[0] for c in scales])
-        losses = np.zeros(len(scales))
-        kind = (isinstance(self._loss, Minimax), self._margin)
-        _list_kernels.rival_losses(*kind, scores, self.weights, self._level, self._ptr, scales, losses)
-        return losses
+        lost = (weights > 0) & (gaps > -np.inf)
+        weights, gaps = weights[lost], gaps[lost]
+        return np.array([float(weights @ np.maximum(0.0, self._margin + c * gaps)) for c in scales])
 
     def loss(self, scores: Floats) -> tuple[float, Floats]:
         """L(u) and a subgradient in the scores of u."""
-        if isinstance(self._loss, ListNet):
-            heavy = self.weights[np.minimum(self._ptr[:-1], len(scores) - 1)] * (self.data.lengths > 0)
-            values, slope = self._loss.per_query(scores, self.data.y, self._ptr)
-            return float(heavy @ values), np.repeat(heavy, self.data.lengths) * slope
-        slope = np.empty(self.data.n_docs)
-        kind = (isinstance(self._loss, Minimax), self._margin)
-        total = _list_kernels.rival_slope(*kind, scores, self.weights, self._level, self._ptr, slope)
-        return float(total), slope
+        if not isinstance(self._loss, Slam):
+            heavy, (values, slopes) = self._heavy, self._loss.per_query(scores, self.data.y, self._ptr)
+            return float(heavy @ values), np.repeat(heavy, self.data.lengths) * slopes
+        gaps, leader = self._gaps(scores)
+        weights = np.where(self._margin + gaps > 0, self.weights, 0.0)  # as they were, not as they would be at u
+        lost = np.flatnonzero(weights)
+        slope = -weights
+        np.add.at(slope, leader[lost], weights[lost])
+        return float(weights[lost] @ (self._margin + gaps[lost])), slope
+
+    @property
+    def _heavy(self) -> Floats:
+        """What each list weighed, where all its documents weigh the same."""
+        return np.append(self.weights, 0.0)[self._ptr[:-1]] * (self.data.lengths > 0)
+
+    def _gaps(self, scores: Floats) -> tuple[Floats, Ints]:
+        """How far the best of lower grades is ahead of each document (−∞ where there is none), and which it is."""
+        leader = np.empty(len(scores), dtype=np.int64)
+        function = self._function
+        _margin_kernels.leaders_of_lists(scores, self._y, self._ptr, function.codes, function.numbers, leader)
+        return np.where(leader >= 0, scores[leader] - scores, -np.inf), leader
 
 
 class OnlineReplay(Replay):
@@ -122,7 +137,7 @@ class OnlineReplay(Replay):
         for shown, order in self.passes():
             scores = np.zeros(shown.n_docs)
             lists = (shown.X, shown.y, shown.ptr, order, shown.query_weight)
-            rows.append(self.learner.play(self.state, *lists, seen=scores).rows)
+            rows.append(self.learner.play(self.state, *lists, seen=scores))
             if not self.seen or self.seen[-1].data is not shown:
                 self.seen.append(Seen(self.learner, shown))
             self._along += self.seen[-1].add(scores, losing(self.learner, shown, order, rows[-1]))
@@ -270,8 +285,7 @@ def observed_run(
     measure, surrogate, mistakes, znorm2 = rounds.T
     weight, loss, steps = data.query_weight, learner.surrogate, learner.steps
     algorithm, A = lemma_5(loss, data, radius)
-    sizes = steps.eta / np.sqrt(np.arange(1, len(rounds) + 1) if steps.rule == Rule.SQRT else np.cumsum(znorm2))
-    sizes = np.full(len(rounds), steps.eta) if steps.rule == Rule.CONSTANT else sizes
+    sizes = steps.size(np.arange(1, len(rounds) + 1), np.cumsum(znorm2)) * np.ones(len(rounds))
     active = (surrogate > 0) & (znorm2 > 0)
     return Run(
         algorithm=algorithm,

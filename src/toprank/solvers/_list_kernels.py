@@ -1,8 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""What an online learner knows of a list before it plays it: grades numbered upwards, the list's size, its soundness.
-
-And what another weight vector would have lost on lists that were played.
-"""
+"""What an online learner knows of a list beside its rounds: whether it is sound, its size, what is noted of it."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ import math
 
 import numpy as np
 
-from ..core._lane_kernels import add_rows
-from ..core._vector_kernels import dot
+from ..core._lane_kernels import add_rows, squares
 from ..core.jit import inner_kernel, kernel, sum_kernel
+from ..surrogates._margin_kernels import weights_of_lists
 
 
 @sum_kernel
@@ -28,36 +25,21 @@ def sound_list(X, y):
     return good
 
 
-@kernel
-def number_grades(y, ptr):
-    """level[i] = the place of y_i among the grades of its list; those of list q are grade[first[q]:first[q + 1]]."""
-    level, first, grade = np.empty(len(y), np.int32), np.zeros(len(ptr), np.int64), np.empty(len(y))
-    for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        known = np.unique(y[a:b])
-        level[a:b] = np.searchsorted(known, y[a:b])
-        grade[first[q] : first[q] + len(known)] = known
-        first[q + 1] = first[q] + len(known)
-    return level, first, grade[: first[-1]]
-
-
 @inner_kernel
-def extent(values, indices, indptr, d, a, b, mean, row):
-    """max ‖x_i‖² and max ‖x_i − x̄‖² of the rows a:b; `mean` must be 0 and stays so, `row` is scratch."""
+def extent(values, indices, indptr, d, a, b, mean):
+    """max ‖x_i‖² and max ‖x_i − x̄‖² of the rows a:b; `mean` must be 0 and stays so."""
     m, longest, farthest = max(b - a, 1), 0.0, 0.0
     if len(indptr) == 0:
-        for i in range(a, b):
+        fours = (b - a) // 4 * 4
+        for i in range(a, a + fours, 4):
+            add_rows(values, (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d), (1.0, 1.0, 1.0, 1.0), mean)
+        for i in range(a + fours, b):
             add_rows(values, (i * d,), (1.0,), mean)
         for j in range(d):
             mean[j] /= m
         for i in range(a, b):
-            start = np.uint64(i * d)
-            for j in range(np.uint64(d)):
-                row[j] = values[start + j]
-            longest = max(longest, dot(row, row))
-            for j in range(np.uint64(d)):
-                row[j] -= mean[j]
-            farthest = max(farthest, dot(row, row))
+            length, distance = squares(values, i * d, mean)
+            longest, farthest = max(longest, length), max(farthest, distance)
         for j in range(d):
             mean[j] = 0.0
         return longest, farthest
@@ -82,94 +64,26 @@ def extent(values, indices, indptr, d, a, b, mean, row):
 @kernel
 def list_sizes(values, indices, indptr, d, ptr):
     """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `core._row_kernels` has it."""
-    sizes, mean, row = np.zeros(len(ptr) - 1), np.zeros(d), np.empty(d)
+    sizes, mean = np.zeros(len(ptr) - 1), np.zeros(d)
     for q in range(len(ptr) - 1):
-        _, largest = extent(values, indices, indptr, d, ptr[q], ptr[q + 1], mean, row)
+        _, largest = extent(values, indices, indptr, d, ptr[q], ptr[q + 1], mean)
         sizes[q] = 1.0 / math.sqrt(largest) if largest > 0.0 else 0.0
     return sizes
 
 
 @kernel
-def rival_losses(minimax, margin, s, weight, level, ptr, scales, losses):
-    """losses[c] += Σ of f_t(scales[c]·u) over the lists, s the scores of u, `weight` what each document weighs in f_t.
-
-    SLAM: Σ_i weight_i (Δ + c·(max_{R_j<R_i} s_j − s_i))₊. Minimax: weight·max_{R_i>R_j} (Δ + c·(s_j − s_i))₊.
-    """
-    for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        heaviest = 0.0
-        for i in range(a, b):
-            heaviest = max(heaviest, weight[i])
-        if heaviest == 0.0:
-            continue
-        top = 0
-        for i in range(a, b):
-            top = max(top, level[i])
-        below = np.full(top + 2, -math.inf)  # the best score of all lower grades
-        for i in range(a, b):
-            below[level[i] + 1] = max(below[level[i] + 1], s[i])
-        for g in range(1, top + 2):
-            below[g] = max(below[g], below[g - 1])
-        gap = -math.inf
-        for i in range(a, b):
-            if minimax:
-                gap = max(gap, below[level[i]] - s[i])
-            elif weight[i] > 0.0 and below[level[i]] > -math.inf:
-                for c in range(len(scales)):
-                    losses[c] += weight[i] * max(0.0, margin + scales[c] * (below[level[i]] - s[i]))
-        if minimax:
-            for c in range(len(scales)):
-                losses[c] += heaviest * max(0.0, margin + scales[c] * gap)
-
-
-@kernel
-def rival_slope(minimax, margin, s, weight, level, ptr, slope):
-    """Return Σ f_t(u) as `rival_losses` has it, and write a subgradient in the scores into `slope`."""
-    total = 0.0
-    for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        heaviest, top = 0.0, 0
-        for i in range(a, b):
-            slope[i] = 0.0
-            heaviest = max(heaviest, weight[i])
-            top = max(top, level[i])
-        if heaviest == 0.0:
-            continue
-        best = np.full(top + 2, -1)  # the document with the best score of all lower grades
-        for i in range(a, b):
-            g = level[i] + 1
-            if best[g] < 0 or s[i] > s[best[g]]:
-                best[g] = i
-        for g in range(1, top + 2):
-            if best[g] < 0 or (best[g - 1] >= 0 and s[best[g - 1]] > s[best[g]]):
-                best[g] = best[g - 1]
-        gap, low, high = -math.inf, -1, -1
-        for i in range(a, b):
-            j = best[level[i]]
-            if j < 0:
-                continue
-            if minimax:
-                if s[j] - s[i] > gap:
-                    gap, low, high = s[j] - s[i], j, i
-            elif weight[i] > 0.0 and margin + s[j] - s[i] > 0.0:
-                total += weight[i] * (margin + s[j] - s[i])
-                slope[i] -= weight[i]
-                slope[j] += weight[i]
-        if minimax and high >= 0 and margin + gap > 0.0:
-            total += heaviest * (margin + gap)
-            slope[high] -= heaviest
-            slope[low] += heaviest
-    return total
-
-
-@kernel
-def note_rounds(values, indices, indptr, d, ptr, v, weights, which, rows, always, scaled, measured, noted):
+def note_rounds(
+    values, indices, indptr, d, y, ptr, codes, numbers, weights, which, rows, always, scaled, measured, noted
+):  # fmt: skip
     """Add rounds to what a stream notes of itself (`rankers.noting.Noted` names the places).
 
-    which[t] is the list of round t, rows[t] its (measure, surrogate, mistake, ‖z‖²); `measured` is Σ of the measure
-    before them. The diameter of a list counts as twice its largest distance from the mean, 2 where lists are scaled.
+    Codes and numbers are those of SLAM, None for other losses. which[t] is the list of round t, rows[t] its (measure,
+    surrogate, mistake, ‖z‖²); `measured` is Σ of the measure before them. The diameter of a list counts as twice its
+    largest distance from the mean, 2 where lists are scaled.
     """
-    mean, row = np.zeros(d), np.empty(d)
+    mean, v = np.zeros(d), np.empty(0 if codes is None else len(y))
+    if codes is not None:
+        weights_of_lists(y, y, ptr, codes, numbers, v)
     for t in range(len(rows)):
         q, x = which[t], rows[t, 0]
         a, b = ptr[q], ptr[q + 1]
@@ -191,6 +105,6 @@ def note_rounds(values, indices, indptr, d, ptr, v, weights, which, rows, always
         noted[3] = max(noted[3], high / low)
         longest, distance2 = 1.0, 1.0
         if not scaled:
-            longest, distance2 = extent(values, indices, indptr, d, a, b, mean, row)
+            longest, distance2 = extent(values, indices, indptr, d, a, b, mean)
         noted[1] = max(noted[1], longest)
         noted[4] = max(noted[4], weight * 4.0 * distance2 / low)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from math import sqrt
+from math import inf
+from typing import Any
 
-from .._typing import Floats
+import numpy as np
+
 from ..data.validation import check_positive
 from ..errors import InputError
 
@@ -59,18 +61,20 @@ TRIAL = 8
 
 @dataclass(frozen=True)
 class Steps:
-    """η_t = η (constant), η/√t (sqrt) or η/√Σ_{s≤t}‖z_s‖² (adaptive).
+    """w ← Π_radius[w − η_t z_t], η_t = η (constant), η/√t (sqrt) or η/√Σ_{s≤t}‖z_s‖² (adaptive).
 
     `parse` reads what users write: a number, or a rule with an optional η after a colon (η = 1 where left out).
 
     >>> Steps.parse(0.1), str(Steps.parse("sqrt:0.5"))
-    (Steps(eta=0.1, rule=<Rule.CONSTANT: 0>), 'sqrt:0.5')
+    (Steps(eta=0.1, rule=<Rule.CONSTANT: 0>, radius=inf), 'sqrt:0.5')
     >>> Steps.parse("adaptive").eta
     1.0
     """
 
     eta: float
     rule: Rule = Rule.CONSTANT
+    radius: float = inf
+    """That of the ball in which w stays."""
 
     def __post_init__(self) -> None:
         check_positive(eta=self.eta)
@@ -92,11 +96,11 @@ class Steps:
         except ValueError:
             raise InputError(f"eta must end in a number above 0 after the colon, got {eta!r}") from None
 
-    def size(self, totals: Floats, znorm2: float) -> float:
-        """η_t of the round after those in `totals`, whose ‖z‖² is `znorm2`."""
-        if self.rule == Rule.SQRT:
-            return self.eta / sqrt(totals[Total.ROUNDS] + 1)
-        return self.eta / sqrt(totals[Total.ZNORM2] + znorm2) if self.rule == Rule.ADAPTIVE else self.eta
+    def size(self, t: Any, squares: Any) -> Any:
+        """η_t of round t, up to which Σ‖z_s‖² is `squares`; or of many rounds at once."""
+        if self.rule == Rule.CONSTANT:
+            return self.eta
+        return self.eta / np.sqrt(t if self.rule == Rule.SQRT else squares)
 
     def __str__(self) -> str:
         return f"{self.rule.name.lower()}:{self.eta:g}"

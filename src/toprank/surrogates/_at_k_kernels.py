@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """Precision at the top of lists: the losses with their subgradients, and the steps of the perceptrons.
 
-Of equal scores the earlier row ranks higher, everywhere. Codes: (numbers, k or 0, divide by k); numbers: (κ, threshold
-of relevance).
+Of equal scores the earlier row ranks higher, everywhere. Codes: (numbers, k or 0, divide by k, one of the loss's own);
+numbers: (κ, threshold of relevance).
 """
 
 from __future__ import annotations
@@ -185,23 +185,24 @@ def workspace(longest):
 
 
 @kernel
-def read_labels(y, above, labels):
-    """labels = 1 for grades above the threshold, else 0; return how many are 1."""
+def start(grades, choice, params, labels, g):
+    """Read the labels of a list and set its gradient to 0; return its k, which is 0 where it has no positives."""
     n_pos = 0
-    for i in range(len(y)):
-        labels[i] = 1.0 if y[i] > above else 0.0
-        n_pos += y[i] > above
-    return n_pos
+    for i in range(len(grades)):
+        labels[i] = 1.0 if grades[i] > params[1] else 0.0
+        n_pos += grades[i] > params[1]
+    fill(g, 0, len(g), 0.0)
+    return list_k(n_pos, choice[1], params[0])
 
 
 @kernel
 def divide(value, k, wanted, g):
     """Divide a loss and its gradient by k, where that is wanted; return the loss."""
     share = 1.0 / k
-    if wanted:
+    if wanted == 1:
         for i in range(len(g)):
             g[i] *= share
-    return value * share if wanted else value
+    return value * share if wanted == 1 else value
 
 
 @list_function
@@ -213,13 +214,9 @@ def prec_struct(s, y, weight, n_weights, place, n_places, ptr, lists, codes, num
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(struct(here, labels, k, work, g), k, choice[2] == 1, g)
+        labels, g = work[6, : b - a], slopes[a:b]
+        k = start(grades[a:b], choice, params, labels, g)
+        value[q] = divide(struct(scores[a:b], labels, k, work, g), k, choice[2], g) if k > 0 else 0.0
     return -1
 
 
@@ -232,13 +229,9 @@ def prec_ramp(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbe
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(ramp(here, labels, k, work, g), k, choice[2] == 1, g)
+        labels, g = work[6, : b - a], slopes[a:b]
+        k = start(grades[a:b], choice, params, labels, g)
+        value[q] = divide(ramp(scores[a:b], labels, k, work, g), k, choice[2], g) if k > 0 else 0.0
     return -1
 
 
@@ -251,13 +244,9 @@ def prec_avg(s, y, weight, n_weights, place, n_places, ptr, lists, codes, number
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(avg(here, labels, k, work, g), k, choice[2] == 1, g)
+        labels, g = work[6, : b - a], slopes[a:b]
+        k = start(grades[a:b], choice, params, labels, g)
+        value[q] = divide(avg(scores[a:b], labels, k, work, g), k, choice[2], g) if k > 0 else 0.0
     return -1
 
 
@@ -270,59 +259,24 @@ def prec_max(s, y, weight, n_weights, place, n_places, ptr, lists, codes, number
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(maximum(here, labels, k, work, g), k, choice[2] == 1, g)
+        labels, g = work[6, : b - a], slopes[a:b]
+        k = start(grades[a:b], choice, params, labels, g)
+        value[q] = divide(maximum(scores[a:b], labels, k, work, g), k, choice[2], g) if k > 0 else 0.0
     return -1
 
 
 @list_function
-def perceptron_avg(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`perceptron` of lists, the reward spread over all missed positives."""
+def perceptron_top(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+    """`perceptron` of lists; the last code says whether the reward is spread over all missed positives."""
     scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
         s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
     work = workspace(longest_list(bounds))
     for q in range(lists):
         a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(perceptron(here, labels, k, True, work, g), k, choice[2] == 1, g)
+        labels, g = work[6, : b - a], slopes[a:b]
+        k = start(grades[a:b], choice, params, labels, g)
+        value[q] = (
+            divide(perceptron(scores[a:b], labels, k, choice[3] == 1, work, g), k, choice[2], g) if k > 0 else 0.0
+        )
     return -1
-
-
-@list_function
-def perceptron_max(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`perceptron` of lists, the reward for the best of the missed positives."""
-    scores, grades, _, _, bounds, choice, params, value, slopes, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(bounds))
-    for q in range(lists):
-        a, b = bounds[q], bounds[q + 1]
-        here, labels, g = scores[a:b], work[6, : b - a], slopes[a:b]
-        k = list_k(read_labels(grades[a:b], params[1], labels), choice[1], params[0])
-        if k == 0:
-            value[q] = 0.0
-            fill(g, 0, b - a, 0.0)
-        else:
-            value[q] = divide(perceptron(here, labels, k, False, work, g), k, choice[2] == 1, g)
-    return -1
-
-
-@kernel
-def list_ks(y, ptr, k, kappa, above, ks):
-    """The k of each list: 0 where it has no positives."""
-    for q in range(len(ptr) - 1):
-        n_pos = 0
-        for i in range(ptr[q], ptr[q + 1]):
-            n_pos += y[i] > above
-        ks[q] = list_k(n_pos, k, kappa)

@@ -183,6 +183,23 @@ def weights_of_lists(s, y, ptr, codes, numbers, v):
     return -1
 
 
+@kernel
+def leaders_of_lists(s, y, ptr, codes, numbers, leader):
+    """leader[i] = the best-scored document below the grade of document i, in its list; −1 where there is none.
+
+    Codes and numbers are those of SLAM or Minimax.
+    """
+    longest = max(longest_list(ptr), 32) + 1
+    ints, work = np.empty((4, longest), np.int64), np.empty((2, longest))
+    for q in range(len(ptr) - 1):
+        a, b = ptr[q], ptr[q + 1]
+        level, best = ints[0], ints[1]
+        levels = levels_of(y[a:b], codes[1] == 1, numbers[1], level, work[0], ints[2], work[1], ints[3])
+        leaders(s[a:b], level, levels, best)
+        for i in range(b - a):
+            leader[a + i] = a + best[level[i]] if best[level[i]] >= 0 else -1
+
+
 @inner_kernel
 def largest_hinges(scores, grades, bounds, choice, params, value, slopes, ints, work):
     """max_{R_i>R_j} (Δ + s_j − s_i)₊ of lists (Eq. 27): the best below each grade against the worst of it (Eq. 29)."""

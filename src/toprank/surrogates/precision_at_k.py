@@ -10,12 +10,11 @@ class and adding them up: O(n + k log k), no list is sorted as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Floats, Ints
+from .._typing import Floats
 from ..data.validation import check_count
 from ..errors import InputError
 from ..measures.base import Measure
@@ -24,17 +23,6 @@ from .base import CompiledSurrogate, ListFunction
 
 KAPPA = 0.25
 """The share of the positives that the paper's experiments put on top."""
-
-
-class Rule(IntEnum):
-    """What a list contributes: the subgradient of a surrogate, or the step of a perceptron."""
-
-    STRUCT = 0
-    RAMP = 1
-    AVG = 2
-    MAX = 3
-    PERCEPTRON_AVG = 4
-    PERCEPTRON_MAX = 5
 
 
 def cutoff(k: int | None, kappa: float | None) -> tuple[int, float]:
@@ -74,6 +62,8 @@ class PrecisionSurrogate(CompiledSurrogate):
     """Grades above this are positive."""
     function: ClassVar[str]
     """The kernel of the loss."""
+    code: ClassVar[int] = 0
+    """What the kernel is told besides."""
     is_upper_bound: ClassVar[bool] = True
     """Whether the loss is never below the mistakes Δ."""
 
@@ -90,15 +80,13 @@ class PrecisionSurrogate(CompiledSurrogate):
         from . import _at_k_kernels as kernels
 
         k, kappa = cutoff(self.k, self.kappa)
-        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize), (kappa, self.above))
+        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize, self.code), (kappa, self.above))
 
-    def ks(self, y: Floats, ptr: Ints) -> Ints:
-        """Return the k of each list: 0 where it has no positives."""
-        from . import _at_k_kernels as kernels
-
-        ks = np.empty(len(ptr) - 1, dtype=np.int64)
-        kernels.list_ks(y, ptr, *cutoff(self.k, self.kappa), self.above, ks)
-        return ks
+    def k_of(self, positives: Floats) -> Floats:
+        """Return the k of lists with so many positives."""
+        k, kappa = cutoff(self.k, self.kappa)
+        # without the dust of rounding, as the kernels take it off
+        return np.minimum(positives, k if k else np.ceil(kappa * positives * (1 - 1e-12)))
 
 
 @dataclass(frozen=True)
@@ -169,7 +157,8 @@ class MistakesAvg(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "perceptron_avg"
+    function: ClassVar[str] = "perceptron_top"
+    code: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -182,4 +171,4 @@ class MistakesMax(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "perceptron_max"
+    function: ClassVar[str] = "perceptron_top"

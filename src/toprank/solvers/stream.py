@@ -1,4 +1,4 @@
-"""Online gradient descent on the losses of one list after the other."""
+"""The stream: lists one after the other, each scored and judged, its loss taken, and a step; any loss, any judge."""
 
 from __future__ import annotations
 
@@ -20,43 +20,47 @@ from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
 from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of
+from ..surrogates.precision_at_k import PrecisionSurrogate
 from .steps import Scaling, Steps, Target, Total
 
 _EMPTY = np.empty(0)
 _NO_ROWS = np.empty(0, dtype=np.int64)
 CALLED = None, None, None
 """A loss that the compiled loop calls by its address."""
+NO_JUDGE: Any = (0, None, None)
 
 
 @dataclass(eq=False)
-class OnlineState:
-    """What an online learner remembers: three numbers per feature and a few totals, however long the stream.
+class State:
+    """What a stream remembers: three numbers per feature and a few totals, however long it is.
 
-    The weights are w = η·raw / σ (σ = 1 unless features are scaled); their average over the rounds is
-    η·(raw − drift/T) / σ. Rows of `weights` are raw, drift and moment; `totals` are named by `steps.Total`.
+    The weights are w = unit·raw / σ (σ = 1 unless features are scaled); their average over the rounds is
+    unit·(raw − drift/T) / σ. Rows of `weights` are raw, drift and moment; `totals` are named by `steps.Total`.
     """
 
     weights: Floats
     totals: Floats
-    eta: float
-    scaling: Scaling
+    unit: float
+    scaling: Scaling = Scaling.NONE
 
-    @classmethod
-    def zeros(cls, n_features: int, steps: Steps, scaling: Scaling) -> OnlineState:
-        """w₁ = 0."""
-        return cls(np.zeros((3, n_features)), np.zeros(len(Total)), steps.eta, scaling)
-
-    def copy(self) -> OnlineState:
+    def copy(self) -> State:
         """Return a copy that can be stepped on while this one stays."""
-        return OnlineState(self.weights.copy(), self.totals.copy(), self.eta, self.scaling)
+        return State(self.weights.copy(), self.totals.copy(), self.unit, self.scaling)
 
-    def at(self, steps: Steps) -> OnlineState:
-        """Return a copy whose η is that of `steps`, its weights being the same."""
+    def at(self, unit: float) -> State:
+        """Return a copy in another unit, its weights being the same."""
         copy = self.copy()
-        if steps.eta != self.eta:
-            copy.weights[:2] *= self.eta / steps.eta
-            copy.eta = steps.eta
+        if unit != self.unit:
+            copy.weights[:2] *= self.unit / unit
+            copy.unit = unit
         return copy
+
+    def is_sound(self, n_features: int) -> bool:
+        """Say whether a stream of so many features can have led here: a file may hold anything."""
+        weights, totals = self.weights, self.totals
+        sound = weights.shape == (3, n_features) and totals.shape == (len(Total),)
+        sound &= weights.dtype == totals.dtype == np.float64 and isinstance(self.unit, (int, float))
+        return sound and bool(np.isfinite(weights).all() and np.isfinite(totals).all() and 0 < self.unit < np.inf)
 
     @property
     def last(self) -> Floats:
@@ -75,17 +79,10 @@ class OnlineState:
         return bool(self.totals[Total.AVERAGE] >= self.totals[Total.LAST])
 
     def _coef(self, raw: Floats) -> Floats:
-        coef: Floats = self.eta * raw
+        coef: Floats = self.unit * raw
         if self.scaling == Scaling.RUNNING:
             coef *= inverse_scale(self.weights[2], self.totals[Total.DOCS])
         return coef
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """What happened, a row per round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²."""
-
-    rows: Floats
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,8 @@ class OnlineDescent:
 
     With `always` false, f_t is the surrogate where the measure of the ranking by w_t falls short of its best value,
     and 0 elsewhere (Eq. 15, 28): the perceptrons. Any convex surrogate and any measure will do, also one in plain
-    Python: a compiled loop calls both by their addresses.
+    Python: a compiled loop calls both by their addresses. Without a measure every round steps: the learners of
+    precision at k, whose surrogates count the mistakes themselves.
 
     Lists whose grades are all equal (for SLAM with AP: all relevant, or none), or which have nothing that the measure
     could find, are no rounds.
@@ -105,25 +103,30 @@ class OnlineDescent:
     >>> learner = OnlineDescent(PairwiseHinge(), tr.measure("ndcg@10"), Steps.parse("adaptive"), always=True)
     >>> state = learner.start(data.n_features)
     >>> rounds = learner.play(state, data.X, data.y, data.ptr)
-    >>> bool(rounds.rows[-10:, 0].mean() > rounds.rows[:10, 0].mean())
+    >>> bool(rounds[-10:, 0].mean() > rounds[:10, 0].mean())
     True
     """
 
     surrogate: Surrogate
-    measure: Measure
+    measure: Measure | None
     steps: Steps
     always: bool = False
     scaling: Scaling = Scaling.NONE
     compare: bool = False
-    """Whether the averaged weights rank every eighth list too, for `OnlineState.average_ranks_better`."""
+    """Whether the averaged weights rank every eighth list too, for `State.average_ranks_better`."""
 
-    def start(self, n_features: int) -> OnlineState:
-        """Return the state before the first round."""
-        return OnlineState.zeros(n_features, self.steps, self.scaling)
+    def start(self, n_features: int) -> State:
+        """Return the state before the first round: w₁ = 0."""
+        return State(np.zeros((3, n_features)), np.zeros(len(Total)), self.unit, self.scaling)
+
+    @property
+    def unit(self) -> float:
+        """What weights are kept in: η where a measure judges, so that no order depends on how η rounds; else 1."""
+        return 1.0 if self.measure is None else self.steps.eta
 
     @cached_property
-    def _judge(self) -> Measure:
-        return judge_of_rounds(self.measure)
+    def _judge(self) -> Measure | None:
+        return None if self.measure is None else judge_of_rounds(self.measure)
 
     @cached_property
     def _binary(self) -> float | None:
@@ -131,7 +134,7 @@ class OnlineDescent:
         loss = self.surrogate
         if isinstance(loss, Slam):
             return loss.target.above if isinstance(loss.target, AP) else None
-        return loss.above if isinstance(loss, Minimax) else None
+        return loss.above if isinstance(loss, (Minimax, PrecisionSurrogate)) else None
 
     @cached_property
     def _ranked(self) -> Target | None:
@@ -152,9 +155,9 @@ class OnlineDescent:
         return (None, None, True) if isinstance(loss, ListNet) and loss.k == 1 else CALLED
 
     @cached_property
-    def functions(self) -> tuple[MeasureFunction, ListFunction]:
+    def functions(self) -> tuple[MeasureFunction | None, ListFunction]:
         """Judge and loss as compiled code calls them."""
-        return self._judge.list_function, list_function_of(self.surrogate)
+        return None if self._judge is None else self._judge.list_function, list_function_of(self.surrogate)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process: addresses."""
@@ -168,27 +171,32 @@ class OnlineDescent:
         above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
         k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
         target = -1 if self._ranked is None else self._ranked
-        codes = [self.steps.rule, self.scaling, self.always, self.compare, binary, target, k]
+        codes = [self.steps.rule, self.scaling, self.always or judge is None, self.compare, binary, target, k]
         grades = np.arange(32.0)
         gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
         row = int(judge.discount) if isinstance(judge, NDCG) else 0
         margin = self.surrogate.margin if isinstance(self.surrogate, Slam) else 0.0
-        return np.array(codes, dtype=np.int64), np.array([self.steps.eta, 1.0, np.inf, above, margin]), gain, row
+        params = [self.unit, self.steps.eta / self.unit, self.steps.radius / self.unit, above, margin]
+        return np.array(codes, dtype=np.int64), np.array(params), gain, row
 
     def play(
         self,
-        state: OnlineState,
+        state: State,
         X: Matrix,
         y: Floats,
         ptr: Ints,
         order: Ints | None = None,
         query_weight: Floats | None = None,
         *,
+        rows: Ints = _NO_ROWS,
         seen: Floats = _EMPTY,
-    ) -> Rounds:
+    ) -> Floats:
         """Play the lists in the given order, stepping on `state` (which must be this learner's).
 
-        `seen`, where given, has a place for each document and gets the scores that the losses saw.
+        List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where one is given. Returns what
+        happened, a row per round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²; without a measure, the number
+        of relevant documents stands in its place. `seen`, where given, has a place for each document and gets the
+        scores that the losses saw.
         """
         kernels = _kernels()
         order = np.arange(len(ptr) - 1) if order is None else order
@@ -196,21 +204,31 @@ class OnlineDescent:
         judge, loss = self.functions
         weight = _EMPTY if query_weight is None else query_weight
         sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
-        rows = np.empty((len(order), 4))
+        rounds = np.empty((len(order), 4))
         codes, params, gain, row = self._settings
-        best = _EMPTY if isinstance(self._judge, (AP, NDCG)) else self._judge.per_query(y, y, ptr)
-        longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-        with in_any_order(X, order):
+        best, discount, judged = _EMPTY, _EMPTY, NO_JUDGE
+        if judge is not None:
+            judged = (judge.address, judge.codes, judge.numbers)
+            longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
+            discount = discount_table(longest)[row]
+        if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
+            best = self._judge.per_query(y, y, ptr)
+        with in_any_order(X, rows if len(rows) else order):
             count, stopped, why = kernels.epoch(
-                *parts, _NO_ROWS, y, ptr, order, best, weight, sizes, state.weights, state.totals, codes,
-                params, gain, discount_table(longest)[row], judge.address, judge.codes, judge.numbers,
-                *self._linked, len(parts[2]) > 0 or None, loss.address, loss.codes, loss.numbers, seen, rows,
+                *parts, rows, y, ptr, order, best, weight, sizes, state.weights, state.totals, codes, params, gain,
+                discount, *judged, *self._linked, len(parts[2]) + len(rows) > 0 or None, loss.address, loss.codes,
+                loss.numbers, seen, rounds,
             )  # fmt: skip
         if stopped >= 0:
-            judge.check()
+            if judge is not None:
+                judge.check()
             loss.check()
-            raise self._refusal(y, ptr, stopped) if why == kernels.REFUSED else _overflow(stopped)
-        return Rounds(rows[:count])
+            raise self._refusal(y, ptr, stopped) if why == kernels.REFUSED else self._overflow(stopped)
+        return rounds[:count]
+
+    def _overflow(self, at: int) -> InputError:
+        what = "batch" if self.measure is None else "query"
+        return NumbersOverflowError(f"numbers overflow at {what} {at}: scale the features down or lower eta")
 
     def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
         a, b = int(ptr[query]), int(ptr[query + 1])
@@ -220,13 +238,13 @@ class OnlineDescent:
 
     def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
         """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
-        best = self._judge.per_query(y, y, ptr)
+        found = np.ones(len(ptr) - 1) if self._judge is None else self._judge.per_query(y, y, ptr)
         labels, filled = self.compared(y), np.diff(ptr) > 0
         differ = np.zeros(len(ptr) - 1, dtype=bool)
         starts = ptr[:-1][filled]
         if len(starts):
             differ[filled] = np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
-        return differ & (best > 0)
+        return differ & (found > 0)
 
     def compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not where it reads them so."""
@@ -283,7 +301,3 @@ def judge_of_rounds(measure: Measure) -> Measure:
 def owned(array: AnyArray) -> AnyArray:
     """Copy an array that is read-only or has gaps: another type to the compiler, and compiling costs seconds."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
-
-
-def _overflow(query: int) -> InputError:
-    return NumbersOverflowError(f"numbers overflow at query {query}: scale the features down or lower eta")

@@ -6,7 +6,7 @@ import toprank as tr
 from toprank.data import linear
 from toprank.objective import Objective
 from toprank.solvers.lbfgs import LBFGS
-from toprank.solvers.sgd import MiniBatch
+from toprank.solvers.minibatch import MiniBatch
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,83 @@
+"""What rankers that go on learning share: the doors of a stream, steps by theory, what a file keeps of passes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal, Self, TypeAlias
+
+from .._typing import ArrayLike
+from ..data.dataset import QueryDataset
+from ..errors import InputError
+from ..solvers.steps import Steps
+from .base import Ranker, parameters
+
+Average: TypeAlias = bool | Literal["auto"]
+
+
+@parameters
+class StreamRanker(Ranker):
+    """A ranker that learns from more lists at any time: subclasses implement `_go_on`."""
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one more list, or from several in the order in which their ids appear.
+
+        Bad input raises before anything changes.
+        """
+        with self._changing() as new:
+            new._go_on(new._learnable(new._grouped(X, y, qid, query_weight, reset=not self._begun)))
+        return self
+
+    def partial_fit_queries(self, data: QueryDataset) -> Self:
+        """Learn from more lists, in their order."""
+        with self._changing() as new:
+            if self._begun:
+                self._check_same_features(data)
+            else:
+                new._note_features(data)
+            new._go_on(new._learnable(data))
+        return self
+
+    @abstractmethod
+    def _go_on(self, data: QueryDataset) -> None:
+        """Learn from checked lists, from where learning stands."""
+
+    @property
+    def _begun(self) -> bool:
+        return "model_" in vars(self)
+
+    def _count(self, lists: int, first: bool) -> None:
+        """Note that so many lists were learned from."""
+        self.n_queries_in_ = lists + (0 if first else self.n_queries_in_)
+        self.certificates_ = []  # they spoke of what was learned before
+
+
+def check_same_measure(before: str | None, now: str) -> None:
+    """Refuse another measure in mid-stream: the totals of a stream are sums of one measure."""
+    if before is not None and before != now:
+        raise InputError(
+            f"measure cannot change in mid-stream from {before} to {now}: totals_ would add up both; call fit to "
+            "start anew"
+        )
+
+
+def by_theory(eta: float | str) -> bool:
+    """Whether the step is to be what theory says."""
+    return isinstance(eta, str) and eta.partition(":")[0] == "theory"
+
+
+def steps_of(eta: float | str, found: float | None) -> Steps:
+    """Return the steps that a parameter `eta` names; by theory, those that theory has found (1 where not yet)."""
+    return Steps(1.0 if found is None else found) if by_theory(eta) else Steps.parse(eta)
+
+
+def read_passes(content: dict[str, Any], rounds: float, *more: str) -> dict[str, Any]:
+    """Return what a model file says of the passes that led to its state of so many rounds; `ValueError` if nonsense."""
+    passes = {key: content[key] for key in ("epochs", "seed", "shuffle", *more)}
+    passes |= {"measure": content["measure"]} if "measure" in content else {}
+    # Every pass plays at least one list.
+    sound = type(passes["epochs"]) is int and 1 <= passes["epochs"] <= max(1, rounds)
+    if not sound or not passes["seed"].isdecimal() or len(passes["seed"]) > 999 or type(passes["shuffle"]) is not bool:
+        raise ValueError("no such passes")
+    return passes

@@ -1,0 +1,144 @@
+"""Rows cut into batches, the lists of a stream that learns the top of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._typing import AnyArray, Floats, Ints
+from ..data.dataset import QueryDataset
+from ..data.validation import is_sparse
+from ..surrogates.base import Surrogate
+from ..surrogates.precision_at_k import PrecisionSurrogate
+from .stream import OnlineDescent, State
+
+Shuffle = Literal["batches", "rows"] | None
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What rounds of precision at the top lost in all."""
+
+    batches: int
+    loss: float
+    """Σ_t loss: the surrogate's, or for a perceptron the mistakes Δ."""
+    share: float
+    """Σ_t loss / k_t."""
+    places: int
+    """Σ_t k_t, the most mistakes there can be."""
+    largest_k: int
+
+    @classmethod
+    def of(cls, rounds: Floats, surrogate: Surrogate) -> Lost:
+        """Add up rounds as `OnlineDescent.play` returns them: their first column has the positives of each."""
+        assert isinstance(surrogate, PrecisionSurrogate)
+        ks = surrogate.k_of(rounds[:, 0])
+        share = rounds[:, 1] if surrogate.normalize else rounds[:, 1] / ks
+        loss = share * ks if surrogate.normalize else rounds[:, 1]
+        return cls(len(rounds), float(loss.sum()), float(share.sum()), int(ks.sum()), int(ks.max(initial=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Rows cut into batches: batch c holds rows bounds[c]:bounds[c+1], of X or of a permutation of its rows.
+
+    Labels are 0 and 1.
+
+    >>> data = QueryDataset.from_arrays(np.zeros((5, 1)), [0, 1, 0, 1, 0])
+    >>> Batches.of(data, 2).bounds.tolist()
+    [0, 2, 4, 5]
+    """
+
+    data: QueryDataset
+    bounds: Ints
+    rows: Ints
+    """The permutation; empty where rows stay as they are."""
+
+    @classmethod
+    def of(cls, data: QueryDataset, batch_size: int | None) -> Batches:
+        """Cut one list into batches of `batch_size` rows; with None each query is a batch."""
+        if batch_size is None:
+            return cls(data, data.ptr, _NO_ROWS)
+        if batch_size == 1:
+            return cls._against_zero(data)
+        starts = np.arange(0, data.n_docs, batch_size, dtype=np.int64)
+        return cls(data, np.append(starts, data.n_docs), _NO_ROWS)
+
+    @classmethod
+    def _against_zero(cls, data: QueryDataset) -> Batches:
+        """Pair each row with a row of zeros of the other class, which has the score 0: ŷ = [w·x > 0].
+
+        The positive one stands last, so that equal scores are a mistake. X is copied, unless it is sparse.
+        """
+        X, n = data.X, data.n_docs
+        wide: Any = np.zeros((n + 2, data.n_features), dtype=X.dtype)
+        if is_sparse(X):
+            from scipy.sparse import csr_array
+
+            wide = csr_array((X.data, X.indices, np.append(X.indptr, X.indptr[-1:].repeat(2))), shape=wide.shape)
+        else:
+            wide[:n] = X
+        own = np.arange(n)
+        rows = np.stack([np.where(data.y > 0, n, own), np.where(data.y > 0, own, n + 1)], axis=1).ravel()
+        made = QueryDataset.from_arrays(wide, np.append(data.y, [0.0, 1.0]))
+        return cls(made, np.arange(0, 2 * n + 1, 2), rows)
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return len(self.bounds) - 1
+
+    @property
+    def by_query(self) -> bool:
+        """Whether each query is a batch."""
+        return self.bounds is self.data.ptr
+
+    @property
+    def weight(self) -> Floats | None:
+        """Weights of the batches: those of the queries where each is one."""
+        return self.data.query_weight if self.by_query else None
+
+    def labels(self) -> Floats:
+        """Return the labels in the order of the batches."""
+        return self.data.y if len(self.rows) == 0 else self.data.y[self.rows]
+
+    def informative(self) -> AnyArray:
+        """Say which batches hold both classes."""
+        sizes = np.diff(self.bounds)
+        found = np.zeros(self.count)
+        found[sizes > 0] = np.add.reduceat(self.labels(), self.bounds[:-1][sizes > 0])
+        return (found > 0) & (found < sizes)
+
+    def in_clumps(self) -> bool:
+        """Say whether less than half as many batches hold both classes as would if the rows were mixed."""
+        share = float(self.data.y.mean())
+        sizes = np.diff(self.bounds)
+        expected = float((1 - share**sizes - (1 - share) ** sizes).sum())
+        return int(self.informative().sum()) < 0.5 * expected
+
+    def mixed(self, rng: np.random.Generator) -> Batches:
+        """Return batches of a random permutation of the rows."""
+        if len(self.rows) > self.data.n_docs:  # rows that stand against zero stay with it
+            return replace(self, rows=rng.permutation(self.rows.reshape(-1, 2)).ravel())
+        return replace(self, rows=rng.permutation(self.data.n_docs))
+
+    def epochs(self, count: int, shuffle: Shuffle, rng: np.random.Generator) -> Iterator[tuple[Batches, Ints]]:
+        """Yield, for each epoch, the batches and the order in which they come."""
+        for _ in range(count):
+            batches = self.mixed(rng) if shuffle == "rows" else self
+            yield batches, rng.permutation(self.count) if shuffle == "batches" else np.arange(self.count)
+
+    def play(self, learner: OnlineDescent, state: State, order: Ints | None = None) -> Floats:
+        """Play the batches in the given order: one pass over X; the rounds are what `OnlineDescent.play` returns."""
+        data = self.data
+        return learner.play(state, data.X, data.y, self.bounds, order, self.weight, rows=self.rows)
+
+    def skipped(self, order: Ints, rounds: Floats) -> int:
+        """How many of the batches in that order held one class only; a weight of 0 leaves out on request."""
+        weight = self.weight
+        return len(order) - len(rounds) - (0 if weight is None else int((weight[order] == 0).sum()))
