@@ -15,9 +15,12 @@ from .exhibits import VERDICTS, Claim, Exhibit
 
 _STYLE = """
 .exhibit img { width: 100%; min-width: 34rem; max-width: 56rem; height: auto; background: #fff; border-radius: 6px; }
-.verdict { display: inline-block; padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; }
-.claims li { margin: .4em 0; }
-.claims a { color: var(--mark); }
+.verdict { padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; justify-self: start; }
+.claims { list-style: none; padding: 0; max-width: 64rem; }
+.claims li { display: grid; grid-template-columns: 13.5rem 1fr; align-items: baseline; gap: .2rem .8rem; }
+.claims a { color: var(--mark); white-space: nowrap; }
+.claims li + li { margin-top: .5em; }
+@media (max-width: 40rem) { .claims li { grid-template-columns: 1fr; } .claims li + li { margin-top: 1em; } }
 """
 _MARKS = dict(zip(VERDICTS, ("up", "down", "quiet"), strict=True))
 
@@ -51,16 +54,16 @@ def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
 
 
 def _all_claims(exhibits: Sequence[Exhibit]) -> str:
-    links = {e.name: element("a", escape(e.name), href=f"#{e.name}") for e in exhibits if e.claims}
-    rows = [element("li", _claim(found), " ", links[e.name]) for e in exhibits for found in e.claims]
-    return (
-        element("section", element("h2", "Claims"), element("ul", *rows, class_="claims"), id="claims") if rows else ""
-    )
+    links = {e.name: element("a", escape(e.name), href=f"#{e.name}") for e in exhibits}
+    rows = [_claim(found, links[e.name]) for e in exhibits for found in e.claims]
+    listed = element("ul", *rows, class_="claims")
+    return element("section", element("h2", "Claims"), listed, id="claims") if rows else ""
 
 
-def _claim(found: Claim) -> str:
+def _claim(found: Claim, link: str = "") -> str:
     mark = element("span", escape(found.verdict), class_=f"verdict {_MARKS[found.verdict]}")
-    return f"{mark} {escape(found.text)} {element('span', escape(found.why), class_='quiet')}"
+    why = element("span", escape(found.why), class_="quiet")
+    return element("li", mark, element("span", f"{escape(found.text)} {why} {link}"))
 
 
 def _section(exhibit: Exhibit) -> str:
@@ -70,7 +73,7 @@ def _section(exhibit: Exhibit) -> str:
         image = f'<img alt="{escape(exhibit.title, quote=True)}" src="data:image/svg+xml;base64,{held}">'
         parts.append(element("div", image, class_="scroll"))
     if exhibit.claims:
-        parts.append(element("ul", *(element("li", _claim(found)) for found in exhibit.claims), class_="claims"))
+        parts.append(element("ul", *map(_claim, exhibit.claims), class_="claims"))
     if exhibit.table is not None:
         parts.append(element("div", exhibit.table.html(), class_="scroll"))
     parts += [element("p", escape(note), class_="note") for note in exhibit.notes]

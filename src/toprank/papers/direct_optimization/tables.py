@@ -18,11 +18,9 @@ from ..experiments import MEASURES, Letor, Results, on_folds
 from . import methods as the
 from .methods import ALL, BASELINES, CHOSEN, DIRECT, LITERAL, OUR_BASELINES, OUR_DIRECT, OURS, PAPER, SETS
 
-FUSION = "fusion"
-"""Reciprocal-rank fusion of the library's methods."""
+FUSION = "fusion"  # by reciprocal ranks, of the library's methods
 SHOWN = {name: ALL[name] for name in (the.ADARANK, the.RANKBOOST, "AdaRank, rule improve", "RankBoost (queries equal)")}
-PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}
-"""Pairs of grades: definitely, partially, not relevant."""
+PAIRS = {"d-n": (2, 0), "d-p": (2, 1), "p-n": (1, 0)}  # of grades: definitely, partially, not relevant
 
 
 def ranks(values: Sequence[float]) -> list[int]:

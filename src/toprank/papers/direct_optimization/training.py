@@ -94,13 +94,14 @@ def table4(*, data: Place = None) -> Exhibit:
     cost: dict[str, dict[str, float]] = {}
     for name, make in _KINDS.items():
         make(measure)[0].fit_queries(train[:4])  # compiled before the clock starts
-        cost[name] = _cost(make(measure), train)
+        tried = [_cost(make(measure), train) for _ in range(3)]
+        cost[name] = min(tried, key=lambda spent: spent["CPU seconds"])
     growth = {what: _exponent(name, first) for what, (name, first, _) in _GROWTH.items()}
     rows: list[list[Cell]] = [["measure", "any in [0, 1]", "any in [0, 1]", "MAP (NDCG of 0/1 gains)"]]
     rows += [[f"{what}, three fits on fold 1", *(f"{cost[m][what]:.2f}" for m in _KINDS)] for what in _CLOCKS]
     notes = (
         "Kernels are compiled before the clock starts. AdaRank has no C: it is fitted three times, as often as the "
-        "others. Seconds depend on the machine.",
+        "others. Seconds are the least of three runs, and depend on the machine.",
     )
     values, table = {"cost": cost, "growth": growth}, Table(("", *_KINDS), rows)
     title, claims = "Table 4: the direct methods compared", _cheap(cost, growth)

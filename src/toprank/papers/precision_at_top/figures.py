@@ -21,8 +21,7 @@ from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Settings, Trial
 from .tasks import COVERTYPE, KNOWN, TASKS, Split, digest_of, rows_of, split_of
 
 PERCEPTRON_AVG, SGD_AVG, PERCEPTRON_MAX, SGD_MAX = NEW = PAPER[:4]
-Found = Mapping[str, Mapping[str, Any]]
-"""Task ↦ method ↦ numbers."""
+Found = Mapping[str, Mapping[str, Any]]  # task ↦ method ↦ numbers
 
 
 @dataclass(frozen=True)
