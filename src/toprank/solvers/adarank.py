@@ -205,7 +205,7 @@ class _Piece:
     def _column(self, k: int) -> AnyArray:
         """Return column k in the order of the lists."""
         if self.lists.counted:
-            return self.lists.column(self.X, k)
+            return self.columns.column(k)
         return np.asarray(self.columns.keys.values[self.columns.rows([k])[0], : len(self.scores)])
 
     def bounds(self, steps: list[tuple[int, float]]) -> Floats:

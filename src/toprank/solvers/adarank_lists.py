@@ -121,6 +121,7 @@ class Columns:
         self.X, self.lists = X, lists
         kind = np.dtype(np.int16) if lists.counted else X.dtype
         self.kept: dict[int, int] = {}
+        self.last: dict[int, AnyArray] = {}
         self.most = int(KEPT * X.shape[1] * X.dtype.itemsize / kind.itemsize)
         self.keys = lists.no_keys(self.most + TOGETHER, kind)  # the last ones for what is not kept
 
@@ -128,13 +129,21 @@ class Columns:
         """Return at which rows of `keys` these columns are."""
         return np.array([self._row(k, self.most + s) for s, k in enumerate(features)])
 
+    def column(self, k: int) -> AnyArray:
+        """Return column k in the order of the lists: what was just bounded is often tried next."""
+        if k not in self.last:
+            if len(self.last) == TOGETHER:
+                del self.last[next(iter(self.last))]
+            self.last[k] = self.lists.column(self.X, k)
+        return self.last[k]
+
     def _row(self, k: int, spare: int) -> int:
         if k in self.kept:
             return self.kept[k]
         row = len(self.kept) if len(self.kept) < self.most else spare
         if row < self.most:
             self.kept[k] = row
-        column = self.lists.column(self.X, k)
+        column = self.column(k)
         if self.lists.counted:
             self.lists.write_keys(column, self.keys, row)
         else:
