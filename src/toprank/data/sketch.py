@@ -50,9 +50,7 @@ class Sketch:
 
     def with_lists(self, X: Matrix, ptr: Ints) -> Sketch:
         """Return the sketch of these lists too."""
-        marks = query_marks(X, ptr)
-        fresh = marks[marks > 0] if len(self.marks) < SIZE else marks[(marks > 0) & (marks < self.marks[-1])]
-        return Sketch(np.unique(np.concatenate((self.marks, fresh)))[:SIZE]) if len(fresh) else self
+        return Sketch(_kernels().with_marks(self.marks, query_marks(X, ptr), SIZE))
 
     def found_in(self, data: QueryDataset) -> tuple[int, int]:
         """Return how many queries of `data` were seen, and among how many this could be told."""
