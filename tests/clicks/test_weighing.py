@@ -62,6 +62,19 @@ def test_weights_are_sums_over_clicks_and_clipped(features):
     assert log.effective_sample_size(p, clip=0.1) == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
 
 
+def test_weights_of_queries_compose(features):
+    log = ClickLog.from_arrays(list("pq"), list("ad"), [1, 2], [1, 1])
+    p, own = Propensities.known([1.0, 0.5]), replace(features, query_weight=np.array([3.0, 5.0]))
+    assert log.to_queries(own, p).query_weight.tolist() == [3, 10]
+    assert log.to_queries(own, p).doc_weight.tolist() == log.to_queries(features, p).doc_weight.tolist()
+    blank = QueryDataset(
+        features.X, features.y, np.array([0, 2, 5, 5]), np.array(["p", "q", "r"]), doc_ids=features.doc_ids
+    )
+    assert log.to_queries(blank, p).query_weight.tolist() == [1, 2]  # a last query without documents is nothing
+    none = replace(features, query_weight=np.array([0.0, 1.0]))
+    assert log.to_queries(none, p).query_ids.tolist() == ["q"]
+
+
 def test_queries_without_clicks_are_left_out(features):
     log = ClickLog.from_arrays(list("pq"), list("ad"), [1, 1], [0, 1])
     judged = log.to_queries(features, Propensities.known([1.0]))

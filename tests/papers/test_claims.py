@@ -129,13 +129,13 @@ def clicks(own, naive, true, trees=0.3, spread=0.001):
 
 MADE_UP = {
     "clicks._goal": [
-        (clicks(0.5, 0.4, 0.505, spread=1e-4), "yyyyyyyyyyyy"),
-        (clicks(0.5, 0.4, 0.505), "yyynyyyyyyyy"),
-        (clicks(0.5, 0.4, 0.505, spread=0.02), "ynynynynynyn"),
-        (clicks(0.4, 0.4, 0.45), "nnnnyyyyyyyy"),
-        (clicks(0.47, 0.4, 0.45, trees=0.5), "yynnnnnnnnnn"),
-        (clicks(0.5, 0.4, 0.5, trees=None), "yyyn????????"),
-        (({},), "????????????"),
+        (clicks(0.5, 0.4, 0.505, spread=1e-4), "yyyyyyyy"),
+        (clicks(0.5, 0.4, 0.505), "yyynyyyy"),
+        (clicks(0.5, 0.4, 0.505, spread=0.02), "ynynyyyy"),
+        (clicks(0.4, 0.4, 0.45), "nnnnyyyy"),
+        (clicks(0.47, 0.4, 0.45, trees=0.5), "yynnnnnn"),
+        (clicks(0.5, 0.4, 0.5, trees=None), "yyyn????"),
+        (({},), "????????"),
     ],
     "clicks._helps": [
         (({"c": {"estimated": np.array([0.5]), "naive": np.array([0.4])}},), "y"),

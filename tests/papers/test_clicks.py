@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ def test_differences_are_paired_by_run_and_only_where_both_took_part():
     assert gap == pytest.approx(0.05)
     assert half > 0.1  # the runs differ a lot
     assert spread == pytest.approx(0, abs=1e-12)  # their differences do not
-    assert absent[1] == "not installed"
+    assert absent[1] == ("not run" if find_spec("lightgbm") else "not installed")
 
 
 def test_a_log_has_about_as_many_clicks_as_asked_and_better_rankers_behind_more_judgements():
@@ -98,7 +99,7 @@ def test_one_cell_of_each_exhibit(tmp_path, monkeypatch):
     monkeypatch.setattr(clicks, "NAMES", {**clicks.NAMES, "numpy": "installed"})
     exhibit = clicks.corrected(clicks=(2_000, 3_000), **small)
     assert [row[1:4] for row in exhibit.table.rows] == [
-        [n, name, "not installed" if entrant in clicks.PEERS else 1]
+        [n, name, ("not run" if find_spec(entrant.rstrip("*")) else "not installed") if entrant in clicks.PEERS else 1]
         for n in ("2,000", "3,000")
         for entrant, name in clicks.NAMES.items()
     ]
@@ -106,6 +107,8 @@ def test_one_cell_of_each_exhibit(tmp_path, monkeypatch):
     assert clicks.corrected(clicks=(2_000, 3_000), **small).table.plain() == exhibit.table.plain()
     monkeypatch.undo()
     monkeypatch.setattr(clicks, "COLLECTIONS", clicks.COLLECTIONS[:1])
+    alone = clicks.corrected(clicks=(2_000,), trees=0, **small)
+    assert [row[3] for row in alone.table.rows if row[2] == clicks.NAMES["xgboost"]] != [1]
     served = clicks.served(clicks=2_000, queries=(1, 300), **small)
     weak, strong = (row[4] for row in served.table.rows if row[2] == "production rankers")
     assert weak < strong  # rankers that learned from 300 queries are better than those of one

@@ -255,12 +255,12 @@ class ClickLog:
         """Return the queries that have clicks: grade 1 and its weight for what was clicked, 0 for the rest.
 
         A document's weight is that of `weighing.click_weights`, 1/p for each click, at most 1/`clip`; a query's is the
-        sum of them, so that a loss that is a sum over relevant documents has, over what users do, the expectation that
-        it would have with all documents judged (Joachims, Swaminathan and Schnabel 2017; `clip` trades a little of that
-        for far less noise). `features` has a row per document of each query (its grades are not read). A click on a
-        document without features is an error, or dropped with `unknown="drop"`. Lists hold what was shown: of other
-        documents the log says nothing, and no propensity can make up for that. `candidates="all"` counts them as not
-        clicked, which believes the rankers that left them out.
+        sum of them (times that of `features`), so that a loss that is a sum over relevant documents has, over what
+        users do, the expectation that it would have with all documents judged (Joachims, Swaminathan and Schnabel 2017;
+        `clip` trades a little of that for far less noise). `features` has a row per document of each query (its grades
+        are not read). A click on a document without features is an error, or dropped with `unknown="drop"`. Lists hold
+        what was shown: of other documents the log says nothing, and no propensity can make up for that.
+        `candidates="all"` counts them as not clicked, which believes the rankers that left them out.
         """
         from .weighing import weighed
 

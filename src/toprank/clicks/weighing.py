@@ -61,8 +61,9 @@ def weighed(
     found = row >= 0
     of_row = np.zeros(features.n_docs)
     of_row[row[found]] = weight[found]
-    of_query = np.add.reduceat(of_row, features.ptr[:-1]) if features.n_docs else np.zeros(0)
-    of_query[features.lengths == 0] = 0.0
+    of_query = np.bincount(np.repeat(np.arange(features.n_queries), features.lengths), of_row, features.n_queries)
+    if features.query_weight is not None:
+        of_query = of_query * features.query_weight
     clicked = np.flatnonzero(of_query > 0)
     if not len(clicked):
         raise InputError("no click of the log is on a document with features: nothing can be learned from it")

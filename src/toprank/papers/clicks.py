@@ -67,12 +67,13 @@ def corrected(
 
     Position p_k = 1/k, noise 0.1; two rankers serve the pages, each learned from a share `weak` of the training queries
     (at least one; from 1 on, a number of queries). Seeds count from `first`. LightGBM and XGBoost, if installed, learn
-    from the same pages with corrections of their own: of n clicks in the first `trees`/n seeds, at least one.
+    from the same pages with corrections of their own: of n clicks in the first `trees`/n seeds, at least one (none with
+    `trees=0`).
     """
     ask = partial(_trials, data, checkpoint, folds)
     found = ask(range(first, first + seeds), [(n, weak) for n in clicks], _trial)
     for n, name in product(clicks, filter(find_spec, TREES)):
-        few = range(first, first + min(seeds, max(1, trees // n)))
+        few = range(first, first + min(seeds, max(1, trees // n), trees))
         for cell, grown in ask(few, [(n, weak, name)], _tree_trial).items():
             found[cell[:3]] = {**found[cell[:3]], **grown}
     rows = [[label, f"{n:,}", *row] for (label, n, _), reached in found.items() for row in _rows(reached, NAMES)]
@@ -92,8 +93,9 @@ def corrected(
     behind = f"{weak:.0%} of the training queries, at least one," if weak < 1 else f"{weak:.0f} of the training queries"
     notes = (
         f"The production rankers learned from {behind} each. {RUNS} Settings, also the number of trees, were chosen on "
-        "held-out clicks; lists hold what was shown. Trees learn from pages one by one, minutes for each run of a "
-        "million clicks, and so have fewer runs there.",
+        "held-out clicks; lists hold what was shown. Where a log tells no propensities, all are taken for equal, which "
+        "leaves clicks as they are. Trees learn from pages one by one, minutes for each run of a million clicks, and "
+        "have fewer runs there.",
         *left_out(COLLECTIONS, homes(COLLECTIONS, data)),
     )
     by_cell = {f"{label}, {n:,}": reached for (label, n, _), reached in found.items()}
@@ -132,7 +134,7 @@ def _rows(reached: Reached, names: Iterable[str]) -> Iterator[list[Any]]:
             gap = _gap(reached, name, "naive")
             yield [NAMES[name], len(reached[name]), *interval(reached[name]), *gap]
         else:
-            yield [NAMES[name], "not installed", *[None] * 4]
+            yield [NAMES[name], "not run" if find_spec(name.rstrip("*")) else "not installed", *[None] * 4]
 
 
 def _gap(reached: Reached, one: str, other: str) -> tuple[float, float]:
@@ -142,7 +144,7 @@ def _gap(reached: Reached, one: str, other: str) -> tuple[float, float]:
 
 
 def _told(gaps: Mapping[str, tuple[float, float]]) -> str:
-    return "; ".join(f"{cell} {gap:+.4f} ± {half:.4f}" for cell, (gap, half) in gaps.items()) + "."
+    return ("; ".join(f"{cell} {gap:+.4f} ± {half:.4f}" for cell, (gap, half) in gaps.items()) or "Not run") + "."
 
 
 @judge
@@ -154,7 +156,8 @@ def _goal(found: Mapping[str, Reached]) -> Said:
     ):
         gaps = {cell: _gap(reached, "estimated", other) for cell, reached in found.items() if other in reached}
         means, halves = np.array([*gaps.values()]).reshape(-1, 2).T
-        for how, ends in (("", means), (", with the whole 95% interval", np.append(means - halves, means + halves))):
+        ways = (("", means), (", with the whole 95% interval", np.append(means - halves, means + halves)))
+        for how, ends in ways[: 1 if other in PEERS else 2]:
             holds = bool(((least < ends) & (ends < most)).all()) if gaps and np.isfinite(ends).all() else None
             yield f"From 10,000 clicks on, {text}{how}.", holds, _told(gaps)
 
@@ -184,7 +187,7 @@ def _trials(
             piece(cells, partial(trial, fold, *case, seed=seed), data=digest(fold), seed=seed, **key)
             for seed, fold in product(seeds, parts)
         ]
-        found[letor.label, *case] = {name: np.array([run[name] for run in runs]) for name in runs[0]}
+        found[letor.label, *case] = {name: np.array([run[name] for run in runs]) for name in (runs[0] if runs else ())}
     return found
 
 
