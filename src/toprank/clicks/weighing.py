@@ -61,9 +61,8 @@ def weighed(
     found = row >= 0
     of_row = np.zeros(features.n_docs)
     of_row[row[found]] = weight[found]
-    of_query = np.bincount(np.repeat(np.arange(features.n_queries), features.lengths), of_row, features.n_queries)
-    if features.query_weight is not None:
-        of_query = of_query * features.query_weight
+    of_query = np.ones(features.n_queries) if features.query_weight is None else features.query_weight
+    of_query = of_query * np.bincount(np.repeat(np.arange(len(of_query)), features.lengths), of_row, len(of_query))
     clicked = np.flatnonzero(of_query > 0)
     if not len(clicked):
         raise InputError("no click of the log is on a document with features: nothing can be learned from it")
