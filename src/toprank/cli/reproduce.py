@@ -26,6 +26,8 @@ def reproduce(
     passes: int | None = option("How many passes over the data at most."),
     scale: Literal["none", "running", "query"] | None = option("How online learners scale features."),
     max_rows: int | None = option("Rows of each task that take part."),
+    trees: int | None = option("Clicks that boosted trees learn from in all seeds together; 0 leaves them out."),
+    weak: float | None = option("Judged queries behind a ranker that collects clicks: a share, or from 1 a number."),
     as_json: bool = JSON,
 ) -> None:
     """Recompute a paper's figures and tables; an interrupted run goes on where it was.
@@ -57,6 +59,8 @@ def reproduce(
         "passes": passes,
         "scale": scale,
         "max_rows": max_rows,
+        "trees": trees,
+        "weak": weak,
     }
     made = []
     for exhibit, files in each_busy(job.reproduce(paper, figure, out=out, **chosen), f"computing {paper}"):
