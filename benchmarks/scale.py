@@ -6,8 +6,8 @@
 
 Every job is a process of its own with a time limit, and reads the same Parquet files; one that does not end is said to
 hang. A learner's seconds count from the files to the model; those of all its processors together say more on a machine
-that has other work. "To the same NDCG" is the time to the NDCG@10, on other
-queries, that the least of them reaches: as many of its steps or trees as that takes, each as long as the others.
+that has other work. "To the same NDCG" is the time to the NDCG@10, on other queries, that the least of them reaches: as
+many of its steps or trees as that takes, each as long as the others. A worker is killed half-way through a second fit.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Clock:
 
 LIMIT, KILLED_LIMIT, WHOLE = 150.0, 75.0, 430.0
 """Seconds of a job, of one whose worker is killed, and after which no further job is begun."""
-KILL_AFTER = 1.0
 FILES, STEPS = 4, 50
+TOLD = "result: "
+"""How the line begins in which a job tells its result: learners print lines of their own."""
 JOBS = ("one machine", "2 workers", "xgboost.dask", "lightgbm.dask")
 
 
@@ -80,9 +81,10 @@ def start(workers: int = 2) -> Any:
     return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
 
 
-def kill_one(client: Any) -> None:
+def kill_one(client: Any, seconds: float) -> None:
+    """Kill a worker in so many seconds."""
     pid = next(iter(client.run(os.getpid).values()))
-    threading.Timer(KILL_AFTER, os.kill, (pid, signal.SIGKILL)).start()
+    threading.Timer(seconds, os.kill, (pid, signal.SIGKILL)).start()
 
 
 def write(rows: int, folder: Path) -> None:
@@ -155,8 +157,8 @@ def judged(scores: Any, test: tr.QueryDataset) -> float:
     return tr.evaluate(np.asarray(scores, dtype=np.float64), test, ["ndcg@10"]).mean["ndcg@10"]
 
 
-def job(name: str, folder: Path, killed: bool) -> None:
-    """Fit once more after a warm-up on little data; print seconds and the NDCG@10 after each step."""
+def job(name: str, folder: Path, kill: float) -> None:
+    """Fit once more after a warm-up on little data and print what it came to; a worker dies after `kill` seconds."""
     from distributed import Client
 
     warnings.simplefilter("ignore")
@@ -167,28 +169,29 @@ def job(name: str, folder: Path, killed: bool) -> None:
         small = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write(4000, small)
         learn(small, client, test, 2)
-        if killed:
-            kill_one(client)
-        print(json.dumps(learn(folder, client, test)), flush=True)
+        if kill:
+            kill_one(client, kill)
+        print(TOLD + json.dumps(learn(folder, client, test)), flush=True)
 
 
-def told(name: str, folder: Path, *, killed: bool = False) -> Fit | str:
+def told(name: str, folder: Path, kill: float = 0.0) -> Fit | str:
     """Return what a job in a process of its own comes to, or how it ended."""
-    command = [sys.executable, "-m", "benchmarks.scale", "job", name, str(folder), str(int(killed))]
+    command = [sys.executable, "-m", "benchmarks.scale", "job", name, str(folder), str(kill)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    limit = KILLED_LIMIT if killed else LIMIT
+    limit = KILLED_LIMIT if kill else LIMIT
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return f"does not end within {limit:g} s"
-    lines = [line for line in err.strip().splitlines() if line.strip()]
-    if not out.strip():
+    lines = [line for line in err.splitlines() if line.strip() and "[bt]" not in line]  # which call stacks are made of
+    results = [line.removeprefix(TOLD) for line in out.splitlines() if line.startswith(TOLD)]
+    if not results:
         return f"fails: {lines[-1][:90] if lines else process.returncode}"
-    return Fit(*json.loads(out.strip().splitlines()[-1]))
+    return Fit(*json.loads(results[-1]))
 
 
 def table(sizes: list[int]) -> None:
@@ -207,8 +210,9 @@ def table(sizes: list[int]) -> None:
             for name in JOBS:
                 if time.perf_counter() - began < WHOLE:
                     found[name] = told(name, folder)
-                if name != JOBS[0] and rows == sizes[min(1, len(sizes) - 1)] and time.perf_counter() - began < WHOLE:
-                    killed[name] = told(name, folder, killed=True)
+                one = found.get(name, "")
+                if name != JOBS[0] and rows == sizes[min(1, len(sizes) - 1)] and not isinstance(one, str):
+                    killed[name] = told(name, folder, kill=one.seconds / 2)  # half-way
         level = min((max(one.curve) for one in found.values() if not isinstance(one, str)), default=0.0)
         for name in JOBS:
             one, after = found.get(name, "left out: no time"), killed.get(name, "")
@@ -295,7 +299,7 @@ def run() -> list[Row]:
 
 def main(words: list[str]) -> None:
     if words[:1] == ["job"]:
-        job(words[1], Path(words[2]), words[3] == "1")
+        job(words[1], Path(words[2]), float(words[3]))
     elif words[:1] == ["simulate"]:
         for count in map(int, words[1:]):
             print(f"{count} workers that do nothing: {1e3 * simulate(count):.1f} ms a round", flush=True)
