@@ -82,6 +82,12 @@ def test_figure_2_goes_on_where_it_was_and_names_what_is_absent(folder, tmp_path
     assert {path.name for path in second.save(tmp_path / "out")} == {"fig2.json", "fig2.md", "fig2.png", "fig2.svg"}
 
 
+def test_precision_at_all_positives_is_not_that_of_the_first_row():
+    scores, y = np.array([3.0, 2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0, 0.0])
+    assert methods.Trial(kappa=1.0).precision(scores, y) == 0.5  # one positive among the first two
+    assert methods.Trial(kappa=0.5).precision(scores, y) == 0.0
+
+
 def test_too_few_rows_are_named(folder):
     with pytest.raises(InputError, match="2 rows of IJCNN to learn from are too few: take more than 3"):
         paper.fig2(folder, tasks=["ijcnn"], max_rows=3)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Floats
-from ...measures import measure
+from ...measures.binary import PAtShare
 from ...rankers import OnePassMiniBatch, PerceptronAtK, SGDAtK, SVMPerf
 from .tasks import Split, split
 
@@ -43,7 +43,7 @@ class Trial:
 
     def precision(self, scores: Floats, y: Floats) -> float:
         """Return prec@κ on the test part, ties in any order."""
-        return measure(f"prec@{self.kappa:g}").mean(scores, y, np.array([0, len(y)]))
+        return PAtShare(share=self.kappa).mean(scores, y, np.array([0, len(y)]))
 
 
 @dataclass(frozen=True)
