@@ -47,6 +47,8 @@ def test_a_number_below_1_is_refused_in_one_line(given, tmp_path):
     found = run(*given, "--out", tmp_path)
     assert isinstance(found.exception, tr.InputError)
     assert given[2][2:] in str(found.exception)
+    with pytest.raises(tr.InputError, match="does not take --trees"):  # where 0 means something, it is let through
+        list(reproduce.reproduce("direct-optimization", "fig1", out=tmp_path, trees=0))
 
 
 def test_a_verdict_is_that_of_the_comparison():

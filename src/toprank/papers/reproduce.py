@@ -53,7 +53,7 @@ def reproduce(
         raise InputError(f"{paper} has no exhibit {figure!r}{did_you_mean(figure, found)}; known: {', '.join(found)}")
     wanted = [figure] if figure else list(found)
     given = {name: value for name, value in options.items() if value is not None}
-    check_count(**{name: value for name, value in given.items() if isinstance(value, int)})
+    check_count(**{name: given[name] for name in ("seeds", "passes", "max_rows") if name in given})
     takes = {name: inspect.signature(make).parameters for name, make in found.items()}
     for option in given:
         if not any(option in takes[name] for name in wanted):

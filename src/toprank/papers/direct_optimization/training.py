@@ -19,10 +19,8 @@ from ..exhibits import Exhibit, Panel, Said, judge, panels
 from ..experiments import Methods, Place, homes
 from .methods import ADARANK, OHSUMED, PERMURANK, ROUNDS
 
-PATH = (1.0, 10.0, 100.0)
-"""Values of C for those that have one: as many settings for each."""
-CLOSE = 0.002
-"""A curve has converged where it stays this close to its last value."""
+PATH = (1.0, 10.0, 100.0)  # values of C for those that have one: as many settings for each
+CLOSE = 0.002  # a curve has converged where it stays this close to its last value
 
 
 def _training_part(data: Place) -> tuple[QueryDataset, Measure]:

@@ -23,8 +23,7 @@ from ...surrogates import Slam
 from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
 from .streams import LISTNET, MULTIPLES, NAMES, STYLES, THREE, TWO, thin
 
-NOISE = 6.0
-"""How much wider the hard stream is across the separating direction."""
+NOISE = 6.0  # how much wider the hard stream is across the separating direction
 
 
 def streams(lists: int, margin: float, seed: int) -> dict[str, tuple[QueryDataset, float]]:

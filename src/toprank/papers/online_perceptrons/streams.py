@@ -59,8 +59,7 @@ PUBLISHED = {
     "yandex": ("Yandex", "Algorithm 2 and online ListNet overlap (within .02)"),
 }
 """The paper's three collections, and what it says of each."""
-HEADS = "mslr-msn1-5k"
-"""Heads of MSLR's fold 1, where the whole is not to be had."""
+HEADS = "mslr-msn1-5k"  # heads of MSLR's fold 1, where the whole is not to be had
 
 TRAIN_FILES = ("set1.train.txt", "train.txt", "imat2009_learning.txt", "msn1.fold1.train.5k.txt")
 """Files to learn from in the published layouts without folds."""
