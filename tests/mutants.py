@@ -53,18 +53,18 @@ MUTANTS = [
     # A fit that fails, and the doors
     Mutant("rankers/base.py", "new = object.__new__(type(self))", "new = self", f"{FAILED} -k refused_fit and ListNet"),
     Mutant("rankers/base.py", "self.__dict__ is not before", "False", f"{FAILED} -k two_threads and SlamPerceptron"),
-    Mutant("rankers/base.py", "validation.check_grades(grades)", "pass", f"{WATCH} -k same_words and ListNet"),
-    Mutant("rankers/base.py", "np.nextafter(1024.0, 0.0)", "1e9", f"{WATCH} -k same_words and ListNet"),
+    Mutant("rankers/checking.py", "validation.check_grades(grades)", "pass", f"{WATCH} -k same_words and ListNet"),
+    Mutant("rankers/checking.py", "np.nextafter(1024.0, 0.0)", "1e9", f"{WATCH} -k same_words and ListNet"),
     Mutant(
-        "rankers/base.py", "grades = data.in_caller_order(data.y)", "grades = data.y",
+        "rankers/checking.py", "grades = data.in_caller_order(data.y)", "grades = data.y",
         f"{WATCH} -k same_words and ListNet",
     ),
     Mutant(
         "rankers/base.py", "columns[rows, j] = ranks(", "columns[:, j] = ranks(",
         f"{LAWS} -k interleaved and ListNet",
     ),
-    Mutant("rankers/base.py", "rows > ONE_LIST", "rows < 0", f"{SILENCE} -k without_qid"),
-    Mutant("rankers/base.py", "known.get(query, length) != length", "False", f"{SILENCE} -k cuts_queries"),
+    Mutant("rankers/checking.py", "rows > ONE_LIST", "rows < 0", f"{SILENCE} -k without_qid"),
+    Mutant("rankers/checking.py", "known.get(query, length) != length", "False", f"{SILENCE} -k cuts_queries"),
     Mutant(
         "rankers/models.py", "X.shape[1] != self.n_features", "X.shape[1] < self.n_features",
         f"{FAILED} -k each_model",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -28,34 +27,13 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
 from ..solvers.base import Solution, tell
+from . import checking
 from ._estimator import BaseEstimator
 from .models import LinearModel, LinearModels, Model, check_features, check_one_list
 from .watching import BestOnValidation, Judge
 
 R = TypeVar("R", bound="Ranker")
-
 _COMMIT = Lock()
-
-ONE_LIST = 20
-"""So many rows without qid may well be one list; with more of them, fit and score say that they count as one."""
-
-
-def check_learnable(data: QueryDataset) -> None:
-    """Refuse grades and features that no ranker can learn from, by row or column: all data passes here on its way in.
-
-    >>> check_learnable(QueryDataset.from_arrays([[1.0], [0.0]], [1024, 0]))
-    Traceback (most recent call last):
-    ...
-    toprank.errors.InputError: y has the grade 1024 in row 0: grades from 1024 on overflow 2^grade, number them anew
-    """
-    grades = data.in_caller_order(data.y)
-    validation.check_grades(grades)
-    validation.check_largest_grade(
-        grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
-    )
-    # What lies in files or on a cluster is not read for this: learners refuse what overflows.
-    if data.mapped is None and not isinstance(data.X, RemoteMatrix):
-        validation.check_magnitude(data.X, data.feature_names)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
@@ -89,6 +67,8 @@ class Ranker(BaseEstimator, ABC):
 
     _feels_units: ClassVar[bool] = True
     """Whether what is learned depends on the units of the features."""
+    _rows_are_one_list: ClassVar[bool] = False
+    """Whether rows without qid are what the ranker is for."""
 
     learns_from: ClassVar[Literal["labels", "clicks", "nothing"]] = "nothing"
     """What one more list must come with for the ranker to go on learning."""
@@ -135,8 +115,8 @@ class Ranker(BaseEstimator, ABC):
         """
         with self._changing() as new:
             data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
-            if qid is None:
-                new._warn_of_one_list("fit", data.n_docs)
+            if qid is None and not self._rows_are_one_list:
+                checking.warn_of_one_list("fit", data.n_docs)
             new._learn(data, new._as_valid(valid), None)
         return self
 
@@ -179,7 +159,8 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             self._check_same_features(valid)
             valid = self._learnable(valid)
-        self._warn_of_uneven_features(data)
+        if self._feels_units and vars(self).get("scale") is None:
+            checking.warn_of_uneven_features(type(self).__name__, data, "scale" in vars(self))
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []
@@ -201,12 +182,9 @@ class Ranker(BaseEstimator, ABC):
 
     def _learnable(self, data: QueryDataset) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here."""
-        check_learnable(data)
-        if data.doc_weight is not None and not self.weighs_documents:
-            raise InputError(
-                f"{type(self).__name__} learns without weights of documents: take ListNet, RankSVM or LinearRanker, or "
-                "leave doc_weight out"
-            )
+        checking.check_learnable(data)
+        if not self.weighs_documents:
+            checking.check_no_doc_weight(type(self).__name__, data)
         return self.prepared(data)
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
@@ -325,8 +303,8 @@ class Ranker(BaseEstimator, ABC):
                 "sklearn.set_config(enable_metadata_routing=True))"
             )
         scores = self.predict(X, qid)
-        if qid is None:
-            self._warn_of_one_list("score", len(scores))
+        if qid is None and not self._rows_are_one_list:
+            checking.warn_of_one_list("score", len(scores))
         return self._mean(scores, y, qid)
 
     def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
@@ -336,50 +314,12 @@ class Ranker(BaseEstimator, ABC):
         if order is not None:
             scores, labels = scores[order], labels[order]
         if qid is not None:
-            self._warn_of_split_lists(query_ids, np.diff(ptr))
+            checking.warn_of_split_lists(vars(self).get("_lists"), query_ids, np.diff(ptr))
         return mean_value((judge or self._judge()).per_query(scores, labels, ptr))
 
     def _judge(self) -> Judge:
         """Return what the ranker is judged by."""
         return parse_measure(self.measure)
-
-    def _warn_of_one_list(self, what: str, rows: int) -> None:
-        """Say that many rows without qid count as one list."""
-        if rows > ONE_LIST:
-            warnings.warn(
-                f"{what} without qid takes all {rows:,} rows as one list; if they belong to several queries, pass "
-                "qid=... (in cross_validate: switch on sklearn's metadata routing and pass "
-                'params={"qid": qid}; one list on purpose: qid=[0] * len(y))',
-                stacklevel=3,
-            )
-
-    def _warn_of_uneven_features(self, data: QueryDataset) -> None:
-        """Say that ranges of features differ by orders of magnitude, where the ranker treats all of them alike."""
-        if not self._feels_units or vars(self).get("scale") is not None or data.mapped is not None:
-            return
-        ratio = 1.0 if isinstance(data.X, RemoteMatrix) else validation.unevenness(data.X)
-        if ratio >= validation.UNEVEN:
-            own = ', or set scale="running"' if "scale" in vars(self) else ""
-            warnings.warn(
-                f"{type(self).__name__} treats features alike, and the largest is {ratio:.0e} times the median one: "
-                f'set prepare="log,query" (toprank.SignedLog, then toprank.QueryNormalizer){own}',
-                stacklevel=4,
-            )
-
-    def _warn_of_split_lists(self, query_ids: AnyArray, lengths: Ints) -> None:
-        """Say that queries were partly learned from: a split that ignores them gives numbers of another problem."""
-        seen = self.__dict__.get("_lists")
-        if seen is None or query_ids.dtype.kind != seen[0].dtype.kind:
-            return
-        known = dict(zip(seen[0].tolist(), seen[1].tolist(), strict=True))
-        pairs = zip(query_ids.tolist(), lengths.tolist(), strict=True)
-        split = sum(known.get(query, length) != length for query, length in pairs)
-        if split:
-            warnings.warn(
-                f"{split} of {len(query_ids)} queries were also learned from, with other rows: the split cuts queries "
-                "apart, and the value is not that of new queries; split by query (cv=toprank.QueryKFold(5))",
-                stacklevel=4,
-            )
 
     def _check_state(self) -> None:
         """Refuse `state_attributes` that a model file has and no fit could have left; raise `InputError`."""
@@ -399,19 +339,9 @@ class Ranker(BaseEstimator, ABC):
         Without data, an online ranker says what is known from the totals of the stream that it learned; a `comparator`
         is then the margin that some unit vector is said to have.
         """
-        validation.check_fraction(delta=delta)
-        check_is_fitted(self, "model_")
-        if data is None:
-            if comparator is not None:
-                validation.check_positive(comparator=comparator)
-            return self._certify_stream(comparator, 1 - delta)
-        self._check_same_features(data)
-        against = None if comparator is None else self._as_comparator(comparator)
-        try:
-            return self._certify(self.prepared(data), against, delta)
-        except NotInMemoryError as error:
-            warnings.warn(f"the theorems about {type(self).__name__} are left out: {error}", stacklevel=3)
-            return []
+        from .certifying import proved
+
+        return proved(self, data, comparator, delta)
 
     def _as_comparator(self, comparator: Any) -> Any:
         """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..certificates.base import Assumption, Certificate
 from ..certificates.performance import PerformanceCertificate, performance
 from ..data.dataset import QueryDataset
+from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch
+from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
 from ..evaluation import data_set, evaluate
 from ..surrogates.direct import parse_bounded
@@ -78,6 +82,23 @@ def certify(
         for place, certificate in enumerate(certificates)
     ]
     return ranker.certificates_
+
+
+def proved(ranker: Ranker, data: QueryDataset | None, comparator: Any, delta: float) -> list[Certificate]:
+    """Do what `Ranker.certify` says."""
+    check_fraction(delta=delta)
+    check_is_fitted(ranker, "model_")
+    if data is None:
+        if comparator is not None:
+            check_positive(comparator=comparator)
+        return ranker._certify_stream(comparator, 1 - delta)
+    ranker._check_same_features(data)
+    against = None if comparator is None else ranker._as_comparator(comparator)
+    try:
+        return ranker._certify(ranker.prepared(data), against, delta)
+    except NotInMemoryError as error:
+        warnings.warn(f"the theorems about {type(ranker).__name__} are left out: {error}", stacklevel=4)
+        return []
 
 
 def certify_performance(

@@ -83,6 +83,7 @@ class TwoClassRanker(Ranker):
     `coef_` a row, and `score` is the mean over the labels.
     """
 
+    _rows_are_one_list = True
     state_attributes: ClassVar[tuple[str, ...]] = ("labels_", "n_seen_", "n_positive_")
 
     measure: str | Measure = "map"
@@ -180,9 +181,6 @@ class TwoClassRanker(Ranker):
 
     def _judge(self) -> TopPrecision:
         return TopPrecision(self.k, self.kappa)
-
-    def _warn_of_one_list(self, what: str, rows: int) -> None:
-        """Rows without qid are what these learners are for."""
 
     def _mean(self, scores: Floats, y: Any, qid: ArrayLike | None, judge: Judge | None = None) -> float:
         if "estimators_" not in vars(self):

@@ -1,0 +1,81 @@
+"""What rankers refuse of data, and what they doubt: the words of it, once for all of them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from .._typing import AnyArray, Ints
+from ..data import validation
+from ..data.dataset import QueryDataset
+from ..data.remote import RemoteMatrix
+from ..errors import InputError
+
+ONE_LIST = 20
+"""So many rows without qid may well be one list; with more of them, fit and score say that they count as one."""
+
+
+def check_learnable(data: QueryDataset) -> None:
+    """Refuse grades and features that no ranker can learn from, by row or column: all data passes here on its way in.
+
+    >>> check_learnable(QueryDataset.from_arrays([[1.0], [0.0]], [1024, 0]))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: y has the grade 1024 in row 0: grades from 1024 on overflow 2^grade, number them anew
+    """
+    grades = data.in_caller_order(data.y)
+    validation.check_grades(grades)
+    validation.check_largest_grade(
+        grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
+    )
+    # What lies in files or on a cluster is not read for this: learners refuse what overflows.
+    if data.mapped is None and not isinstance(data.X, RemoteMatrix):
+        validation.check_magnitude(data.X, data.feature_names)
+
+
+def check_no_doc_weight(who: str, data: QueryDataset) -> None:
+    """Refuse weights of documents that a ranker would ignore."""
+    if data.doc_weight is not None:
+        raise InputError(
+            f"{who} learns without weights of documents: take ListNet, RankSVM or LinearRanker, or leave doc_weight out"
+        )
+
+
+def warn_of_one_list(what: str, rows: int) -> None:
+    """Say that many rows without qid count as one list."""
+    if rows > ONE_LIST:
+        warnings.warn(
+            f"{what} without qid takes all {rows:,} rows as one list; if they belong to several queries, pass "
+            "qid=... (in cross_validate: switch on sklearn's metadata routing and pass "
+            'params={"qid": qid}; one list on purpose: qid=[0] * len(y))',
+            stacklevel=3,
+        )
+
+
+def warn_of_uneven_features(who: str, data: QueryDataset, scales: bool) -> None:
+    """Say that ranges of features differ by orders of magnitude, to a ranker that treats all of them alike."""
+    known = data.mapped is None and not isinstance(data.X, RemoteMatrix)
+    ratio = validation.unevenness(data.X) if known else 1.0
+    if ratio >= validation.UNEVEN:
+        own = ', or set scale="running"' if scales else ""
+        warnings.warn(
+            f"{who} treats features alike, and the largest is {ratio:.0e} times the median one: set "
+            f'prepare="log,query" (toprank.SignedLog, then toprank.QueryNormalizer){own}',
+            stacklevel=4,
+        )
+
+
+def warn_of_split_lists(seen: tuple[AnyArray, Ints] | None, query_ids: AnyArray, lengths: Ints) -> None:
+    """Say that queries were partly learned from: a split that ignores them gives numbers of another problem."""
+    if seen is None or query_ids.dtype.kind != seen[0].dtype.kind:
+        return
+    known = dict(zip(seen[0].tolist(), seen[1].tolist(), strict=True))
+    pairs = zip(query_ids.tolist(), lengths.tolist(), strict=True)
+    split = sum(known.get(query, length) != length for query, length in pairs)
+    if split:
+        warnings.warn(
+            f"{split} of {len(query_ids)} queries were also learned from, with other rows: the split cuts queries "
+            "apart, and the value is not that of new queries; split by query (cv=toprank.QueryKFold(5))",
+            stacklevel=4,
+        )
