@@ -143,6 +143,9 @@ def test_the_table_of_claims_is_written_from_saved_exhibits_only(tmp_path):
     assert "Not run: clicks corrected" in text
     list(reproduce.reproduce("precision-at-top", "theorems", out=tmp_path, seeds=1))
     assert "precision-at-top theorems (--seeds 1)" in reproduce.replication(tmp_path)
+    stored = tmp_path / "precision-at-top" / "theorems.json"
+    stored.write_text(stored.read_text().replace('"seeds": 1', '"seeds": 5'))  # as usual
+    assert "--seeds" not in reproduce.replication(tmp_path)
     (tmp_path / "precision-at-top" / "theorems.json").unlink()
     stored = tmp_path / "precision-at-top" / "counterexample.json"
     stored.write_text(stored.read_text().replace('"replicates"', '"does not replicate"'))

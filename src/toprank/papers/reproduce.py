@@ -80,15 +80,17 @@ def replication(folder: str | Path) -> str:
     missing: list[str] = []
     unusual: list[str] = []
     for paper in papers():
-        for name in makers(paper):
+        for name, make in makers(paper).items():
             file = Path(folder) / paper / f"{name}.json"
             if not file.is_file():
                 missing.append(f"{paper} {name}")
                 continue
             stored = json.loads(file.read_text(encoding="utf-8"))
-            if stored.get("options"):
-                given = ", ".join(f"--{key.replace('_', '-')} {value}" for key, value in stored["options"].items())
-                unusual.append(f"{paper} {name} ({given})")
+            usual = inspect.signature(make).parameters
+            given = {key: value for key, value in stored["options"].items() if value != usual[key].default}
+            if given:
+                told = ", ".join(f"--{key.replace('_', '-')} {value}" for key, value in given.items())
+                unusual.append(f"{paper} {name} ({told})")
             rows += [(paper, name, c["text"], c["verdict"], c["why"]) for c in stored["claims"]]
     if not rows:
         raise InputError(f"{folder} holds no exhibits: run `toprank reproduce PAPER --out {folder}` first")

@@ -186,8 +186,7 @@ def _depends(values: Mapping[str, Sequence[float]]) -> Said:
     yield "Those of Algorithm 2 do.", span[TWO] > 1e-3, told
 
 
-CERTIFIED = 100
-"""The replay of a kernel's rounds costs as much as their squares: larger budgets are not certified here."""
+CERTIFIED = 100  # a kernel's replay costs the square of its rounds: larger budgets are not certified here
 
 
 def kernel_or_map(*, lists: int = 200, sizes: tuple[int, ...] = (100, 300, 1000)) -> Exhibit:

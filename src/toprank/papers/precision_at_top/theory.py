@@ -51,7 +51,7 @@ def fig1(*, lists: int = 2000, random_state: int = 0) -> Exhibit:
 def _hierarchy(values: Mapping[str, Floats], margins: Mapping[str, Floats]) -> Said:
     for low, high in pairwise(ORDER):
         gap = values[high] - values[low]
-        told = f"The smallest difference on {len(gap)} lists is {gap.min():.4f}."
+        told = f"The smallest difference on {len(gap)} lists is {gap.min():.2g}."
         yield f"{low} ≤ {high}.", bool(gap.min() >= -1e-9), told
     weak, middle, strong = margins.values()
     ordered = (weak >= middle - 1e-9) & (middle >= strong - 1e-9)
@@ -66,8 +66,7 @@ def _hierarchy(values: Mapping[str, Floats], margins: Mapping[str, Floats]) -> S
 def _population(n: int, seed: int) -> QueryDataset:
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.2).astype(np.float64)
-    X = rng.normal(size=(n, 5)) + 0.8 * y[:, None]
-    return QueryDataset.from_arrays(X, y)
+    return QueryDataset.from_arrays(rng.normal(size=(n, 5)) + 0.8 * y[:, None], y)
 
 
 def theorems(*, seeds: int = 5, random_state: int = 0) -> Exhibit:
