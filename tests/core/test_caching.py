@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import resource
+import subprocess
 import sys
+import time
 import warnings
 from contextlib import contextmanager
 
@@ -143,3 +146,42 @@ def test_a_stamp_covers_what_a_file_imports():
 
     names = {path.name for path in caching._sources(caching.Path(_boosting_kernels.__file__))}
     assert {"_boosting_kernels.py", "jit.py"} <= names
+
+
+TWO = """
+import pathlib, sys, time
+from kernels_of_a_test._outer_kernels import outer
+pathlib.Path(sys.argv[1]).touch()
+while not pathlib.Path(sys.argv[2]).exists():
+    time.sleep(0.001)
+print(outer(1), sum(outer.stats.cache_hits.values()))
+"""
+
+
+def test_two_processes_compile_a_kernel_once(package, tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(package.cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ready, go = [tmp_path / f"ready{i}" for i in range(2)], tmp_path / "go"
+    command = [sys.executable, "-c", TWO]
+    started = [
+        subprocess.Popen([*command, file, go], env=environment, stdout=subprocess.PIPE, text=True) for file in ready
+    ]
+    deadline = time.monotonic() + 120
+    while not all(file.exists() for file in ready) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    go.touch()
+    assert sorted(process.communicate()[0].split() for process in started) == [["102", "0"], ["102", "1"]]
+    assert not list(package.cache.rglob("*.lock"))
+
+
+def test_a_process_that_never_ends_compiling_is_not_waited_for(package, monkeypatch):
+    from fcntl import LOCK_EX, flock
+
+    monkeypatch.setattr(caching, "PATIENCE", 0.1)
+    kernel = package()
+    folder = kernel._cache._cache_path
+    with open(os.path.join(folder, kernel._cache._impl.filename_base + ".lock"), "wb") as held:
+        flock(held, LOCK_EX)
+        assert kernel(1) == 102
+    assert hits(package()) == 0
+    again = package()
+    assert (again(1), hits(again)) == (102, 1)

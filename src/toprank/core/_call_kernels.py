@@ -20,7 +20,8 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
 from .caching import cache_of
-from .jit import kernel, no_collection
+from .compiling import compiling
+from .jit import kernel
 
 CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
@@ -48,7 +49,7 @@ class CFunction:
         options = {"nopython": True, "error_model": "numpy"}
         made = CFunc(self.function, normalize_signature(self.signature), locals={}, options=options)
         made._cache = cache_of(self.function)  # type: ignore[attr-defined]
-        with no_collection():
+        with compiling(made._cache):  # type: ignore[attr-defined]
             made.compile()
         return made
 

@@ -13,10 +13,13 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from numba.core import caching
 
+PATIENCE = 60.0
+"""Seconds that a process waits for another one, which may have been stopped, to compile a kernel."""
 _IMPORT = re.compile(rb"^from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
@@ -30,7 +33,7 @@ def cache_of(function: Any) -> Any:
     try:
         return KernelCache(function)
     except RuntimeError:  # numba's way to say that it found no folder
-        return _NoCache()
+        return _NoFolder()
 
 
 def source_stamp(file: str | os.PathLike[str]) -> str:
@@ -93,12 +96,35 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
+        self._claim: int | None = None
         with suppress(OSError):  # sources that are no files: numba's own stamp stays
             stamp = source_stamp(function.__code__.co_filename)
             self._cache_file = caching.IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kernel compiled before, or None where there is none that can be read."""
+        """Return the kernel compiled before, or None where there is none that can be read.
+
+        After None the kernel is ours to compile until `release`: other processes wait for it and read it then.
+        """
+        found = self._read(sig, target_context)
+        if found is None and self._claim is None:
+            self._claim = _locked(self._lock)
+            found = self._read(sig, target_context)
+        return found
+
+    def release(self) -> None:
+        """Let other processes go on."""
+        if self._claim is not None:
+            with suppress(OSError):  # cleared meanwhile
+                self._lock.unlink()
+            os.close(self._claim)
+            self._claim = None
+
+    @property
+    def _lock(self) -> Path:
+        return Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # cut short, or made of modules that are gone: unpickling may raise anything
@@ -114,7 +140,37 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
             _warn_once(f"{self._cache_path}: {error}")
 
 
-class _NoCache(caching.NullCache):  # type: ignore[misc]
+def _locked(file: Path) -> int | None:
+    """Return the file opened and locked, as soon as no other process has it locked; None where that takes too long."""
+    if os.name == "nt":
+        return None
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    try:
+        opened = os.open(file, os.O_CREAT | os.O_WRONLY)
+    except OSError:  # a folder that can only be read
+        return None
+    deadline = monotonic() + PATIENCE
+    while monotonic() < deadline:
+        try:
+            flock(opened, LOCK_EX | LOCK_NB)
+            return opened
+        except BlockingIOError:
+            sleep(0.02)
+        except OSError:  # a disk without locks
+            break
+    os.close(opened)
+    return None
+
+
+class NotKept(caching.NullCache):  # type: ignore[misc]
+    """For kernels that only go into others."""
+
+    def release(self) -> None:
+        """Nobody waits."""
+
+
+class _NoFolder(NotKept):
     def save_overload(self, sig: Any, data: Any) -> None:
         _warn_once("no folder can be written to")
 

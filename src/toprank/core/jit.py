@@ -10,29 +10,15 @@ not compiled yet, and goes into the cache with it: results would depend on what 
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 from numba import config
-from numba.core.caching import NullCache
+from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
-from .caching import cache_of
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python from looking for garbage meanwhile, which takes an eighth of the time of compiling."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
+from .caching import NotKept, cache_of
+from .compiling import InnerCompiler, compiling
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -40,7 +26,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile it for arguments of these types."""
-        with no_collection():
+        with compiling(self._cache):
             return super().compile(sig)
 
 
@@ -77,8 +63,9 @@ def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bo
         }
         if inner:
             options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        made = (InnerKernel if inner else Kernel)(function, targetoptions=options)
-        made._cache = NullCache() if inner else cache_of(function)
+        kind, compiler = (InnerKernel, InnerCompiler) if inner else (Kernel, Compiler)
+        made = kind(function, targetoptions=options, pipeline_class=compiler)
+        made._cache = NotKept() if inner else cache_of(function)
         return made
 
     return decorate
