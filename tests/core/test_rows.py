@@ -57,6 +57,15 @@ def test_weights_may_be_a_view_of_every_second_number():
         assert linear.scores(rows, between).tolist() == linear.scores(rows, w).tolist()
 
 
+def test_a_column_and_coefficients_may_be_views_of_wider_arrays():
+    wide = np.column_stack([np.arange(1.0, 6.0), np.full(5, 1e9)])
+    column, g, ptr, chosen = wide[:, :1], wide[:, 0], np.array([0, 2, 5]), np.array([1])
+    assert linear.scores(column, np.ones(1)).tolist() == [1, 2, 3, 4, 5]
+    assert linear.adjoint(column, g).tolist() == [55]
+    assert linear.adjoint_of(column, g, ptr, chosen).tolist() == [3 * 1 + 4 * 2 + 5 * 3]
+    assert linear.scores_of(column, wide[1:2, 0], ptr, chosen).tolist() == [6, 8, 10]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [1, 7, 8, 21, 136])
 def test_the_size_of_a_list_is_summed_in_that_order_too(columns, dtype):

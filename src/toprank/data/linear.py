@@ -23,8 +23,13 @@ def _kernels() -> Any:
 
 
 def parts(X: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return X as compiled code takes it: values, indices, indptr, the last two empty where X is dense."""
-    return (X.data, X.indices, X.indptr) if is_sparse(X) else (X.reshape(-1), _NO_INDICES, _NO_INDICES)
+    """Return X as compiled code takes it: values, indices, indptr, the last two empty where X is dense.
+
+    Kernels read along addresses: one column of a wider array would give them the numbers between.
+    """
+    if is_sparse(X):
+        return X.data, X.indices, X.indptr
+    return np.ascontiguousarray(X.reshape(-1)), _NO_INDICES, _NO_INDICES
 
 
 def scores(X: Matrix, w: Floats) -> Floats:
@@ -36,7 +41,6 @@ def scores(X: Matrix, w: Floats) -> Floats:
     if isinstance(X, RemoteMatrix):
         return X.collect(partial(_scores_of_part, w))
     out = np.empty(X.shape[0])
-    # The kernel reads along addresses: a view of every second number would give it the numbers between.
     _kernels().scores(*parts(X), 0, X.shape[0], np.ascontiguousarray(w), out)
     return out
 
@@ -54,7 +58,7 @@ def adjoint(X: Matrix, g: Floats, *, next_rows: bool = False) -> Floats:
     array([31., 42.])
     """
     out = np.zeros(X.shape[1])
-    _kernels().adjoint(*parts(X), 0, X.shape[0], g, out, 1 if next_rows else 0)
+    _kernels().adjoint(*parts(X), 0, X.shape[0], np.ascontiguousarray(g), out, 1 if next_rows else 0)
     return out
 
 
@@ -65,7 +69,7 @@ def scores_of(X: Matrix, w: Floats, ptr: Ints, chosen: Ints) -> Floats:
     array([20., 30., 10.])
     """
     out = np.empty(int((ptr[chosen + 1] - ptr[chosen]).sum()))
-    _kernels().scores_of(*parts(X), ptr, chosen, w, out)
+    _kernels().scores_of(*parts(X), ptr, chosen, np.ascontiguousarray(w), out)
     return out
 
 
@@ -76,7 +80,7 @@ def adjoint_of(X: Matrix, g: Floats, ptr: Ints, chosen: Ints) -> Floats:
     array([5.])
     """
     out = np.zeros(X.shape[1])
-    _kernels().adjoint_of(*parts(X), ptr, chosen, g, out)
+    _kernels().adjoint_of(*parts(X), ptr, chosen, np.ascontiguousarray(g), out)
     return out
 
 
