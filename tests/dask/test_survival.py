@@ -149,7 +149,7 @@ def test_an_interrupt_takes_back_what_was_asked(mortal, data):
     far = tr.dask.place(data, mortal, parts=6)
     far.map_reduce(partial(slowly, 0))
     with pytest.raises(KeyboardInterrupt), after(0.5, _thread.interrupt_main):
-        far.map_reduce(partial(slowly, 0.1))
+        far.map_reduce(partial(slowly, 1))
     assert not [key for keys in mortal.processing().values() for key in keys if "reduce" in str(key)]
     assert far.map_reduce(partial(slowly, 0)).tobytes() == data.map_reduce(partial(slowly, 0)).tobytes()
 
