@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import toprank as tr
 from toprank import InputError
@@ -74,3 +75,18 @@ def test_a_page_without_a_preference_tells_nothing(data):
     ranker.partial_fit_clicks(data[0].X, [0, 1, 2], [0, 0, 0])
     ranker.partial_fit_clicks(data[0].X, [0, 1, 2], [1, 1, 1])
     np.testing.assert_array_equal(ranker.coef_, before)
+
+
+def test_a_list_may_be_sparse(data):
+    plain, sparse = (tr.PDGD().start_at(tr.ListNet().fit_queries(data)) for _ in range(2))
+    X = data[0].X
+    assert (plain.sample(X) == sparse.sample(csr_array(X))).all()
+    plain.partial_fit_clicks(X, [0, 1, 2], [0, 1, 0])
+    sparse.partial_fit_clicks(csr_array(X), [0, 1, 2], [0, 1, 0])
+    assert plain.coef_.tobytes() == sparse.coef_.tobytes()
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), "1"])
+def test_the_weight_of_a_page_is_a_number_not_below_0(data, weight):
+    with pytest.raises(InputError, match="weight must be a number not below 0"):
+        tr.PDGD().partial_fit_clicks(data[0].X, [0, 1], [0, 1], weight=weight)

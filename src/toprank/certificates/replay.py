@@ -111,15 +111,15 @@ class Replay(ABC):
         return self.run.certificates(rivals.choose)
 
 
-def another_run(same: Assumption, theorems: str) -> Certificate:
-    """What is left where these are not the rounds of the run."""
+def another_run(violated: Assumption, theorems: str = Replay.theorems) -> Certificate:
+    """What is left where the theorems do not speak of these rounds."""
     return Certificate(
         statement="loss while learning ≤ what one fixed ranker would have lost + the price of learning",
         value=inf,
         observed=nan,
         reference=theorems,
-        assumptions=(same,),
-        meaning="the theorems speak of the run that was learned in, and these data do not lead to its weights",
+        assumptions=(violated,),
+        meaning=f"the theorems speak of other runs: they assume that {violated.text}",
     )
 
 

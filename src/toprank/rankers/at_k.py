@@ -18,7 +18,7 @@ from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.labels import Indicator, TwoClasses
-from ..data.validation import check_choice, check_count, check_positive
+from ..data.validation import check_positive
 from ..errors import InputError
 from ..solvers.batches import Batches, Lost, Shuffle
 from ..solvers.deadline import out_of_time
@@ -98,10 +98,8 @@ class _MiniBatchRanker(TwoClassRanker):
         return OnlineDescent(kind(normalize=bool(vars(self).get("normalize", False)), **cut), None, steps)
 
     def _check(self) -> None:
-        check_count(batch_size=self.batch_size, epochs=self.epochs)
         if self.batch_size == 1 and not isinstance(self, PerceptronAtK):
             raise InputError("a batch of one row has one class and teaches nothing: batch_size must be at least 2")
-        check_choice(("batches", "rows", None), shuffle=self.shuffle)
         cutoff(self.k, self.kappa)
         self._parts()
 
@@ -189,10 +187,10 @@ class _MiniBatchRanker(TwoClassRanker):
         query_weight: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> None:
-        self._check()
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
         data = self._learnable(self._grouped(X, self._read(coding, y), qid, query_weight, reset=first))
+        self._check()
         batches = Batches.of(data, self.batch_size if qid is None else None)
         learner = self._learner(batches, int(data.y.sum()) + (0 if first else self.n_positive_))
         state, order = learner.start(data.n_features) if first else self._state, np.arange(batches.count)
@@ -299,7 +297,6 @@ class PerceptronAtK(_MiniBatchRanker):
     variant: Literal["avg", "max"] = field(default="avg", kw_only=False)
 
     def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
-        check_choice(("avg", "max"), variant=self.variant)
         return MistakesAvg if self.variant == "avg" else MistakesMax, Steps(1.0)
 
 
@@ -331,7 +328,6 @@ class SGDAtK(_MiniBatchRanker):
     normalize: bool = True
 
     def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
-        check_choice(("avg", "max"), variant=self.variant)
         return PrecAvg if self.variant == "avg" else PrecMax, _subgradient_steps(self)
 
 
@@ -358,14 +354,10 @@ class OnePassMiniBatch(_MiniBatchRanker):
     normalize: bool = True
 
     def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
-        check_positive(radius=self.radius)
         return PrecStruct, _subgradient_steps(self)
 
 
 def _subgradient_steps(ranker: SGDAtK | OnePassMiniBatch) -> Steps:
     check_positive(eta=ranker.eta)
-    check_choice(("sqrt", "constant"), schedule=ranker.schedule)
-    if ranker.radius is not None:
-        check_positive(radius=ranker.radius)
     radius = np.inf if ranker.radius is None else float(ranker.radius)
     return Steps(ranker.eta, Rule[ranker.schedule.upper()], radius)

@@ -23,6 +23,7 @@ from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..errors import InputError
+from ..evaluation import data_set
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..measures.order import ranks
@@ -125,8 +126,8 @@ class Ranker(BaseEstimator, ABC):
     ) -> Self:
         """Learn from a data set; `valid` is for early stopping, `executor` runs blocks of queries in parallel."""
         with self._changing() as new:
-            data = new._with_labels(data, new._first_labels(data.y))
             new._note_features(data)
+            data = new._with_labels(data, new._first_labels(data.y))
             new._learn(data, new._as_valid(valid), executor)
         return self
 
@@ -147,6 +148,7 @@ class Ranker(BaseEstimator, ABC):
 
     def _note_features(self, data: QueryDataset) -> None:
         """Note how many features there are, and their names; only ever called on a copy that is to be learned into."""
+        data_set(data)
         self.n_features_in_ = data.n_features
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
@@ -182,6 +184,7 @@ class Ranker(BaseEstimator, ABC):
 
     def _learnable(self, data: QueryDataset) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here."""
+        checking.check_parameters(self)
         checking.check_learnable(data)
         if not self.weighs_documents:
             checking.check_no_doc_weight(type(self).__name__, data)
@@ -389,7 +392,7 @@ class Ranker(BaseEstimator, ABC):
         who = type(self).__name__
         if "model_" in vars(self):
             check_one_list(self.model_, who)
-        check_features(data, self.n_features_in_, getattr(self, "feature_names_in_", None), who)
+        check_features(data_set(data), self.n_features_in_, getattr(self, "feature_names_in_", None), who)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,6 @@ from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.boosting import adarank_certificates, rankboost_certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -65,8 +64,6 @@ class AdaRank(Ranker):
     alphas_: Floats = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_count(rounds=self.rounds)
-        check_choice(("paper", "improve"), rule=self.rule)
         measure = parse_bounded(self.measure)
         importance = self._importance(data, measure)
         if not is_informative(measure, data):
@@ -190,9 +187,6 @@ class RankBoost(Ranker):
     warm_start: bool = False
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_count(rounds=self.rounds, every=self.every)
-        if self.thresholds is not None:
-            check_count(thresholds=self.thresholds)
         weight = self._pair_weight(data)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         looks, before = _Rounds(watch, min(self.every, self.rounds)), self._before(data)

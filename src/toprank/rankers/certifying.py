@@ -18,7 +18,7 @@ from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
-from ..evaluation import data_set, evaluate
+from ..evaluation import evaluate
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
@@ -69,11 +69,11 @@ def certify(
             f"certify takes a toprank ranker, not {type(ranker).__name__}; "
             "for scikit-learn's Perceptron: toprank.certify_perceptron(model, X, y)"
         )
-    if data is None:
-        ranker.certificates_ = ranker.certify(None, comparator, delta=1 - confidence if delta is None else delta)
-        return ranker.certificates_
-    data = data_set(data)
+    check_fraction(confidence=confidence)
     proved = ranker.certify(data, comparator, delta=1 - confidence if delta is None else delta)
+    if data is None:
+        ranker.certificates_ = proved
+        return proved
     certificates = [*certify_performance(ranker, data, confidence=confidence, baseline=baseline or {}), *proved]
     ranker.certificates_ = [
         replace(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
+from numbers import Integral
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -12,8 +16,58 @@ from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..errors import InputError
 
+if TYPE_CHECKING:
+    from .base import Ranker
+
+_COUNTS = (
+    "batch_size", "budget", "cut", "degree", "epochs", "every", "max_iter", "orders", "patience", "rounds", "thresholds"
+)  # fmt: skip
+"""Parameters that are whole numbers from 1 on: a name means the same in every ranker."""
+_POSITIVE, _NOT_NEGATIVE = ("gamma", "radius", "tol"), ("alpha", "coef0")
+
 ONE_LIST = 20
 """So many rows without qid may well be one list; with more of them, fit and score say that they count as one."""
+
+
+def check_parameters(ranker: Ranker) -> None:
+    """Refuse parameters that a ranker does not take: by their names, and by the choices that their annotations list.
+
+    >>> import toprank as tr
+    >>> check_parameters(tr.ListNet(solver="sgd"))
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: solver must be one of 'lbfgs', 'minibatch', got 'sgd'
+    """
+    params, (optional, choices) = ranker.get_params(), _annotated(type(ranker))
+    given = {name: value for name, value in params.items() if value is not None or name not in optional}
+    for names, check in (
+        (_COUNTS, validation.check_count),
+        (_POSITIVE, validation.check_positive),
+        (_NOT_NEGATIVE, validation.check_not_negative),
+    ):
+        check(**{name: given[name] for name in names if name in given})
+    for name, listed in choices.items():
+        validation.check_choice(listed, **{name: params[name]})
+    seed = given.get("random_state", 0)
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"random_state must be a whole number not below 0, got {seed!r}")
+
+
+@cache
+def _annotated(kind: type[Ranker]) -> tuple[set[str], dict[str, tuple[Any, ...]]]:
+    """Return the parameters that may be None, and those whose annotation lists every value, with the values."""
+    hints, optional, choices = get_type_hints(kind), set(), {}
+    for name in kind._get_param_names():
+        parts = get_args(hints[name]) if get_origin(hints[name]) in (Union, UnionType) else (hints[name],)
+        listed = [_VALUES.get(part, get_args(part) if get_origin(part) is Literal else ()) for part in parts]
+        if type(None) in parts:
+            optional.add(name)
+        if all(listed) and parts != (bool,):
+            choices[name] = tuple(value for values in listed for value in values)
+    return optional, choices
+
+
+_VALUES = {bool: (True, False), type(None): (None,)}
 
 
 def check_learnable(data: QueryDataset) -> None:

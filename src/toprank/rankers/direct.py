@@ -14,7 +14,6 @@ from .._typing import Floats
 from ..certificates import learned
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count, check_positive
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
@@ -58,7 +57,6 @@ class SVMMap(Ranker):
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_positive(tol=self.tol)
         values = constants(self.C, valid)
         loss = StructuralHinge(self.measure, self.threshold)
         objective = Objective(data, loss, executor=executor)
@@ -120,10 +118,6 @@ class PermuRank(Ranker):
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_positive(tol=self.tol)
-        check_count(rounds=self.rounds)
-        check_choice(("graded", "all"), pairs=self.pairs)
-        check_choice(("zero", "adarank"), start=self.start)
         measure = parse_bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
         w0 = self._start(data)

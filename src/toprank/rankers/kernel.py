@@ -16,13 +16,7 @@ from ..certificates.base import Certificate
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
-from ..data.validation import (
-    check_choice,
-    check_count,
-    check_informative,
-    check_not_negative,
-    check_positive,
-)
+from ..data.validation import check_informative
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Norm
 from ..measures import measure as parse_measure
@@ -32,13 +26,12 @@ from ..solvers.steps import NEARLY, TRIAL, Steps, Total
 from ..solvers.stream import OnlineDescent, judge_of_rounds
 from ..surrogates import Minimax, Slam
 from .base import parameters
+from .checking import check_parameters
 from .kernel_store import Store, settings, squared_norm
 from .models import KernelModel
 from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
-
-_DROPS = ("oldest", "forgetron", "random", "smallest")
 
 
 @parameters
@@ -113,15 +106,8 @@ class KernelSlamPerceptron(StreamRanker):
     _passes: dict[str, Any] = field(init=False)
 
     def _check(self) -> Slam | Minimax:
-        check_choice(("rbf", "polynomial", "linear"), kernel=self.kernel)
-        check_choice(_DROPS, drop=self.drop)
-        check_count(degree=self.degree, budget=self.budget, epochs=self.epochs)
-        check_choice(("slam", "minimax"), loss=self.loss)
-        check_choice((True, False, "auto"), average=self.average)
+        check_parameters(self)
         self._steps()
-        check_not_negative(coef0=self.coef0)
-        if self.gamma is not None:
-            check_positive(gamma=self.gamma)
         slam, target = Slam(self.measure, self.margin, within="score"), self._target
         return slam if self.loss == "slam" else Minimax(self.margin, target.above if isinstance(target, AP) else None)
 

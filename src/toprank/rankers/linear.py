@@ -12,7 +12,7 @@ import numpy as np
 from .. import surrogates
 from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count, check_not_negative, check_positive
+from ..data.validation import check_positive
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -91,9 +91,7 @@ class LinearRanker(StreamRanker):
         return loss
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_not_negative(alpha=self.alpha)
-        check_positive(tol=self.tol, eta=self.eta, radius=1.0 if self.radius is None else self.radius)
-        check_count(max_iter=self.max_iter, epochs=self.epochs, batch_size=self.batch_size)
+        check_positive(eta=self.eta)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, self._loss, executor=executor)
         found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
@@ -101,10 +99,7 @@ class LinearRanker(StreamRanker):
         self.stream_ = None
 
     def _solver(self, look: Watch | None) -> Solver:
-        check_choice(("auto", "lbfgs", "newton", "bundle", "minibatch"), solver=self.solver)
-        loss, name = self._loss, self.solver
-        if name == "auto":
-            name = self._fitting(loss)
+        name = self._fitting(self._loss) if self.solver == "auto" else self.solver
         if name in ("newton", "bundle") and self.radius is not None:
             raise InputError(f"solver={name!r} knows no radius: take 'lbfgs' or 'minibatch', or alpha alone")
         if name == "newton":

@@ -11,7 +11,7 @@ from .._typing import Floats
 from ..certificates import generalization
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_count, check_not_negative, check_positive
+from ..data.validation import check_positive
 from ..errors import InputError
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
@@ -88,8 +88,8 @@ class ListwiseRanker(Ranker):
         """Return the loss that the parameters describe."""
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
+        check_positive(eta=self.eta)
         loss = self._loss()
-        self._check()
         self.radius_ = self._effective_radius(loss.transform, data)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, loss, executor=executor)
@@ -104,14 +104,6 @@ class ListwiseRanker(Ranker):
         if self.radius_ is not None:
             return BallLBFGS(self.radius_, self.max_iter, self.tol, watch=look)
         return LBFGS(self.max_iter, self.tol, watch=look)
-
-    def _check(self) -> None:
-        check_not_negative(alpha=self.alpha)
-        check_positive(tol=self.tol, eta=self.eta, radius=1.0 if self.radius is None else self.radius)
-        check_count(max_iter=self.max_iter, epochs=self.epochs, batch_size=self.batch_size)
-        check_count(patience=1 if self.patience is None else self.patience)
-        check_choice(("lbfgs", "minibatch"), solver=self.solver)
-        check_count(random_state=1 if self.random_state == 0 else self.random_state)
 
     def _effective_radius(self, transform: Transform, data: QueryDataset) -> float | None:
         """Return the radius; a linear transform must be positive in the ball, and has one of its own."""

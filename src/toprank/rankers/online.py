@@ -16,7 +16,7 @@ from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
-from ..data.validation import check_choice, check_count, check_informative
+from ..data.validation import check_informative
 from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -25,6 +25,7 @@ from ..solvers.steps import Scaling, Total
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates import Surrogate
 from .base import parameters
+from .checking import check_parameters
 from .models import LinearModel
 from .noting import Noted, certify_stream, compiled, note
 from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
@@ -117,8 +118,7 @@ class OnlineRanker(StreamRanker):
         own = (getattr(self, name, None) for name in _OWN)
         settings = (self.measure, self.eta, vars(self).get("eta_"), self.scale, self.average, *own)
         if vars(self).get("_settings") != settings:
-            check_choice(tuple(_SCALING), scale=self.scale)
-            check_choice((True, False, "auto"), average=self.average)
+            check_parameters(self)
             target = parse_measure(self.measure)
             loss = self._loss(target)
             steps, compare = steps_of(self.eta, vars(self).get("eta_")), self.average == "auto"
@@ -127,7 +127,6 @@ class OnlineRanker(StreamRanker):
         return self._made
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_count(epochs=self.epochs)
         fresh = not (self.warm_start and self._begun)
         learner = self._learner()
         if by_theory(self.eta) and (fresh or "eta_" not in vars(self)):

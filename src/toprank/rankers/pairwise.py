@@ -13,7 +13,6 @@ from .._typing import Floats
 from ..certificates import learned
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_positive
 from ..objective import Objective
 from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
@@ -54,7 +53,6 @@ class RankSVM(Ranker):
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_positive(tol=self.tol)
         values = constants(self.C, valid)
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)), executor=executor)
         alphas = [1 / (C * objective.total_weight) for C in values]

@@ -14,7 +14,7 @@ from ..data import linear
 from ..data.dataset import QueryDataset
 from ..data.mapped import in_any_order
 from ..data.sketch import Sketch
-from ..data.validation import check_count, check_informative
+from ..data.validation import check_count, check_informative, check_not_negative
 from ..errors import InputError
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import Rule, Steps
@@ -92,6 +92,7 @@ class PDGD(Ranker):
 
         A page on which nothing was clicked, or everything, tells nothing. Bad input raises before anything changes.
         """
+        check_not_negative(weight=weight)
         matrix = self._one_list(X)
         rows, flags = _page(shown, clicked, matrix.shape[0])
         with self._changing() as new:
@@ -101,7 +102,6 @@ class PDGD(Ranker):
         return self
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_count(epochs=self.epochs, cut=self.cut)
         check_informative(data.informative, data.n_docs)
         self.__dict__.pop("counts_", None)
         self._begin(data.n_features)
@@ -122,7 +122,8 @@ class PDGD(Ranker):
         self.model_, self.trace_ = watch.best or self.model_, watch.trace()
 
     def _one_list(self, X: Any) -> Matrix:
-        return self._prepared_rows(self._matrix(X), np.zeros(len(X)))
+        matrix = self._matrix(X)
+        return self._prepared_rows(matrix, np.zeros(matrix.shape[0]))
 
     def _begin(self, n_features: int) -> None:
         """Start at w = 0 unless something was learned already; compare the number of features if so."""

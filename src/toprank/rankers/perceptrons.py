@@ -118,6 +118,8 @@ def choose_eta(ranker: OnlineRanker, past: QueryDataset, etas: Sequence[float | 
     >>> choice = tr.choose_eta(tr.SlamPerceptron(), data[:30], etas=[0.01, 1.0])
     >>> ranker = tr.SlamPerceptron(eta=choice.eta).partial_fit_queries(data[30:])
     """
+    if not isinstance(ranker, OnlineRanker):
+        raise InputError(f"choose_eta takes an online ranker, such as SlamPerceptron, not {type(ranker).__name__}")
     if etas is None:
         unit = _unit(ranker, past)
         etas = [eta * unit for eta in ETAS]

@@ -10,7 +10,7 @@ from .._typing import Floats
 from ..certificates import learned
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_choice, check_positive
+from ..data.validation import check_positive
 from ..objective import Objective
 from ..solvers.bundle import Bundle
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, PrecStruct, cutoff
@@ -49,7 +49,6 @@ class SVMPerf(TwoClassRanker):
     warm_start: bool = False
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_choice(tuple(_SURROGATES), variant=self.variant)
         check_positive(C=self.C)
         cutoff(self.k, self.kappa)
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)

@@ -167,6 +167,8 @@ class TwoClassRanker(Ranker):
     def _first_labels(self, y: ArrayLike) -> Floats:
         if vars(self).pop("estimators_", None):
             del self.model_  # of several labels: there is nothing to go on from
+        if not np.size(y):
+            return np.empty(0)  # the data set is refused as empty, in the words that every ranker has
         return self._read(TwoClasses.of(y, self.pos_label), y)
 
     def _later_labels(self, y: ArrayLike) -> Floats:
