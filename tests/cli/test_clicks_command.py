@@ -49,7 +49,7 @@ def test_from_a_log_to_a_ranker(capsys, folder, tmp_path):
         "--save-propensities",
         tmp_path / "p.json",
     )
-    assert "method harvest" in out
+    assert "method smooth" in out
     assert "clicks weigh as much as" in out
     judged = tr.read_table(tmp_path / "t.parquet")
     assert judged.feature_names == tuple("vwxyz")  # grades are no feature

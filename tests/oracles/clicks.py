@@ -6,6 +6,8 @@ import itertools
 import math
 from collections import Counter
 
+import numpy as np
+
 
 def counts(rows):
     """{(query, document, position): [shown, clicked]} of rows (query, document, position, clicked)."""
@@ -28,6 +30,23 @@ def score_equations(table, p):
         for k, (n, c) in cells.items():
             result[k] = result.get(k, 0.0) + c - total * n * p[k - 1] / mass
     return result
+
+
+def belief(table, theta, spread):
+    """log of the density of θ = log p near a power law × the likelihood of where clicks fell, up to a constant.
+
+    The steps θ_{k+1} − θ_k have mean 0, variance (log (k+1)/k)² + spread², and covariance log (k+1)/k · log (l+1)/l.
+    """
+    n = len(theta)
+    slope = [math.log((k + 1) / k) for k in range(1, n)]
+    covariance = np.array([[slope[i] * slope[j] + (i == j) * spread**2 for j in range(n - 1)] for i in range(n - 1)])
+    steps = np.array([theta[k + 1] - theta[k] for k in range(n - 1)])
+    total = -0.5 * steps @ np.linalg.inv(covariance) @ steps - 0.5 * math.log(np.linalg.det(covariance))
+    for pair in {(q, d) for q, d, _ in table}:
+        cells = {k: cell for (q, d, k), cell in table.items() if (q, d) == pair}
+        mass = sum(n * math.exp(theta[k - 1]) for k, (n, _) in cells.items())
+        total += sum(c * (theta[k - 1] - math.log(mass)) for k, (_, c) in cells.items())
+    return total
 
 
 def em_step(table, seen, attracts):

@@ -20,7 +20,7 @@ def clicks(
     output: str = option(
         "Where to write the weighted queries (.parquet, or a folder/).", "-o", "--output", required=True
     ),
-    method: Literal["harvest", "em", "trust"] = option("How propensities are estimated.", default="harvest"),
+    method: Literal["smooth", "harvest", "em", "trust"] = option("How propensities are estimated.", default="smooth"),
     known: str | None = option(
         "Use these propensities (JSON) instead of estimating.", "--propensities", metavar="FILE"
     ),

@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from .._typing import ArrayLike, Floats, Ints
 from ..data.validation import check_choice, check_count, check_fraction
 from ..errors import InputError, ParseError
 from .log import ClickLog, Counts
+from .smoothing import drawn, maximise, smooth
 
-Method: TypeAlias = Literal["harvest", "em", "trust", "known"]
+Method: TypeAlias = Literal["smooth", "harvest", "em", "trust", "known"]
 
 _EM_ROUNDS, _EM_TOLERANCE = 20_000, 1e-8
-_NEWTON_ROUNDS, _NEWTON_TOLERANCE = 100, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Propensities:
     def estimate(
         cls,
         log: ClickLog,
-        method: Literal["harvest", "em", "trust"] = "harvest",
+        method: Literal["smooth", "harvest", "em", "trust"] = "smooth",
         *,
         cut: int | None = None,
         resamples: int = 100,
@@ -86,10 +86,12 @@ class Propensities:
         Logs of two or more rankers, or of one that changed, have such documents; which of them a user got must not
         depend on what the user wanted. "harvest" asks where the clicks of a document fell, given how many it had: the
         document's own attraction cancels (Poisson regression with one effect per document; Agarwal et al. 2019 compare
-        the same documents pair of positions by pair of positions). "em" fits the position model p_k·γ by expectation
-        and maximisation, "trust" the model in which clicks on unattractive documents depend on the position as well
-        (Vardasbi et al. 2020; known only up to the scale and the zero of the attraction). Positions after `cut` are
-        left out. A log that does not identify the answer is refused.
+        the same documents pair of positions by pair of positions). "smooth" asks the same and, the less the log tells,
+        the more it draws the answer towards a power law k^−η, whose η is estimated too (`smoothing.Prior`): nearer to
+        the truth in short logs, the same in long ones, also where the truth is no power law. "em" fits the position
+        model p_k·γ by expectation and maximisation, "trust" the model in which clicks on unattractive documents depend
+        on the position as well (Vardasbi et al. 2020; known only up to the scale and the zero of the attraction).
+        Positions after `cut` are left out. A log that does not identify the answer is refused.
 
         >>> import toprank as tr
         >>> data = tr.datasets.make_graded(n_queries=30, random_state=0)
@@ -97,7 +99,7 @@ class Propensities:
         >>> Propensities.estimate(log, resamples=0).values.round(1).tolist()
         [1.0, 0.5, 0.3, 0.2]
         """
-        check_choice(("harvest", "em", "trust"), method=method)
+        check_choice(("smooth", "harvest", "em", "trust"), method=method)
         check_fraction(confidence=confidence)
         if cut is not None:
             check_count(cut=cut)
@@ -106,10 +108,11 @@ class Propensities:
         overlap = _overlap(counts, depth)
         _check_identified(counts, depth, method)
         equal = np.ones(counts.n_pairs)
-        fitted = _fit(counts, depth, method, equal, None)
+        rng = np.random.default_rng(random_state)
+        fitted = _fit(counts, depth, method, equal, None, rng)
         low, high = np.full(depth, np.nan), np.full(depth, np.nan)
         if resamples:
-            draws = _resampled(counts, depth, method, fitted, resamples, random_state)
+            draws = _resampled(counts, depth, method, fitted, resamples, rng)
             tail = 50 * (1 - confidence)
             low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
         return cls(fitted.relative, fitted.wrong, low, high, overlap, method, confidence, fitted.converged)
@@ -193,7 +196,7 @@ class Propensities:
                 np.array(content.pop(name), dtype=np.float64) for name in ("values", "trust", "lower", "upper")
             )
             overlap = np.array(content.pop("overlap"), dtype=np.int64)
-            check_choice(("harvest", "em", "trust", "known"), method=content["method"])
+            check_choice(get_args(Method), method=content["method"])
             return cls(values, trust, lower, upper, overlap, **content)
         except InputError as error:
             raise ParseError(f"not sound: {error}", file=file) from None
@@ -208,6 +211,7 @@ class _Fit:
     right: Floats
     wrong: Floats
     attracts: Floats
+    """By pair; with "smooth", how likely each spread around a power law is."""
     converged: bool
 
     @property
@@ -216,12 +220,21 @@ class _Fit:
         return np.asarray(gain / gain[0])
 
 
-def _fit(counts: Counts, depth: int, method: str, weight: Floats, start: _Fit | None) -> _Fit:
+def _fit(counts: Counts, depth: int, method: str, weight: Floats, start: _Fit | None, rng: np.random.Generator) -> _Fit:
+    """Fit to the log, or, from a start, to one whose queries were drawn again (their `weight`)."""
     from . import _propensity_kernels as kernels
 
     rows = (counts.ptr, counts.position - 1, counts.shown, counts.clicks, weight)
+    if method == "smooth":
+        if start is None:
+            theta, chance, converged = smooth(rows, depth)
+        else:
+            theta, chance, converged = drawn(rows, np.log(start.right), start.attracts, rng), start.attracts, True
+        return _Fit(np.exp(theta), np.zeros(depth), chance, converged)
     if method == "harvest":
-        theta, converged = _maximise(rows, np.zeros(depth) if start is None else np.log(start.right))
+        theta, _, _, converged = maximise(rows, np.zeros(depth) if start is None else np.log(start.right))
+        if start is not None and not (converged and np.abs(theta).max() < 30):
+            raise InputError("some position is no longer compared with the others: its value runs away")
         return _Fit(np.exp(theta), np.zeros(depth), np.empty(0), converged)
     if start is None:
         places = np.arange(1, depth + 1)
@@ -237,43 +250,22 @@ def _fit(counts: Counts, depth: int, method: str, weight: Floats, start: _Fit | 
         place = int(np.flatnonzero(~(right > wrong))[0]) + 1
         raise InputError(
             f"at position {place} attractive documents are clicked no more often than others: the trust model does "
-            f"not fit; use method='harvest', or cut={max(place - 1, 1)}"
+            f"not fit; use method='smooth', or cut={max(place - 1, 1)}"
         )
     return _Fit(right, wrong, attracts, used >= 0)
 
 
-def _maximise(rows: tuple[Any, ...], theta: Floats) -> tuple[Floats, bool]:
-    """Newton's method on the conditional likelihood, θ_1 = 0; steps are halved until they gain."""
-    from . import _propensity_kernels as kernels
-
-    n = len(theta)
-    theta = theta - theta[0]
-    grad, hessian = np.empty(n), np.empty((n, n))
-    value = kernels.conditional_likelihood(*rows, theta, grad, hessian)
-    for _ in range(_NEWTON_ROUNDS if n > 1 else 0):
-        step = np.concatenate(([0.0], np.linalg.solve(hessian[1:, 1:], grad[1:])))
-        size = 1.0
-        while True:
-            tried = kernels.conditional_likelihood(*rows, theta + size * step, grad, hessian)
-            if tried >= value - 1e-12 * abs(value) or size < 1e-6:
-                break
-            size /= 2
-        theta, value = theta + size * step, tried
-        if np.abs(size * step).max() < _NEWTON_TOLERANCE:
-            return theta, True
-    return theta, n == 1
-
-
-def _resampled(counts: Counts, depth: int, method: str, fitted: _Fit, resamples: int, random_state: int) -> Floats:
+def _resampled(
+    counts: Counts, depth: int, method: str, fitted: _Fit, resamples: int, rng: np.random.Generator
+) -> Floats:
     """Return the values for queries drawn with replacement; a draw that no longer identifies them is drawn again."""
     check_count(resamples=resamples)
-    rng = np.random.default_rng(random_state)
     queries, of_pair = np.unique(counts.query, return_inverse=True)
     draws: list[Floats] = []
     for _ in range(20 * resamples):
         weight = np.bincount(rng.integers(0, len(queries), len(queries)), minlength=len(queries)).astype(np.float64)
         try:
-            draws.append(_fit(counts, depth, method, weight[of_pair], fitted).relative)
+            draws.append(_fit(counts, depth, method, weight[of_pair], fitted, rng).relative)
         except (InputError, np.linalg.LinAlgError):
             continue
         if len(draws) == resamples:

@@ -59,8 +59,8 @@ def corrected(
     clicks: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000),
     folds: int = 5,
     seeds: int = 5,
-    first: int = 100,
-    trees: int = 50_000,
+    first: int = 200,
+    trees: int = 500_000,
     weak: float = 0.01,
 ) -> Exhibit:
     """Test NDCG@10 against the number of clicks: as they are, corrected, and with all judgements.
