@@ -6,6 +6,7 @@ decided here and nowhere else.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -101,16 +102,7 @@ class Table:
 
     def plain(self) -> str:
         """Return aligned text without any mark-up."""
-        shown, right = self.cells(), self._flush_right
-        widths = [max(map(len, column)) for column in zip(self.columns, *shown, strict=True)]
-
-        def line(cells: Sequence[str]) -> str:
-            parts = zip(cells, widths, right, strict=True)
-            return "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in parts).rstrip()
-
-        head = [] if self.title is None else [self.title]
-        body = [line(self.columns), line(["-" * w for w in widths]), *map(line, shown)]
-        return "\n".join([*head, *body, *self.notes])
+        return "\n".join(line for line, _ in self.fitted(sys.maxsize))
 
     def markdown(self) -> str:
         """Return a GitHub-flavoured Markdown table."""
@@ -189,14 +181,11 @@ class Table:
                  [0.4, 0.6]
         BM25     0.4
         """
-        lines: list[tuple[str, str]] = [] if self.title is None else [(self.title, "italic")]
-        parts = list(self._parts(width))
-        for number, part in enumerate(parts):
+        lines = [] if self.title is None else [(line, "italic") for line in wrap(self.title, width)]
+        for number, part in enumerate(self._parts(width)):
             lines += [("", "")] if number else []
             lines += part._lines(part._narrowed(width))
-        wrapped = [(line, style) for text, style in lines[: self.title is not None] for line in wrap(text, width)]
-        notes = [(line, "dim") for note in self.notes for line in wrap(note, width)]
-        return [*wrapped, *lines[self.title is not None :], *notes]
+        return lines + [(line, "dim") for note in self.notes for line in wrap(note, width)]
 
     def _parts(self, width: int) -> Iterator[Table]:
         """Yield tables of some columns each, that fit where columns of text are as narrow as their words let them."""
@@ -294,8 +283,9 @@ def wrap(text: str, width: int) -> list[str]:
     >>> wrap("settings were chosen", 12), wrap("", 5)
     (['settings', 'were chosen'], [''])
     """
-    folded = textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
-    return folded or [""]
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _longest_word(text: str) -> int:

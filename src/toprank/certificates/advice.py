@@ -34,15 +34,8 @@ class Advice(Shown):
     def table(self) -> Table:
         """Return the ranking as a table."""
         rows = [
-            (
-                b.algorithm,
-                str(b.transform),
-                scientific(as_printed.log_value),
-                scientific(b.log_value),
-                b.way,
-                "vacuous" if b.vacuous else "informative",
-            )
-            for b, as_printed in zip(self.bounds, self.printed, strict=True)
+            (algorithm, transform, scientific(printed), scientific(log), by, "vacuous" if vacuous else "informative")
+            for algorithm, transform, log, printed, by, vacuous in (row.values() for row in self.to_dict())
         ]
         n, m = self.best.n, self.best.m
         ball = f"‖w‖ ≤ {self.radius:g}, ‖x‖ ≤ {self.norm:.4g}"

@@ -89,7 +89,7 @@ def top_bounds(k: int | None, kappa: float | None, w: Floats, data: QueryDataset
     return found
 
 
-def optimality(objective: Objective, w: Floats, here: Assumption, *, tol: float, max_iter: int) -> Certificate:
+def optimality(objective: Objective, w: Floats, here: Assumption, tol: float, max_iter: int) -> Certificate:
     """f(w) − min f ≤ gap: ‖∇f‖²/(2 alpha) for a smooth f, f(w) minus what cutting planes prove of min f otherwise.
 
     The cutting planes are drawn anew on `objective`, so the certificate needs no memory of how w was found. `here` says

@@ -116,8 +116,8 @@ def contest(
         if repeats < 2:
             raise InputError("repeats must be at least 2: one says nothing about spread")
     folds = folds_of(train, test, valid)
-    limit = inf if budget is None else float(budget)
-    held = _hold(folds, entries, target, limit, random_state, state, progress, refit=refit, repeats=repeats)
+    held = _Held(entries, target, budget, refit)
+    _hold(held, folds, random_state, state, progress, repeats)
     for name, method in fused.items():
         if len(held.winners) > 1:
             held.scores[name] = [
@@ -127,8 +127,8 @@ def contest(
     significance = partial(
         compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
-    judged = _judge(held, entries, target, wanted, convention, budget, significance, baseline, title)
-    return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged, target))
+    judged = _judge(held, wanted, convention, significance, baseline, title)
+    return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged))
 
 
 def candidates(
@@ -159,8 +159,13 @@ def candidates(
 
 @dataclass
 class _Held:
-    """What comes of the folds, one after the other."""
+    """Who takes part, how, and what comes of the folds, one after the other."""
 
+    entries: list[Candidate]
+    target: Measure
+    """What settings are chosen by."""
+    budget: float | None
+    refit: bool
     tests: list[QueryDataset] = field(default_factory=list)
     scores: dict[str, list[Floats]] = field(default_factory=dict)
     winners: dict[str, list[Winner]] = field(default_factory=dict)
@@ -171,55 +176,50 @@ class _Held:
     notes: Notes = field(default_factory=Notes)
     uninformative: int = 0
     """Training queries with one grade only, in the fold with the most of them."""
-    refit: bool = False
     repeated: dict[str, list[Floats]] = field(default_factory=dict)
     """Test scores (resample × seed × document) of each learner, fold by fold."""
 
 
 def _hold(
+    held: _Held,
     folds: Sequence[Fold | Parts] | ReadWhenNeeded,
-    entries: list[Candidate],
-    target: Measure,
-    budget: float,
     random_state: int,
     state: str | os.PathLike[str] | None,
     progress: bool | None,
-    *,
-    refit: bool,
     repeats: int,
-) -> _Held:
+) -> None:
+    """Hold the contest fold by fold, and note what comes of it."""
     if len(folds) == 0:
         raise InputError("there are no folds")
-    held, spent = _Held(refit=refit), 0.0
-    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in entries}
+    budget, spent = inf if held.budget is None else float(held.budget), 0.0
+    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in held.entries}
     with steps(plan, most=budget if 0 < budget < inf else None, show=progress) as tell:
-        search = Search(target, entries, Checkpoint(None if state is None else Path(state)), tell)
+        search = Search(held.target, held.entries, Checkpoint(None if state is None else Path(state)), tell)
         for number in range(len(folds)):
             where = f"fold {number + 1}/{len(folds)}, " if len(folds) > 1 else ""
             tell(f"{where}reading")
             train, valid, test = checked(folds[number], random_state, held.notes)
             share = max(budget - spent, 0.0) / (len(folds) - number)
             found = search.run(train, valid, share, where)
-            if refit:
+            if held.refit:
                 tell(f"{where}fitting the winners again")
                 both, _ = pool([train, valid])
                 found = {who: won if isinstance(won, Failure) else refitted(won, both) for who, won in found.items()}
                 train = both
-            spent += _add(held, found, train, test, target)
+            spent += _add(held, found, train, test)
             for who, won in found.items() if repeats else ():
                 if not isinstance(won, Failure):
                     tell(f"{where}{who}, again and again")
                     scores = resampled(won.ranker, train, test, repeats, random_state)
                     held.repeated.setdefault(who, []).append(scores)
-    return held
 
 
-def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset, target: Measure) -> float:
+def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset) -> float:
     """Note the outcome of a fold, learned from `train`, and return the seconds it took."""
     first, spent = not held.tests, 0.0
     held.tests.append(test)
     held.uninformative = max(held.uninformative, int((~train.informative).sum()))
-    index, sign = best_feature(train, target)
+    index, sign = best_feature(train, held.target)
     name = str(index + 1) if train.feature_names is None else train.feature_names[index]
     held.features.append({"feature": name, "order": "descending" if sign > 0 else "ascending"})
     scores = {ORDER: given_order(test), FEATURE: feature_scores(test, index, sign)}
@@ -249,16 +249,13 @@ def _certificates(ranker: Ranker, train: QueryDataset) -> tuple[Certificate, ...
 
 def _judge(
     held: _Held,
-    entries: list[Candidate],
-    target: Measure,
     measures: list[Measure],
     convention: str,
-    budget: float | None,
     significance: Callable[[Mapping[str, Report]], Comparison],
     baseline: str | None,
     title: str,
 ) -> Contest:
-    kept = [c for c in entries if c.name not in held.left_out]
+    kept = [c for c in held.entries if c.name not in held.left_out]
     if not kept:
         name, reason = next(iter(held.left_out.items()))
         raise InputError(f"nobody could learn from these data: {name}: {reason}")
@@ -278,7 +275,7 @@ def _judge(
         baseline or FEATURE,
         unseen=held.notes.clean,
         fold=fold,
-        notes=_notes(held, kept, target, entrants, budget),
+        notes=_notes(held, kept, entrants),
         warnings=_warnings(held),
     )
 
@@ -291,9 +288,7 @@ def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure]
     return replace(found, params=tuple(held.features)) if name == FEATURE else found
 
 
-def _notes(
-    held: _Held, kept: list[Candidate], target: Measure, entrants: list[Entrant], budget: float | None
-) -> list[str]:
+def _notes(held: _Held, kept: list[Candidate], entrants: list[Entrant]) -> list[str]:
     many = len(held.tests) > 1
     each = " of each fold" if many else ""
     unseen = "the test queries took no part in any choice" if held.notes.clean else "test queries took part, see below"
@@ -304,7 +299,7 @@ def _notes(
         else "They learned from the training queries alone and were not fitted again with the validation queries"
     )
     notes = [
-        f"Settings were chosen by {target.name} on the validation queries{each}, the best feature on the training "
+        f"Settings were chosen by {held.target.name} on the validation queries{each}, the best feature on the training "
         f"queries; {unseen}. {learned}.",
         "Tests and intervals are about these fitted models on queries like these, not about the learners: another "
         "training sample or seed would give other models.",
@@ -316,8 +311,8 @@ def _notes(
         )
     notes += [*_warnings(held), *dict.fromkeys(held.notes.said)]
     cut = [f"{e.name} {e.tried} of {e.planned}" for e in entrants if e.tried < e.planned]
-    if cut and budget is not None:
-        notes.append(f"The budget of {budget:g} s of learning ended the search early: {', '.join(cut)} settings.")
+    if cut and held.budget is not None:
+        notes.append(f"The budget of {held.budget:g} s of learning ended the search early: {', '.join(cut)} settings.")
     notes += [note for c in kept for note in c.notes]
     notes += [
         f"{name} does not repeat bit by bit: done again for this resumed run, it reached another validation value."
@@ -330,13 +325,13 @@ def _notes(
     return notes
 
 
-def _repeats(held: _Held, contest: Contest, target: Measure) -> Repeats:
+def _repeats(held: _Held, contest: Contest) -> Repeats:
     """Measure what was learned again and again on the test queries, and compare the learners."""
     values = {}
     for who, folds in held.repeated.items():
         if who in held.left_out:
             continue
-        parts = [measured(scores, test, target) for scores, test in zip(folds, held.tests, strict=True)]
+        parts = [measured(scores, test, held.target) for scores, test in zip(folds, held.tests, strict=True)]
         values[who] = np.concatenate(parts, axis=2)
     counted = ~np.isnan(next(iter(values.values()))[0, 0])
     values = {who: one[:, :, counted] for who, one in values.items()}

@@ -118,12 +118,9 @@ class Search:
                 except MissingExtraError as error:
                     trial = Trial(level, -inf, 0.0, str(error), None)
                     given_up.add(c.name)
-                best = _best(trials[c.name])
-                if best is not None and not _better(trial, best):
-                    trial = replace(trial, ranker=None)
-                elif best is not None:  # one fitted ranker per contestant is held in memory
-                    trials[c.name][trials[c.name].index(best)] = replace(best, ranker=None)
-                trials[c.name].append(trial)
+                best = _best([*trials[c.name], trial])
+                # One fitted ranker per contestant is held in memory.
+                trials[c.name] = [t if t is best else replace(t, ranker=None) for t in (*trials[c.name], trial)]
                 spent += trial.seconds
                 self.on_progress(f"{where}{c.name}", c.name, trial.seconds)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
@@ -235,15 +232,12 @@ def _warm_up(template: Ranker, train: QueryDataset, valid: QueryDataset) -> None
 
 def _best(trials: list[Trial]) -> Trial | None:
     """Return the first of the best, None where every setting failed."""
-    best: Trial | None = None
-    for trial in trials:
-        if trial.error is None and (best is None or _better(trial, best)):
-            best = trial
-    return best
+    return max((trial for trial in trials if trial.error is None), key=_worth, default=None)
 
 
-def _better(one: Trial, other: Trial) -> bool:
-    return one.error is None and (one.valid > other.valid or (np.isnan(other.valid) and not np.isnan(one.valid)))
+def _worth(trial: Trial) -> float:
+    """What a trial reached; one on whose validation queries nothing counts is worth least."""
+    return -inf if np.isnan(trial.valid) else trial.valid
 
 
 def entrant(
@@ -263,8 +257,8 @@ def entrant(
         params=tuple(settings_of(winner.ranker) for winner in winners),
         curves=curves,
         certificates=tuple(certificates),
-        seconds=sum(winner.seconds for winner in winners),
         valid=tuple(winner.valid for winner in winners),
+        seconds=sum(winner.seconds for winner in winners),
         tried=sum(winner.tried for winner in winners),
         planned=sum(winner.planned for winner in winners),
         searched=sum(winner.searched for winner in winners),

@@ -25,13 +25,13 @@ from ..data.sketch import Sketch
 from ..errors import InputError
 from ..evaluation import data_set
 from ..measures import measure as parse_measure
-from ..measures.base import Measure, mean_value
+from ..measures.base import Measure
 from ..measures.order import ranks
 from ..solvers.base import Solution, tell
 from . import checking
 from ._estimator import BaseEstimator
 from .models import LinearModel, LinearModels, Model, check_features, check_one_list
-from .watching import BestOnValidation, Judge
+from .watching import BestOnValidation, Judge, mean_of_rows
 
 R = TypeVar("R", bound="Ranker")
 _COMMIT = Lock()
@@ -312,13 +312,10 @@ class Ranker(BaseEstimator, ABC):
 
     def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
         """Return the mean value over the queries of rows in the caller's order."""
-        ptr, query_ids, order = group_rows(qid, len(scores))
-        labels = validation.as_labels(self._later_labels(y), len(scores))
-        if order is not None:
-            scores, labels = scores[order], labels[order]
         if qid is not None:
+            ptr, query_ids, _ = group_rows(qid, len(scores))
             checking.warn_of_split_lists(vars(self).get("_lists"), query_ids, np.diff(ptr))
-        return mean_value((judge or self._judge()).per_query(scores, labels, ptr))
+        return mean_of_rows(judge or self._judge(), scores, self._later_labels(y), qid)
 
     def _judge(self) -> Judge:
         """Return what the ranker is judged by."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .._typing import Floats
 from ..data.dataset import QueryDataset
@@ -12,8 +16,12 @@ from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
+from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solution, Solver
-from ..solvers.lbfgs import Watch
+from ..solvers.lbfgs import LBFGS, Watch
+from ..solvers.minibatch import MiniBatch
+from ..surrogates.base import Surrogate
+from .base import Ranker, parameters
 from .models import LinearModel
 from .watching import BestOnValidation
 
@@ -60,6 +68,57 @@ def minimise(
         look(solution.n_iter, solution.w, solution.value)
     best = solutions[watch.best_at]
     return Found(best.w, best, watch.best_at)
+
+
+@parameters
+class MinimisingRanker(Ranker):
+    """What rankers share that minimise a loss with a penalty, or in a ball: their parameters, and their solvers."""
+
+    alpha: float = 1e-3
+    radius: float | None = None
+    max_iter: int = 500
+    tol: float = 1e-4
+    epochs: int = 20
+    batch_size: int = 16
+    eta: float = 0.1
+    patience: int | None = None
+    warm_start: bool = False
+    random_state: int = 0
+    verbose: bool = False
+
+    def _minimise(
+        self, data: QueryDataset, loss: Surrogate, valid: QueryDataset | None, executor: Executor | None
+    ) -> None:
+        check_positive(eta=self.eta)
+        watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
+        objective = Objective(data, loss, executor=executor)
+        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
+        self._take(found.coef, found.solution, watch)
+
+    @abstractmethod
+    def _solver(self, look: Watch | None) -> Solver:
+        """Return the solver that the parameters name; `look` watches its iterates."""
+
+    def _gradient_solver(self, minibatch: bool, radius: float | None, look: Watch | None) -> Solver:
+        """Return a solver that goes by gradients alone: on mini-batches, or L-BFGS, in the ball where there is one."""
+        if minibatch:
+            return MiniBatch(self.epochs, self.batch_size, self.eta, radius, random_state=self.random_state, watch=look)
+        if radius is not None:
+            return BallLBFGS(radius, self.max_iter, self.tol, watch=look)
+        return LBFGS(self.max_iter, self.tol, watch=look)
+
+
+def minimise_by_C(
+    ranker: Ranker, C: Constant, objective: Objective, solver: Solver, valid: QueryDataset | None, weight: float = 1.0
+) -> float:
+    """Solve with alpha = 1/(C · weight) for each C, let the ranker keep the best solution, and return its C."""
+    values = constants(C, valid)
+    watch = BestOnValidation[Floats](ranker._judge(), valid)
+    alphas = [1 / (value * weight) for value in values]
+    found = minimise(objective, alphas, lambda look: solver, watch, ranker._start(objective.data))
+    ranker._take(found.coef, found.solution, watch)
+    ranker.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
+    return values[found.place]
 
 
 def constants(C: Constant, valid: QueryDataset | None) -> list[float]:

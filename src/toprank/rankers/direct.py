@@ -23,7 +23,7 @@ from ..solvers.working_set import WorkingSets
 from ..surrogates.direct import ALIKE, StructuralHinge, in_training, is_informative, parse_bounded
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
-from .composing import choose, constants, minimise
+from .composing import choose, constants, minimise_by_C
 from .models import LinearModel
 from .watching import BestOnValidation, mean_on
 
@@ -57,24 +57,15 @@ class SVMMap(Ranker):
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        values = constants(self.C, valid)
         loss = StructuralHinge(self.measure, self.threshold)
         objective = Objective(data, loss, executor=executor)
-
-        watch = BestOnValidation[Floats](self._judge(), valid)
-        solver = Bundle(tol=self.tol, max_iter=self.max_iter)
-        found = minimise(objective, [1 / C for C in values], lambda look: solver, watch, self._start(data))
-        self._take(found.coef, found.solution, watch)
-        self.C_ = values[found.place]
+        self.C_ = minimise_by_C(self, self.C, objective, Bundle(tol=self.tol, max_iter=self.max_iter), valid)
         if not is_informative(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
             self.solution_ = replace(self.solution_, message=ALIKE)
-        self.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)
-        solved = learned.optimality(
-            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
-        )
+        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
         return [*learned.ranking_bounds(self.measure, self.threshold, self.coef_, data), solved]
 
 

@@ -12,31 +12,26 @@ import numpy as np
 from .. import surrogates
 from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import check_positive
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
-from ..objective import Objective
-from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solver
 from ..solvers.bundle import Bundle
-from ..solvers.lbfgs import LBFGS, Watch
-from ..solvers.minibatch import MiniBatch
+from ..solvers.lbfgs import Watch
 from ..solvers.newton import Newton
 from ..solvers.steps import Steps
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates.base import Surrogate, TwiceDifferentiable
 from .base import parameters
-from .composing import minimise
+from .composing import MinimisingRanker
 from .models import LinearModel
 from .stream import StreamRanker
-from .watching import BestOnValidation
 
 Method = Literal["auto", "lbfgs", "newton", "bundle", "minibatch"]
 
 
 @parameters
-class LinearRanker(StreamRanker):
+class LinearRanker(MinimisingRanker, StreamRanker):
     """Any surrogate as a ranker: weights that make its mean over the queries small.
 
     min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a `surrogate` ℓ of `toprank.surrogates` (or its name)
@@ -65,20 +60,9 @@ class LinearRanker(StreamRanker):
 
     surrogate: str | Surrogate = field(default="ListNet", kw_only=False)
     measure: str | Measure = "ndcg@10"
-    alpha: float = 1e-3
-    radius: float | None = None
     solver: Method = "auto"
-    max_iter: int = 500
-    tol: float = 1e-4
-    epochs: int = 20
-    batch_size: int = 16
-    eta: float = 0.1
     steps: float | str = "adaptive"
     average: bool = True
-    patience: int | None = None
-    warm_start: bool = False
-    random_state: int = 0
-    verbose: bool = False
     stream_: dict[str, Floats] | None = field(init=False)
     """What `partial_fit` goes on from; None after a fit."""
 
@@ -91,11 +75,7 @@ class LinearRanker(StreamRanker):
         return loss
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_positive(eta=self.eta)
-        watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
-        objective = Objective(data, self._loss, executor=executor)
-        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
-        self._take(found.coef, found.solution, watch)
+        self._minimise(data, self._loss, valid, executor)
         self.stream_ = None
 
     def _solver(self, look: Watch | None) -> Solver:
@@ -106,13 +86,7 @@ class LinearRanker(StreamRanker):
             return Newton(tol=self.tol, max_iter=self.max_iter)
         if name == "bundle":
             return Bundle(tol=self.tol, max_iter=self.max_iter)
-        if name == "minibatch":
-            return MiniBatch(
-                self.epochs, self.batch_size, self.eta, self.radius, random_state=self.random_state, watch=look
-            )
-        if self.radius is not None:
-            return BallLBFGS(self.radius, self.max_iter, self.tol, watch=look)
-        return LBFGS(self.max_iter, self.tol, watch=look)
+        return self._gradient_solver(name == "minibatch", self.radius, look)
 
     def _fitting(self, loss: Surrogate) -> Method:
         """Return the solver that suits a loss."""

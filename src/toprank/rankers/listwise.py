@@ -11,21 +11,16 @@ from .._typing import Floats
 from ..certificates import generalization
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..data.validation import check_positive
 from ..errors import InputError
-from ..objective import Objective
-from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solver
-from ..solvers.lbfgs import LBFGS, Watch
-from ..solvers.minibatch import MiniBatch
+from ..solvers.lbfgs import Watch
 from ..surrogates.listwise import ListMLE as ListMLELoss
 from ..surrogates.listwise import ListNet as ListNetLoss
 from ..surrogates.listwise import Listwise, Truth
 from ..surrogates.listwise import RankCosine as RankCosineLoss
 from ..surrogates.transforms import Linear, Transform, parse_transform
-from .base import Ranker, parameters
-from .composing import minimise
-from .watching import BestOnValidation
+from .base import parameters
+from .composing import MinimisingRanker
 
 ORDERS = 1 << 13
 """How many orders of documents of one grade ListMLE looks at in all queries together, where there are so many."""
@@ -52,7 +47,7 @@ class _Parameter:
 
 
 @parameters
-class ListwiseRanker(Ranker):
+class ListwiseRanker(MinimisingRanker):
     """min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a listwise loss ℓ.
 
     `transform` is a transform of `toprank.surrogates` or its name. `solver` is "lbfgs" (two passes over X per
@@ -65,18 +60,7 @@ class ListwiseRanker(Ranker):
 
     transform: str | Transform = cast(Any, _Parameter("exponential"))
     truth: Truth = "grades"
-    alpha: float = 1e-3
-    radius: float | None = None
     solver: Literal["lbfgs", "minibatch"] = "lbfgs"
-    max_iter: int = 500
-    tol: float = 1e-4
-    epochs: int = 20
-    batch_size: int = 16
-    eta: float = 0.1
-    patience: int | None = None
-    warm_start: bool = False
-    random_state: int = 0
-    verbose: bool = False
     radius_: float | None = field(init=False)
 
     @property
@@ -88,22 +72,12 @@ class ListwiseRanker(Ranker):
         """Return the loss that the parameters describe."""
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        check_positive(eta=self.eta)
         loss = self._loss()
         self.radius_ = self._effective_radius(loss.transform, data)
-        watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
-        objective = Objective(data, loss, executor=executor)
-        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
-        self._take(found.coef, found.solution, watch)
+        self._minimise(data, loss, valid, executor)
 
     def _solver(self, look: Watch | None) -> Solver:
-        if self.solver == "minibatch":
-            return MiniBatch(
-                self.epochs, self.batch_size, self.eta, self.radius_, random_state=self.random_state, watch=look
-            )
-        if self.radius_ is not None:
-            return BallLBFGS(self.radius_, self.max_iter, self.tol, watch=look)
-        return LBFGS(self.max_iter, self.tol, watch=look)
+        return self._gradient_solver(self.solver == "minibatch", self.radius_, look)
 
     def _effective_radius(self, transform: Transform, data: QueryDataset) -> float | None:
         """Return the radius; a linear transform must be positive in the ball, and has one of its own."""

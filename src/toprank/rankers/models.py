@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._typing import CSR, AnyArray, Floats, Ints, Matrix
+from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
 from ..data.csr import as_csr, dense
 from ..data.remote import RemoteMatrix
@@ -188,6 +188,15 @@ class StumpModel(Model):
         return out
 
 
+def _scores_in_parts(X: Matrix, write: Callable[[Matrix, Floats], None]) -> Floats:
+    """Return the scores that `write` puts into its second argument, 4,096 rows of a sparse X at a time."""
+    out = np.empty(X.shape[0])
+    step = 4096 if is_sparse(X) else max(1, X.shape[0])
+    for first in range(0, X.shape[0], step):
+        write(X[first : first + step], out[first : first + step])
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class TreeModel(Model):
     """f(x) = Σ_t the leaf of tree t that x reaches, added in the order of the trees: boosted trees of any origin.
@@ -268,19 +277,15 @@ class TreeModel(Model):
         return int(depth.max())
 
     def _scores(self, X: Matrix) -> Floats:
-        """Return f of every row, 4,096 rows of a sparse X at a time."""
+        """Return f of every row."""
         from . import _tree_kernels as kernels
 
-        out = np.empty(X.shape[0])
-        step = 4096 if is_sparse(X) else max(1, X.shape[0])
-        for first in range(0, X.shape[0], step):
-            rows = X[first : first + step]
-            dense = self._dense(rows) if is_sparse(rows) else rows
-            columns = (self.root, self.feature, self.value, self.low, self.high, self.missing_low)
-            kernels.tree_scores(dense, *columns, out[first : first + step])
-        return out
+        columns = (self.root, self.feature, self.value, self.low, self.high, self.missing_low)
+        return _scores_in_parts(X, lambda rows, out: kernels.tree_scores(self._dense(rows), *columns, out))
 
-    def _dense(self, X: CSR) -> Floats:
+    def _dense(self, X: Matrix) -> Any:
+        if not is_sparse(X):
+            return X
         dense = np.full(X.shape, np.nan if self.absent_missing else 0.0)
         dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
         return dense
@@ -319,12 +324,8 @@ class KernelModel(Model):
         return int(self.stored.shape[1])
 
     def _scores(self, X: Matrix) -> Floats:
-        """Return f of every row, 4,096 rows of a sparse X at a time."""
-        out = np.empty(X.shape[0])
-        step = 4096 if is_sparse(X) else max(1, X.shape[0])
-        for low in range(0, X.shape[0], step):
-            self.score_rows(dense(X[low : low + step]), out[low : low + step])
-        return out
+        """Return f of every row."""
+        return _scores_in_parts(X, lambda rows, out: self.score_rows(dense(rows), out))
 
     def score_rows(self, X: Floats, out: Floats) -> None:
         """Write f of every row of a dense X."""

@@ -7,8 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import field, replace
 from typing import ClassVar
 
-import numpy as np
-
 from .._typing import Floats
 from ..certificates import learned
 from ..certificates.base import Certificate
@@ -18,8 +16,7 @@ from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
 from ..surrogates.pairwise import Loss, PairwiseHinge
 from .base import Ranker, parameters
-from .composing import constants, minimise
-from .watching import BestOnValidation
+from .composing import minimise_by_C
 
 
 @parameters
@@ -53,20 +50,12 @@ class RankSVM(Ranker):
     C_: float = field(init=False)
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        values = constants(self.C, valid)
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)), executor=executor)
-        alphas = [1 / (C * objective.total_weight) for C in values]
         solver = (Bundle if self.loss == "hinge" else Newton)(tol=self.tol, max_iter=self.max_iter)
-        watch = BestOnValidation[Floats](self._judge(), valid)
-        found = minimise(objective, alphas, lambda look: solver, watch, self._start(data))
-        self._take(found.coef, found.solution, watch)
-        self.C_ = values[found.place]
-        self.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
+        self.C_ = minimise_by_C(self, self.C, objective, solver, valid, objective.total_weight)
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)))
         objective = replace(objective, alpha=1 / (self.C_ * objective.total_weight))
-        solved = learned.optimality(
-            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
-        )
+        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
         return [learned.pair_bound(self.loss, self.coef_, data), solved]

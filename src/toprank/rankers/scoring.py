@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, ArrayLike, Floats
+from .._typing import AnyArray, ArrayLike
 from ..data import validation
-from ..data.grouping import group_rows
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..evaluation import predicted
@@ -18,20 +17,21 @@ from ..measures.base import Measure, mean_value
 from ..surrogates.precision_at_k import cutoff
 from .base import Ranker
 from .two_classes import TopPrecision, TwoClassRanker
-from .watching import Judge
+from .watching import mean_of_rows
 
 
-def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None) -> float:
-    """Return the mean value over lists; rows come in the caller's order."""
-    labels = validation.as_labels(y, len(scores))
-    ptr, _, order = group_rows(qid, len(scores))
-    if order is not None:
-        scores, labels = scores[order], labels[order]
-    return mean_value(judge.per_query(scores, labels, ptr))
+class _WantsQid:
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn that this scorer takes qid."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
 
 
 @dataclass(frozen=True)
-class Scorer:
+class Scorer(_WantsQid):
     """Mean of a measure over the queries of the part that was held out; made by `scorer`."""
 
     measure: Measure
@@ -46,14 +46,6 @@ class Scorer:
         if isinstance(estimator, Ranker):
             return estimator._mean(estimator.predict(X, qid), y, qid, self.measure)
         return mean_of_rows(self.measure, validation.as_scores(predicted(estimator, X, qid)), y, qid)
-
-    def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that this scorer wants qid."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias=True)
-        return request
 
 
 def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
@@ -72,7 +64,7 @@ def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
 
 
 @dataclass(frozen=True)
-class PrecisionScorer:
+class PrecisionScorer(_WantsQid):
     """Precision at the top of what was held out; made by `precision_at_k`."""
 
     k: int | None
@@ -91,14 +83,6 @@ class PrecisionScorer:
         scores, positive = _response(estimator, X, qid, self.pos_label)
         coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
         return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid)
-
-    def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that this scorer can use qid."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias=True)
-        return request
 
 
 def precision_at_k(*, k: int | None = None, kappa: float | None = None, pos_label: Any = None) -> PrecisionScorer:

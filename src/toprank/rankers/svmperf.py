@@ -64,7 +64,5 @@ class SVMPerf(TwoClassRanker):
         coded = self.coding.recode(data)
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
         objective = Objective(coded, surrogate, alpha=1 / self.C)
-        solved = learned.optimality(
-            objective, self.coef_, self._learned_here(data), tol=self.tol, max_iter=self.max_iter
-        )
+        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
         return [*learned.top_bounds(self.k, self.kappa, self.coef_, coded), solved]

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._typing import ArrayLike, Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import check_count
+from ..data.grouping import group_rows
+from ..data.validation import as_labels, check_count
 from ..errors import InputError
 from ..measures.base import mean_value
 from .models import Model
@@ -86,6 +87,15 @@ class BestOnValidation(Generic[T]):
 def mean_on(judge: Judge, scores: Floats, data: QueryDataset) -> float:
     """Return the mean value over the queries of a data set, with its weights and document ids."""
     return mean_value(judge.per_query(scores, data.y, data.ptr, doc_ids=data.doc_ids), data.query_weight)
+
+
+def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None) -> float:
+    """Return the mean value over lists of rows in the caller's order."""
+    labels = as_labels(y, len(scores))
+    ptr, _, order = group_rows(qid, len(scores))
+    if order is not None:
+        scores, labels = scores[order], labels[order]
+    return mean_value(judge.per_query(scores, labels, ptr))
 
 
 def _check_can_choose(judge: Judge, valid: QueryDataset) -> None:
