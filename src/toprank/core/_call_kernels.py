@@ -20,7 +20,7 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
 from .caching import cache_of
-from .compiling import compiling
+from .compiling import KernelCompiler, compiling
 from .jit import kernel
 
 CODES = 8
@@ -47,7 +47,8 @@ class CFunction:
     def compiled(self):
         """The compiled function, which must stay alive as long as its address is used."""
         options = {"nopython": True, "error_model": "numpy"}
-        made = CFunc(self.function, normalize_signature(self.signature), locals={}, options=options)
+        signature = normalize_signature(self.signature)
+        made = CFunc(self.function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
         made._cache = cache_of(self.function)  # type: ignore[attr-defined]
         with compiling(made._cache):  # type: ignore[attr-defined]
             made.compile()

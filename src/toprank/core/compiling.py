@@ -18,23 +18,30 @@ from numba.core.types import functions
 
 _Functions: Any = functions.BaseFunction
 _plain = _Functions.get_call_type
+_AnyCompiler: Any = Compiler
+_plain_start = _AnyCompiler.__init__
 
 
 @contextmanager
 def compiling(cache: Any) -> Iterator[None]:
-    """Compile meanwhile without looks for garbage, an eighth of the time, and with types found once, a tenth."""
+    """Compile meanwhile without looks for garbage, an eighth of the time, and with types found once, a tenth.
+
+    Whatever `KernelCompiler` does not compile is a helper of the kernel: its machine code would be a fifth of the time.
+    """
     with global_compiler_lock:
         outermost = _Functions.get_call_type is _plain  # one kernel may call another
         collecting = outermost and gc.isenabled()
         if outermost:
             gc.disable()
             _Functions.get_call_type = _remembering()
+            _AnyCompiler.__init__ = _start_inner
         try:
             yield
         finally:
             cache.release()
             if outermost:
                 _Functions.get_call_type = _plain
+                _AnyCompiler.__init__ = _plain_start
             if collecting:
                 gc.enable()
 
@@ -53,11 +60,15 @@ def _remembering() -> Any:
     return get_call_type
 
 
-class _GoesIntoOthers(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is optimised inside the kernels that it goes into, and never runs by itself."""
+class _Kernel(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is optimised once, with all that goes into it: numba would look at each function by itself before."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
+
+
+class _GoesIntoOthers(_Kernel):
+    """Code that is optimised inside the kernels that it goes into, and never runs by itself."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -79,9 +90,16 @@ class _GoesIntoOthers(JITCodeLibrary):  # type: ignore[misc]
         """Nothing runs here."""
 
 
-class InnerCompiler(Compiler):  # type: ignore[misc]
-    """Compiles as numba does, but leaves machine code to the kernels that call: a fifth of the time of compiling."""
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a kernel as numba does, into machine code."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
-        super().__init__(typing, target, library, *others)
-        self.state.library = _GoesIntoOthers(self.state.targetctx.codegen(), "inner")
+        _plain_start(self, typing, target, library, *others)
+        self.state.library = _Kernel(self.state.targetctx.codegen(), "kernel")
+        self.state.library.enable_object_caching()
+
+
+def _start_inner(self: Any, typing: Any, target: Any, library: Any, *others: Any) -> None:
+    """Begin to compile a helper of a kernel, ours or numba's own, whose machine code is left to the kernel."""
+    _plain_start(self, typing, target, library, *others)
+    self.state.library = _GoesIntoOthers(self.state.targetctx.codegen(), "inner")

@@ -18,7 +18,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 from .caching import NotKept, cache_of
-from .compiling import InnerCompiler, compiling
+from .compiling import KernelCompiler, compiling
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -43,8 +43,8 @@ class InnerKernel(Kernel):
 
     @cached_property
     def _outer(self) -> Kernel:
-        options = {key: value for key, value in self.targetoptions.items() if not key.startswith("no_")}
-        made = Kernel(self.py_func, targetoptions=options)
+        options = self.targetoptions | {"no_cpython_wrapper": False}
+        made = Kernel(self.py_func, targetoptions=options, pipeline_class=KernelCompiler)
         made._cache = cache_of(self.py_func)
         return made
 
@@ -60,10 +60,10 @@ def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bo
             "_nrt": not inner,
             "forceinline": inlined,
             "fastmath": fastmath,
+            "no_cpython_wrapper": inner,
+            "no_cfunc_wrapper": True,
         }
-        if inner:
-            options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        kind, compiler = (InnerKernel, InnerCompiler) if inner else (Kernel, Compiler)
+        kind, compiler = (InnerKernel, Compiler) if inner else (Kernel, KernelCompiler)
         made = kind(function, targetoptions=options, pipeline_class=compiler)
         made._cache = NotKept() if inner else cache_of(function)
         return made
