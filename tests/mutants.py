@@ -168,7 +168,7 @@ MUTANTS = [
         "tests/clicks/test_interleaving.py",
     ),
     Mutant("report/quantise.py", "self.low + self.step", "self.step", "tests/report/test_quantise.py"),
-    Mutant("contests/spaces.py", "product(*values.values())", "zip(*values.values())", "tests/contests/test_spaces.py"),
+    Mutant("contests/settings.py", "product(*values", "zip(*values", "tests/contests/test_settings.py"),
     Mutant("cli/__init__.py", "sys.exit(2)", "sys.exit(1)", "tests/cli/test_commands.py -k bad_input"),
     # Certificates
     Mutant(
@@ -180,10 +180,10 @@ MUTANTS = [
     Mutant("certificates/replay.py", "= min(self._found", "= max(self._found", f"{MISTAKES} -k each_inequality"),
     Mutant("rankers/replay.py", "heavy * weight", "heavy", f"{MISTAKES} -k steps_that_change and Minimax"),
     Mutant("rankers/replay.py", "_learned_here(data).verified", "learned_from_", f"{KERNEL} -k never"),
-    Mutant("rankers/kernel_replay.py", "near(mine.alpha, own.alpha)", "True", f"{KERNEL} -k processor and alpha"),
-    Mutant("rankers/noting.py", "int(noted[Noted.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
-    Mutant("rankers/noting.py", "radius2 * heaviest", "radius2", f"{STREAMS} -k definitions"),
-    Mutant("rankers/noting.py", "trust if \"ranks every list\" in a.text else a", "a", f"{STREAMS} -k promised"),
+    Mutant("rankers/kernel_replay.py", "nearly_equal(mine.alpha, own.alpha)", "1", f"{KERNEL} -k processor and alpha"),
+    Mutant("rankers/stream_notes.py", "int(noted[Note.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
+    Mutant("rankers/stream_notes.py", "radius2 * heaviest", "radius2", f"{STREAMS} -k definitions"),
+    Mutant("rankers/stream_notes.py", "trust if \"ranks every list\" in a.text else a", "a", f"{STREAMS} -k promised"),
 ]  # fmt: skip
 
 

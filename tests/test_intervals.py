@@ -19,16 +19,16 @@ from toprank.comparison import compare
 from toprank.errors import InputError
 
 
-def of_flips(d, alpha, n_resamples=20_000, seed=0, weight=None):
+def flip_intervals(d, alpha, n_resamples=20_000, seed=0, weight=None):
     weight = np.ones(len(d)) if weight is None else weight
     rng = np.random.default_rng(seed)
-    return intervals.of_flips(np.array([d], dtype=float), weight, np.array([[alpha]]), n_resamples, rng)[0, 0]
+    return intervals.flip_intervals(np.array([d], dtype=float), weight, np.array([[alpha]]), n_resamples, rng)[0, 0]
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-8, 8), min_size=2, max_size=7), st.sampled_from([0.02, 0.05, 0.1, 0.3]))
 def test_the_ends_are_where_the_test_begins_to_reject(d: list[int], alpha: float) -> None:
-    low, high = of_flips(d, alpha)
+    low, high = flip_intervals(d, alpha)
     step = 1e-6
     inside = [x for x in np.linspace(max(low, -20), min(high, 20), 9) if low <= x <= high]
     assert all(oracle.kept_shifts(d, alpha, inside[1:-1]))
@@ -43,7 +43,7 @@ def test_the_ends_are_where_the_test_begins_to_reject(d: list[int], alpha: float
 def test_sampled_ends_against_exact_counts(alpha: float) -> None:
     """Whole differences, forty of them: p of d − δ counted exactly at the sampled ends is α, nearly."""
     d = np.random.default_rng(3).integers(-20, 60, 40) * 100
-    low, high = of_flips(d, alpha)
+    low, high = flip_intervals(d, alpha)
     for end in (low, high):
         p = float(oracle.sign_flip_p_of_whole_numbers((d - round(end)).tolist()))
         assert p == pytest.approx(alpha, rel=0.12)
@@ -52,7 +52,7 @@ def test_sampled_ends_against_exact_counts(alpha: float) -> None:
 def test_weights_are_repeated_queries() -> None:
     """Not the same test (flips are of queries), but the centre and the scale are those of the weighted mean."""
     d, w = np.random.default_rng(0).standard_normal(60), np.random.default_rng(1).integers(1, 4, 60).astype(float)
-    low, high = of_flips(d, 0.05, weight=w / w.mean())
+    low, high = flip_intervals(d, 0.05, weight=w / w.mean())
     mean = np.average(d, weights=w)
     spread = np.sqrt((w**2 * (d - mean) ** 2).sum()) / w.sum()
     assert low < mean < high
@@ -92,7 +92,7 @@ def test_levels_are_those_of_the_procedure() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-500, 500), min_size=2, max_size=60), st.sampled_from([0.001, 0.05, 0.2]))
 def test_ranks_turned_round_are_walsh_averages(d: list[int], alpha: float) -> None:
-    low, high = intervals.of_ranks(np.array([d], dtype=float) / 10, np.array([[alpha]]))[0, 0]
+    low, high = intervals.rank_intervals(np.array([d], dtype=float) / 10, np.array([[alpha]]))[0, 0]
     averages = oracle.walsh_averages([x / 10 for x in d])
     c = intervals._critical(len(d), alpha)
     if c < 0:

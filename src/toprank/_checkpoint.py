@@ -86,7 +86,7 @@ def piece(pieces: Checkpoint, compute: Callable[[], Any], **key: Any) -> Any:
     return pieces.get({**key, "version": __version__, "code": source_digest(Path(__file__).parent)}, compute)
 
 
-APART = ("cli", "demo", "export", "report", "serve", "papers/page.py", "papers/reproduce.py")
+NOT_IN_EXPERIMENTS = ("cli", "demo", "export", "report", "serve", "papers/page.py", "papers/reproduce.py")
 """What no experiment uses: an edit there leaves finished pieces as they are."""
 
 
@@ -95,6 +95,6 @@ def source_digest(package: Path) -> str:
     """Return a digest of the source that experiments use: what an edited program computed does not come back."""
     told = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        if not any(path.is_relative_to(package / apart) for apart in APART):
+        if not any(path.is_relative_to(package / apart) for apart in NOT_IN_EXPERIMENTS):
             told.update(path.read_bytes())
     return told.hexdigest()[:16]

@@ -50,10 +50,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise InputError(f"{path} is a folder: name a file to write")
     draft = draft_of(target)
     try:
-        with _telling(path, draft, target, target.parent):
+        with _naming_the_file(path, draft, target, target.parent):
             draft.touch(mode=0o600, exist_ok=False)
             yield draft
-            _take_rights(draft, target)
+            _copy_rights(draft, target)
             sync(draft)
             os.replace(draft, target)
             sync(target.parent)
@@ -103,7 +103,7 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield kept
                 sys.stdout.write(kept.getvalue().decode())
         return
-    with _telling(path), open(path, "wb") as file:
+    with _naming_the_file(path), open(path, "wb") as file:
         yield file
 
 
@@ -136,7 +136,7 @@ def umask() -> int:
     return mask
 
 
-def _take_rights(draft: Path, target: Path) -> None:
+def _copy_rights(draft: Path, target: Path) -> None:
     try:
         old = os.stat(target)
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _take_rights(draft: Path, target: Path) -> None:
 
 
 @contextmanager
-def _telling(path: str | os.PathLike[str], *ours: Path) -> Iterator[None]:
+def _naming_the_file(path: str | os.PathLike[str], *ours: Path) -> Iterator[None]:
     """Name the file in the trouble of writing it; other trouble inside the block is not ours."""
     try:
         yield

@@ -67,7 +67,7 @@ def bca(values: Floats, weight: Floats, means: Floats, alpha: float) -> tuple[fl
     return float(low), float(high)
 
 
-def of_flips(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+def flip_intervals(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
     """[α-quantile of min(m₊, m₋), (1 − α)-quantile of max(m₊, m₋)]: the sign-flip test turned round.
 
     m₊ and m₋ are the mean differences of a random half of the queries and of the others. A flip of the signs of d − δ
@@ -76,7 +76,8 @@ def of_flips(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rn
     row may ask for several (rows × levels); the result has two ends for each. Where all 2^n halvings are no more than
     `n_resamples`, each is taken once; otherwise half of the draws are tilted to the tail and weighted back.
 
-    >>> of_flips(np.array([[0.0, 1.0, 2.0, 3.0]]), np.ones(4), np.array([[0.3, 0.1]]), 100, np.random.default_rng(0))
+    >>> levels, rng = np.array([[0.3, 0.1]]), np.random.default_rng(0)
+    >>> flip_intervals(np.array([[0.0, 1.0, 2.0, 3.0]]), np.ones(4), levels, 100, rng)
     array([[[ 0.5,  2.5],
             [-inf,  inf]]])
     """
@@ -86,11 +87,11 @@ def of_flips(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rn
         rows = slice(start, start + _ROWS)
         for end, sign in enumerate((1, -1)):
             draws = np.random.default_rng(seed)
-            result[rows, :, end] = sign * _lowest(sign * diffs[rows], weight, alphas[rows], n_resamples, draws)
+            result[rows, :, end] = sign * _lower_ends(sign * diffs[rows], weight, alphas[rows], n_resamples, draws)
     return result
 
 
-def _lowest(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+def _lower_ends(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
     """Return the lower ends. Draws are tilted by d − δ at about where the end will be: there the tail must be known."""
     from scipy.special import ndtri
 
@@ -132,10 +133,10 @@ def _tails(values: Floats, each: Floats, alphas: Floats) -> Floats:
     return np.asarray(values[order[np.minimum(places, len(order) - 1)]])
 
 
-def of_t(diffs: Floats, alphas: Floats) -> Floats:
+def t_intervals(diffs: Floats, alphas: Floats) -> Floats:
     """d̄ ± t_{n−1, 1−α/2} s/√n, per row and level; without end where there is no spread to go by.
 
-    >>> of_t(np.array([[0.0, 0.1, 0.1, 0.2]]), np.array([[0.05]])).round(4).tolist()
+    >>> t_intervals(np.array([[0.0, 0.1, 0.1, 0.2]]), np.array([[0.05]])).round(4).tolist()
     [[[-0.0299, 0.2299]]]
     """
     from scipy.special import stdtrit
@@ -148,12 +149,12 @@ def of_t(diffs: Floats, alphas: Floats) -> Floats:
     return np.stack([centre - half, centre + half], axis=-1)
 
 
-def of_ranks(diffs: Floats, alphas: Floats) -> Floats:
+def rank_intervals(diffs: Floats, alphas: Floats) -> Floats:
     """[A_(c+1), A_(N−c)] of the N = n(n+1)/2 Walsh averages A = (d_i + d_j)/2, i ≤ j, with P(W ≤ c) ≤ α/2.
 
     W⁺(d − δ) counts the averages above δ, so no list of them is needed: the ends are found by halving.
 
-    >>> of_ranks(np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.array([[0.05]])).round(6).tolist()
+    >>> rank_intervals(np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.array([[0.05]])).round(6).tolist()
     [[[1.0, 6.0]]]
     """
     result = np.empty((*alphas.shape, 2))
@@ -187,10 +188,10 @@ def _walsh(d: Floats, place: int) -> float:
         first = np.searchsorted(d, 2 * x - d, side="left")
         return int(np.maximum(np.arange(1, len(d) + 1) - first, 0).sum())
 
-    return _last(at_least, place, float(d[0]), float(d[-1]))
+    return _largest_with_count(at_least, place, float(d[0]), float(d[-1]))
 
 
-def _last(count: Callable[[float], int], place: int, low: float, high: float) -> float:
+def _largest_with_count(count: Callable[[float], int], place: int, low: float, high: float) -> float:
     """Return the largest x in [low, high] with count(x) ≥ place; `count` falls as x rises."""
     if count(high) >= place:
         return high
@@ -202,13 +203,13 @@ def _last(count: Callable[[float], int], place: int, low: float, high: float) ->
     return low
 
 
-def agreeing(ends: AnyArray, shown: AnyArray, direction: AnyArray) -> Floats:
+def agree_with_test(ends: AnyArray, shown: AnyArray, direction: AnyArray) -> Floats:
     """Return intervals that leave 0 out exactly where the test of 0 rejects.
 
     p falls on both sides of the centre. So where 0 is rejected, all that lies beyond it is; where it is not, all
     between it and the centre is not. The test of 0 is the better estimate of the two, and decides.
 
-    >>> agreeing(np.array([[-0.1, 0.5], [0.1, 0.5]]), np.array([True, False]), np.array([1, 1])).tolist()
+    >>> agree_with_test(np.array([[-0.1, 0.5], [0.1, 0.5]]), np.array([True, False]), np.array([1, 1])).tolist()
     [[5e-324, 0.5], [0.0, 0.5]]
     """
     tiny = np.nextafter(0, 1)

@@ -23,7 +23,7 @@ HALVES = 4_000
 """Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
 
 
-class Found(NamedTuple):
+class PairResult(NamedTuple):
     """One pair on one measure: its differences, and what the test says of them."""
 
     measure: str
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     """With a margin: p of "a is worse by the margin or more", and of the same about b."""
 
 
-class Paired(NamedTuple):
+class PairedTest(NamedTuple):
     """A paired test, and the same turned round."""
 
     test: Test
@@ -43,7 +43,7 @@ class Paired(NamedTuple):
     random_state: int
     level: float | None
 
-    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[Found]:
+    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[PairResult]:
         """Test every row of differences."""
         p, direction = self.p_values(diffs, weight)
         sides = np.ones((len(diffs), 2))
@@ -51,7 +51,7 @@ class Paired(NamedTuple):
             for side, sign in enumerate((1, -1)):
                 both, way = self.p_values(sign * diffs + margin, weight)
                 sides[:, side] = np.where(way > 0, both / 2, 1.0)
-        return [Found(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
+        return [PairResult(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
 
     def p_values(self, diffs: Floats, weight: Floats) -> tuple[Floats, Ints]:
         """Return p, two-sided, and whom each row favours."""
@@ -71,7 +71,7 @@ class Paired(NamedTuple):
         p = np.array([statistics.wilcoxon(d) for d in diffs])
         return p, np.array([statistics.rank_sign(d) for d in diffs])
 
-    def intervals(self, found: list[Found], corrected: Floats, alpha: float) -> tuple[Floats, Floats]:
+    def intervals(self, found: list[PairResult], corrected: Floats, alpha: float) -> tuple[Floats, Floats]:
         """Return two intervals for each, at Holm's level and at Bonferroni's, and the confidence of the first."""
         p, way = np.array([one.p for one in found]), np.array([one.direction for one in found])
         levels = np.stack([statistics.holm_levels(p, alpha), np.full(len(p), alpha / len(p))], axis=1)
@@ -81,12 +81,12 @@ class Paired(NamedTuple):
             diffs, weight = np.stack([found[i].d for i in rows]), found[rows[0]].weight
             if self.test == "permutation":
                 halves = np.random.default_rng(self.random_state).spawn(2)[1]
-                ends[rows] = intervals.of_flips(diffs, weight, levels[rows], HALVES, halves)
+                ends[rows] = intervals.flip_intervals(diffs, weight, levels[rows], HALVES, halves)
             else:
-                turned = intervals.of_t if self.test == "t" else intervals.of_ranks
+                turned = intervals.t_intervals if self.test == "t" else intervals.rank_intervals
                 ends[rows] = turned(diffs, levels[rows])
-        ends[:, 0] = intervals.agreeing(ends[:, 0], corrected <= alpha, way)
-        ends[:, 1] = intervals.agreeing(ends[:, 1], len(p) * p <= alpha, way)
+        ends[:, 0] = intervals.agree_with_test(ends[:, 0], corrected <= alpha, way)
+        ends[:, 1] = intervals.agree_with_test(ends[:, 1], len(p) * p <= alpha, way)
         return ends, 1 - levels[:, 0]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from . import _intervals as intervals
 from . import _statistics as statistics
 from ._checkpoint import plain
-from ._paired_tests import TESTS, Found, Paired, Test, effect
+from ._paired_tests import TESTS, PairedTest, PairResult, Test, effect
 from ._pairing import aligned, pairs_of
 from ._tables import Shown, Table, signed
 from .data import validation
@@ -272,10 +272,10 @@ def compare(
     pairs = pairs_of(systems, baseline)
     drawn = RESAMPLES if n_resamples is None else n_resamples
     family = len(pairs) * len(values)
-    paired = Paired(test, drawn, random_state, None if n_resamples is not None else alpha / family)
+    paired = PairedTest(test, drawn, random_state, None if n_resamples is not None else alpha / family)
     rng = np.random.default_rng(random_state)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
-    found: list[Found] = []
+    found: list[PairResult] = []
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0

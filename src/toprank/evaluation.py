@@ -179,11 +179,11 @@ def evaluate(
     if y is not None or qid is not None:
         data = _without_features(model, data, y, qid)
     else:
-        data = data_set(data, ", or give y= and qid= beside scores")
+        data = checked_data_set(data, ", or give y= and qid= beside scores")
     return evaluate_grouped(grouped_scores(model, data), data, measures, convention, executor)
 
 
-def data_set(data: object, otherwise: str = "") -> QueryDataset:
+def checked_data_set(data: object, otherwise: str = "") -> QueryDataset:
     """Refuse anything but a data set, and say how to make one."""
     if not isinstance(data, QueryDataset):
         got = "nothing" if data is None else f"a {type(data).__name__}"

@@ -108,7 +108,7 @@ class Objective:
         """Return f(w) and a (sub)gradient: X w and Xᵀ g, the second from the cache."""
         total = self.total_weight
         try:
-            loss, grad = self._parts.map_reduce(partial(_loss_and_grad, self.surrogate, w), _join)
+            loss, grad = self._parts.map_reduce(partial(_loss_and_grad, self.surrogate, w), _add_parts)
         except _RefusedError:  # per_query says why, in the rows of the whole data set
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
@@ -146,7 +146,7 @@ class Objective:
             raise InputError(f"{type(self.surrogate).__name__} has no second derivative: use another solver")
         total = self.total_weight
         curved = self._parts.keep(partial(_curvature, self.surrogate, w))
-        loss, grad = curved.map_reduce(_loss_and_slope, _join)
+        loss, grad = curved.map_reduce(_loss_and_slope, _add_parts)
 
         def product(v: Floats) -> Floats:
             return curved.map_reduce(partial(_apply, v)) / total + self.alpha * v
@@ -226,7 +226,7 @@ def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float,
     return loss, linear.adjoint(block.X, slopes, next_rows=True)
 
 
-def _join(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[float, Floats]:
+def _add_parts(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[float, Floats]:
     """Add the right part to the left one, whose gradient is ours to overwrite."""
     return left[0] + right[0], np.add(left[1], right[1], out=left[1])
 

@@ -16,7 +16,7 @@ from .errors import InputError
 if TYPE_CHECKING:
     from .evaluation import Report
 
-MOST = 10**9
+MOST_QUERIES = 10**9
 """Queries beyond which none are counted: the difference is as good as 0."""
 
 
@@ -148,9 +148,9 @@ def _needed(measure: str, n: int, difference: float, spread: float, power: float
         n_queries=n,
         difference=difference,
         spread=spread,
-        detectable=spread * _smallest(lambda effect: power_of(n, effect, level) >= power),
+        detectable=spread * _least_effect(lambda effect: power_of(n, effect, level) >= power),
         power=power_of(n, size / spread, level),
-        needed=_first(size / spread, power, level),
+        needed=_least_queries(size / spread, power, level),
     )
 
 
@@ -171,12 +171,12 @@ def power_of(n: int, effect: float, alpha: float) -> float:
         return float(np.nan_to_num(nct.sf(bar, n - 1, shift) + nct.cdf(-bar, n - 1, shift), nan=1.0))
 
 
-def _first(effect: float, power: float, alpha: float) -> int | None:
+def _least_queries(effect: float, power: float, alpha: float) -> int | None:
     """Return the least n of that power, by doubling and halving; it rises with n."""
     high = 2
     while power_of(high, effect, alpha) < power:
         high *= 2
-        if high > MOST:
+        if high > MOST_QUERIES:
             return None
     low = high // 2
     while high - low > 1:
@@ -185,7 +185,7 @@ def _first(effect: float, power: float, alpha: float) -> int | None:
     return high
 
 
-def _smallest(enough: Any) -> float:
+def _least_effect(enough: Any) -> float:
     """Return the smallest effect that is enough, by doubling and halving."""
     high = 1.0
     while not enough(high):

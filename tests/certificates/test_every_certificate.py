@@ -186,7 +186,7 @@ def test_it_can_come_out_in_each_way(name):
     assert fails.verdict in SILENT, fails.explain()
 
 
-HELPERS = {"_at_w", "_order"}
+HELPERS = {"_at_w", "_order_only"}
 ALWAYS = {"replay.another_run", "learned._nothing"}
 """They say that nothing applies, and nothing else."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import toprank as tr
-from toprank.rankers.replay import Seen
+from toprank.rankers.replay import SeenLists
 from toprank.solvers.steps import Steps
 from toprank.solvers.stream import OnlineDescent
 from toprank.surrogates import ListNet, Minimax, Slam
@@ -36,7 +36,7 @@ def lost(learner, y, s, weights):
 def test_what_a_rival_loses_is_the_definition(loss, measure):
     data = tr.datasets.make_graded(n_queries=12, n_docs=(1, 8), n_features=3, random_state=3)
     learner, rng = OnlineDescent(loss, tr.measure(measure), Steps(0.1)), np.random.default_rng(0)
-    seen, weights = Seen(learner, data), np.zeros(data.n_docs)
+    seen, weights = SeenLists(learner, data), np.zeros(data.n_docs)
     for _ in range(2):  # two passes, in which some lists lost nothing
         scores, heavy = rng.normal(size=data.n_docs), rng.integers(0, 3, data.n_queries).astype(float)
         seen.add(scores, heavy)

@@ -415,7 +415,7 @@ class TestTrouble:
         ],
     )
     def test_bad_options_are_told_before_any_work(self, parts, options, message, monkeypatch):
-        monkeypatch.setattr(running, "_hold", lambda *args: pytest.fail("work was done"))
+        monkeypatch.setattr(running, "_run_folds", lambda *args: pytest.fail("work was done"))
         train, valid, test = parts
         with pytest.raises(tr.InputError, match=message):
             tr.contest(train, test, valid, **options)

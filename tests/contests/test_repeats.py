@@ -1,10 +1,10 @@
-"""Variance parted: made-up components come back, intervals cover, learners differ only where they do."""
+"""Variance split by its sources: made-up components come back, intervals cover, learners differ only where they do."""
 
 import numpy as np
 import pytest
 
 import toprank as tr
-from toprank.contests.repeats import parted
+from toprank.contests.repeats import learner_difference
 
 
 def made_up(rng, R, n, mean=0.0, sample=0.0, seed=0.0, queries=0.0, rest=0.0):
@@ -20,12 +20,12 @@ def made_up(rng, R, n, mean=0.0, sample=0.0, seed=0.0, queries=0.0, rest=0.0):
 
 def test_components_come_back():
     rng = np.random.default_rng(0)
-    one = parted("a", "b", made_up(rng, 400, 400, 0.3, sample=0.2, seed=0.1, queries=0.4, rest=0.5), 0.05)
+    one = learner_difference("a", "b", made_up(rng, 400, 400, 0.3, sample=0.2, seed=0.1, queries=0.4, rest=0.5), 0.05)
     assert one.sample == pytest.approx(0.2, rel=0.12)
     assert one.seed == pytest.approx(0.1, rel=0.12)
     assert one.queries == pytest.approx(0.4, rel=0.12)
     assert one.rest == pytest.approx(0.5, rel=0.05)
-    nothing = parted("a", "b", np.full((3, 2, 4), 0.25), 0.05)
+    nothing = learner_difference("a", "b", np.full((3, 2, 4), 0.25), 0.05)
     assert (nothing.difference, nothing.sample, nothing.seed, nothing.queries, nothing.rest) == (0.25, 0, 0, 0, 0)
 
 
@@ -37,7 +37,7 @@ def test_intervals_cover(part):
     rng, trials = np.random.default_rng(1), 400
     held = 0
     for _ in range(trials):
-        low, high = parted("a", "b", made_up(rng, 6, 30, 0.1, **part), 0.05).interval
+        low, high = learner_difference("a", "b", made_up(rng, 6, 30, 0.1, **part), 0.05).interval
         held += low <= 0.1 <= high
     assert held / trials >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / trials)
 
@@ -45,7 +45,9 @@ def test_intervals_cover(part):
 def test_models_differ_where_learners_do_not():
     """All the spread is the training sample: many queries show that the models differ, and nothing about learners."""
     rng = np.random.default_rng(2)
-    shown = np.mean([parted("a", "b", made_up(rng, 5, 200, sample=0.3, rest=0.01), 0.05).shown for _ in range(200)])
+    shown = np.mean(
+        [learner_difference("a", "b", made_up(rng, 5, 200, sample=0.3, rest=0.01), 0.05).shown for _ in range(200)]
+    )
     assert shown <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 

@@ -142,7 +142,7 @@ def test_adaranks_table_stays_on_the_workers_and_older_scores_do_not(client, mon
 def test_a_search_over_settings(client, tmp_path):
     from toprank._checkpoint import Checkpoint
     from toprank.contests.search import Search
-    from toprank.contests.spaces import Candidate
+    from toprank.contests.settings import Candidate
 
     data, valid = judged(), judged(40, seed=5)
     tried = Candidate("ListNet", (tr.ListNet(max_iter=4), tr.ListNet(max_iter=4, alpha=0.1)))

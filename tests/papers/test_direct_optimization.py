@@ -106,7 +106,7 @@ def test_other_code_makes_other_pieces(tmp_path, monkeypatch):
     package = tmp_path / "toprank"
     monkeypatch.setattr(_checkpoint, "__file__", str(package / "_checkpoint.py"))
     edits = [("solvers/bundle.py", 3), ("solvers/bundle.py", 4), ("measures/dcg.py", 5), ("papers/clicks.py", 6)]
-    edits += [(f"{apart}/page.py" if "." not in apart else apart, 6) for apart in _checkpoint.APART]
+    edits += [(f"{apart}/page.py" if "." not in apart else apart, 6) for apart in _checkpoint.NOT_IN_EXPERIMENTS]
     for place, number in edits:
         (package / place).parent.mkdir(parents=True, exist_ok=True)
         with (package / place).open("a") as file:
@@ -120,7 +120,7 @@ def test_other_code_makes_other_pieces(tmp_path, monkeypatch):
 
 def test_what_is_apart_is_used_by_no_experiment():
     """No module of a paper, and none that it imports, stands in a folder whose edits leave pieces as they are."""
-    names = [path.removesuffix(".py").replace("/", ".") for path in _checkpoint.APART]
+    names = [path.removesuffix(".py").replace("/", ".") for path in _checkpoint.NOT_IN_EXPERIMENTS]
     code = """
 import importlib, pkgutil, sys
 import toprank.papers

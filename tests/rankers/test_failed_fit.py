@@ -157,7 +157,7 @@ class TestEveryStream:
 
         def slow():
             try:
-                with ranker._changing() as new:
+                with ranker._learning_copy() as new:
                     new.n_queries_in_ = -1
                     inside.set()
                     finished.wait(10)

@@ -12,7 +12,7 @@ import pytest
 import toprank as tr
 from toprank import rankers
 from toprank.errors import InputError
-from toprank.rankers.persistence import ELSEWHERE
+from toprank.rankers.persistence import OTHER_RANKERS
 
 STORED = Path(__file__).parent / "stored"
 KNOWN = json.loads((STORED / "scores.json").read_text())
@@ -20,14 +20,13 @@ X, Y, QID = (np.array(KNOWN[name]) for name in ("X", "y", "qid"))
 
 
 def test_every_kind_of_ranker_has_a_stored_file():
-    assert (
-        {file.stem for file in STORED.iterdir()} - {"scores"} == {*rankers.__all__, *ELSEWHERE} == set(KNOWN["scores"])
-    )
+    stored = {file.stem for file in STORED.iterdir()} - {"scores"}
+    assert stored == {*rankers.__all__, *OTHER_RANKERS} == set(KNOWN["scores"])
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN["scores"]))
 def test_a_stored_model_scores_as_it_did(name, tmp_path):
-    if name in ELSEWHERE:
+    if name in OTHER_RANKERS:
         pytest.importorskip("lightgbm" if "Light" in name else "xgboost")
     ranker = tr.load(STORED / f"{name}.json")
     assert type(ranker).__name__ == name

@@ -54,8 +54,8 @@ def test_partial_fit_from_two_threads_keeps_what_it_says_it_kept():
 
 def test_the_thread_that_comes_second_is_told():
     ranker = tr.SlamPerceptron().fit_queries(DATA[:5])
-    later = ranker._changing()
-    later.__enter__()._go_on(DATA[6])
+    later = ranker._learning_copy()
+    later.__enter__()._learn_more(DATA[6])
     kept = ranker.partial_fit(DATA[5].X, DATA[5].y).model_
     with pytest.raises(InputError, match="learned in another thread meanwhile"):
         later.__exit__(None, None, None)

@@ -20,7 +20,7 @@ import toprank as tr
 from tests.report.contests import NASTY, held
 from toprank.certificates.base import Assumption, Certificate
 from toprank.contests.base import Contest
-from toprank.contests.made import of_runs
+from toprank.contests.from_reports import of_runs
 from toprank.errors import InputError
 from toprank.report import page as pages
 from toprank.report import sections, view

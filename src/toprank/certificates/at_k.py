@@ -123,7 +123,7 @@ class TopReplay(Replay):
     """
 
     theorems = "Theorems 7 to 15"
-    free = True
+    any_length = True
     lengths: Floats = np.exp2(np.arange(-20.0, 21.0))
 
     def __init__(
@@ -235,7 +235,7 @@ class TopReplay(Replay):
         return float(np.mean([top_error(linear.scores(X, w), y, kappa) for w in self.iterates]))
 
     @property
-    def some(self) -> str:
+    def iterates_text(self) -> str:
         """Which iterates a mean is over."""
         batches, kept = self.lost.batches, len(self.iterates)
         return f"{kept} of the {batches} iterates, evenly spread" if kept < batches else f"the {batches} iterates"
@@ -257,9 +257,9 @@ def online_to_batch(replay: TopReplay, delta: float = DELTA) -> Certificate:
 
     The paper prints Δ_T/(bT); its prec@κ is normalised by k_t = κ n₊ and not by b, and so is the sum here.
     """
-    statement = f"mean prec@κ loss on all rows of {replay.some} ≤ mean loss on the stream + C√(log(T/δ)/b)"
+    statement = f"mean prec@κ loss on all rows of {replay.iterates_text} ≤ mean loss on the stream + C√(log(T/δ)/b)"
     value = replay.lost.share / max(replay.lost.batches, 1) + replay.rate(delta)
-    return _order(statement, value, replay.mean_error(), "Theorem 13", replay.one_pass)
+    return _order_only(statement, value, replay.mean_error(), "Theorem 13", replay.one_pass)
 
 
 def generalization(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
@@ -270,8 +270,8 @@ def generalization(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certif
         (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + c * reach + replay.rate(delta)) ** 2
         for c in (0.0, *replay.lengths.tolist())
     )
-    statement = f"mean prec@κ loss on all rows of {replay.some} ≤ (√ℓ(w) + C(‖w‖R√(1/T) + √(log(T/δ)/b)))²"
-    return _order(statement, value, replay.mean_error(), "Corollary 14", replay.one_pass)
+    statement = f"mean prec@κ loss on all rows of {replay.iterates_text} ≤ (√ℓ(w) + C(‖w‖R√(1/T) + √(log(T/δ)/b)))²"
+    return _order_only(statement, value, replay.mean_error(), "Corollary 14", replay.one_pass)
 
 
 def convergence(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
@@ -279,7 +279,7 @@ def convergence(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certifica
     X, radius, norm = replay.data.X, replay.steps.radius, float(np.linalg.norm(w))
     scores, most = linear.scores(X, w), radius / norm if norm > 0 else math.inf
     best = min(replay.population_loss(min(c, most) * scores) for c in (0.0, *replay.lengths.tolist()))
-    return _order(
+    return _order_only(
         "normalised avg surrogate of the averaged weights ≤ that of w + C(√(log(T/δ)/b) + √(1/T))",
         best + replay.rate(delta) + math.sqrt(1 / max(replay.lost.batches, 1)),
         replay.population_loss(linear.scores(X, replay.state.average)),
@@ -292,7 +292,7 @@ def convergence(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certifica
     )
 
 
-def _order(
+def _order_only(
     statement: str, value: float, observed: float, reference: str, assumptions: tuple[Assumption, ...]
 ) -> Certificate:
     return Certificate(statement, value, observed, reference, assumptions, vacuous_from=1.0, order_only=True)

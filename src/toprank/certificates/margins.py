@@ -41,7 +41,7 @@ def realised_margins(
     s = validation.as_scores(scores)
     labels = validation.as_labels(y, len(s))
     bounds = np.array([0, len(s)]) if ptr is None else validation.as_ptr(ptr, len(s))
-    found = [_edges(s[a:b], labels[a:b], k, kappa) for a, b in _two_classes(labels, bounds)]
+    found = [_sorted_list(s[a:b], labels[a:b], k, kappa) for a, b in _lists_with_both(labels, bounds)]
     if not found:
         raise InputError("no list holds both classes: there is no margin to speak of")
     return Margins(*(min(edge.margin(kind, edge.scores) for edge in found) for kind in ("weak", "k", "strong")))
@@ -84,17 +84,19 @@ def largest_margin(
     validation.check_count(max_iter=max_iter)
     validation.check_positive(tol=tol)
     cutoff(k, kappa)
-    lists = _two_classes(data.y, data.ptr)
+    lists = _lists_with_both(data.y, data.ptr)
     if not lists:
         raise InputError("no list holds both classes: there is no margin to speak of")
     first = _mean_difference(data) if start is None else validation.as_vector(start, data.n_features, "start")
     if kind != "weak":
-        return _climb(data, lists, kind, k, kappa, first, max_iter, tol)
-    best = _climb(data, lists, kind, k, kappa, first, 1, tol)
+        return _by_cutting_planes(data, lists, kind, k, kappa, first, max_iter, tol)
+    best = _by_cutting_planes(data, lists, kind, k, kappa, first, 1, tol)
     used = best.n_iter
     while used < max_iter:
         kept = _only_best_positives(data, lists, k, kappa, best.w)
-        found = _climb(kept, _two_classes(kept.y, kept.ptr), "strong", None, 1.0, best.w, max_iter - used, tol)
+        found = _by_cutting_planes(
+            kept, _lists_with_both(kept.y, kept.ptr), "strong", None, 1.0, best.w, max_iter - used, tol
+        )
         used += found.n_iter
         reached = realised_margins(linear.scores(data.X, found.w), data.y, data.ptr, k=k, kappa=kappa).weak
         if reached <= best.margin + tol * abs(best.margin):
@@ -103,7 +105,7 @@ def largest_margin(
     return replace(best, n_iter=used, upper=np.inf)
 
 
-def _climb(
+def _by_cutting_planes(
     data: QueryDataset,
     lists: list[tuple[int, int]],
     kind: Kind,
@@ -118,7 +120,7 @@ def _climb(
     cuts = np.empty((0, data.n_features))
     for iteration in range(1, max_iter + 1):
         scores = linear.scores(data.X, w)
-        edges = [_edges(scores[a:b], data.y[a:b], k, kappa) for a, b in lists]
+        edges = [_sorted_list(scores[a:b], data.y[a:b], k, kappa) for a, b in lists]
         worst = min(range(len(edges)), key=lambda i: edges[i].margin(kind, edges[i].scores))
         margin = edges[worst].margin(kind, edges[worst].scores)
         if margin > best.margin:
@@ -126,7 +128,7 @@ def _climb(
         slope = np.zeros(data.n_docs)
         slope[lists[worst][0] : lists[worst][1]] = edges[worst].slope(kind)
         cuts = np.vstack([cuts, linear.adjoint(data.X, slope)])
-        shortest = _shortest(cuts)
+        shortest = _shortest_in_hull(cuts)
         upper = float(np.linalg.norm(shortest))
         if kind != "weak":
             best = replace(best, upper=min(best.upper, upper))
@@ -138,7 +140,7 @@ def _climb(
 
 
 @dataclass(frozen=True, eq=False)
-class _Edges:
+class _SortedList:
     """One list from worst to best: positives, negatives, and its k."""
 
     scores: Floats
@@ -147,10 +149,10 @@ class _Edges:
     k: int
 
     def margin(self, kind: Kind, scores: Floats) -> float:
-        positives = scores[self._held(kind)]
+        positives = scores[self._counted_positives(kind)]
         return float(positives.mean() - scores[self.best_negative])
 
-    def _held(self, kind: Kind) -> Ints:
+    def _counted_positives(self, kind: Kind) -> Ints:
         """The positives whose mean score the margin is about."""
         n_pos = len(self.positives)
         if kind == "k":
@@ -159,19 +161,19 @@ class _Edges:
 
     def slope(self, kind: Kind) -> Floats:
         g = np.zeros(len(self.scores))
-        held = self._held(kind)
+        held = self._counted_positives(kind)
         g[held] = 1 / len(held)
         g[self.best_negative] -= 1.0
         return g
 
 
-def _edges(s: Floats, y: Floats, k: int | None, kappa: float | None) -> _Edges:
+def _sorted_list(s: Floats, y: Floats, k: int | None, kappa: float | None) -> _SortedList:
     positives, negatives = np.flatnonzero(y > 0), np.flatnonzero(y <= 0)
     places, share = cutoff(k, kappa)
     n_pos = len(positives)
     own = min(places, n_pos) if places else min(n_pos, int(np.ceil(share * n_pos * (1 - 1e-12))))
     rising = positives[np.argsort(s[positives], kind="stable")]
-    return _Edges(s, rising, int(negatives[np.argmax(s[negatives])]), own)
+    return _SortedList(s, rising, int(negatives[np.argmax(s[negatives])]), own)
 
 
 def both_classes(positive: AnyArray, ptr: Ints) -> AnyArray:
@@ -180,7 +182,7 @@ def both_classes(positive: AnyArray, ptr: Ints) -> AnyArray:
     return (found > 0) & (found < np.diff(ptr))
 
 
-def _two_classes(y: Floats, ptr: Ints) -> list[tuple[int, int]]:
+def _lists_with_both(y: Floats, ptr: Ints) -> list[tuple[int, int]]:
     """The rows of each list that holds both classes."""
     return [(int(ptr[q]), int(ptr[q + 1])) for q in np.flatnonzero(both_classes(y > 0, ptr))]
 
@@ -196,14 +198,14 @@ def _only_best_positives(
     """Leave out the positives below the k best of their list."""
     scores, keep = linear.scores(data.X, w), np.ones(data.n_docs, dtype=bool)
     for a, b in lists:
-        edge = _edges(scores[a:b], data.y[a:b], k, kappa)
+        edge = _sorted_list(scores[a:b], data.y[a:b], k, kappa)
         keep[a + edge.positives[: len(edge.positives) - edge.k]] = False
     rows = np.flatnonzero(keep)
     ptr = np.append(0, np.cumsum(keep))[data.ptr].astype(np.int64)
     return replace(data, X=data.X[rows], y=data.y[rows], ptr=ptr, doc_ids=None, order=None, mapped=None)
 
 
-def _shortest(cuts: Floats) -> Floats:
+def _shortest_in_hull(cuts: Floats) -> Floats:
     """Shortest vector in the convex hull of the rows, as a least-squares problem over λ ≥ 0 (Lawson and Hanson)."""
     from scipy.optimize import nnls
 

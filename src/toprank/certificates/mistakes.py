@@ -206,10 +206,10 @@ class Run:
 
     def _optimised(self, u: Comparator) -> float:
         """L(u) + √(A‖u‖²)·√L(u) + A‖u‖², infinite where the step was too long for it."""
-        a = self._suited(u)
+        a = self._constant_for_step(u)
         return (u.loss + sqrt(a * u.norm2 * u.loss) + a * u.norm2) / self.margin if isfinite(a) else inf
 
-    def _suited(self, u: Comparator) -> float:
+    def _constant_for_step(self, u: Comparator) -> float:
         """The constant A' ≥ A for which η is the best step; A itself for Algorithm 3, whose rankings no η changes.
 
         Lemma 5 holds for every constant above A too. Infinite where η is longer than the best step for A.
@@ -227,7 +227,7 @@ class Run:
         For Algorithm 3 neither rankings nor z_t depend on η, so the bound at the best η is a bound at every η. For
         Algorithm 2 an η below the best one is the best one for a larger A, which serves as well.
         """
-        suited = self._suited(u)
+        suited = self._constant_for_step(u)
         a = suited if isfinite(suited) else self._a
         q, assumptions = a * u.norm2, self._plain
         if self.algorithm != "minimax":
@@ -240,14 +240,14 @@ class Run:
             observed=self.loss,
             reference=_THEOREM[self.algorithm],
             assumptions=assumptions,
-            vacuous_from=self._known,
+            vacuous_from=self._known_bound,
             meaning=f"the rankings shown while it learned lost {value:.6g} in all, at most",
             terms=u.terms | self._terms | {"A": a},
             arithmetic=f"({u.loss:.6g} + √({q:.6g}·{u.loss:.6g}) + {q:.6g})/{self.margin:g} = {value:.6g}",
         )
 
     @property
-    def _known(self) -> float:
+    def _known_bound(self) -> float:
         """What bounds Σ RML_t without any learning: the rounds, and L(0), which restates the mistakes."""
         return min(self.rounds, self.zero / self.margin)
 
@@ -266,7 +266,7 @@ class Run:
             observed=self.loss,
             reference="Eq. 17 at its best step",
             assumptions=assumptions,
-            vacuous_from=self._known,
+            vacuous_from=self._known_bound,
             meaning=f"the rankings shown while it learned lost {value:.6g} in all, at most",
             terms=u.terms | self._terms,
             arithmetic=f"({u.loss:.6g} + {sqrt(u.norm2):.6g}·{spread:.6g})/{self.margin:g} = {value:.6g}",

@@ -24,7 +24,7 @@ _LENGTHS = np.geomspace(1e-4, 1e6, 121)
 """Lengths tried for a comparator whose direction is found and whose length is free."""
 
 
-class Played(Protocol):
+class RunNumbers(Protocol):
     """What a run showed."""
 
     @property
@@ -75,13 +75,13 @@ class Replay(ABC):
     same: Assumption
     """Whether it ends where the ranker did: then it is the run that happened."""
     theorems = "Theorems 6 to 10"
-    free = False
-    """Whether the length of a comparator that the caller gives is free."""
+    any_length = False
+    """Whether a comparator that the caller gives may be taken at any length."""
     lengths: Floats = _LENGTHS
 
     @property
     @abstractmethod
-    def run(self) -> Played:
+    def run(self) -> RunNumbers:
         """What it showed."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Replay(ABC):
     def directions(self) -> Iterator[Any]:
         """Yield comparators that may do well."""
 
-    def closer(self, choose: Choice) -> Iterator[Any]:
+    def better_directions(self, choose: Choice) -> Iterator[Any]:
         """Yield comparators that are found from the best so far."""
         return iter(())
 
@@ -100,15 +100,15 @@ class Replay(ABC):
         """Return the theorems about the run, for the comparator given or each for the one at which it says most."""
         if self.same.verified is False:
             return [another_run(self.same, self.theorems)]
-        rivals = _Rivals(self)
-        if comparator is not None and not self.free:
-            given = rivals.given(comparator)
+        comparators = _Comparators(self)
+        if comparator is not None and not self.any_length:
+            given = comparators.given(comparator)
             return self.run.certificates(lambda bound: given)
         for u in self.directions() if comparator is None else (comparator,):
-            rivals.add(u)
-        for u in self.closer(rivals.choose) if comparator is None else ():
-            rivals.add(u)
-        return self.run.certificates(rivals.choose)
+            comparators.add(u)
+        for u in self.better_directions(comparators.choose) if comparator is None else ():
+            comparators.add(u)
+        return self.run.certificates(comparators.choose)
 
 
 def another_run(violated: Assumption, theorems: str = Replay.theorems) -> Certificate:
@@ -123,7 +123,7 @@ def another_run(violated: Assumption, theorems: str = Replay.theorems) -> Certif
     )
 
 
-class _Rivals:
+class _Comparators:
     """The comparators at hand: directions, each at many lengths, and 0."""
 
     def __init__(self, replay: Replay) -> None:

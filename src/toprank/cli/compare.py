@@ -121,7 +121,7 @@ def compare(
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
-    from ..contests.spaces import DEFAULT_RANKERS
+    from ..contests.settings import DEFAULT_RANKERS
 
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
     try:
@@ -162,7 +162,7 @@ def _refuse_with_trec(**options: object) -> None:
 
 
 def _runs(files: tuple[str, ...], qrels: str | None, **options: Any) -> Contest:
-    from ..contests.made import of_runs
+    from ..contests.from_reports import of_runs
     from ..data.trec import read_qrels, read_run
 
     if len(files) < 2 or qrels is None:

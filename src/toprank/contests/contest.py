@@ -30,11 +30,11 @@ from ..measures.base import measure as parse
 from ..rankers.base import Ranker
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
-from .made import finished
+from .from_reports import finished
 from .parts import Notes, Parts, ReadWhenNeeded, checked, folds_of, pool
-from .repeats import Repeats, measured, part_all, resampled
+from .repeats import Repeats, compare_learners, measured, resampled
 from .search import Failure, Search, Winner, curves, entrant, refitted
-from .spaces import DEFAULT_RANKERS, Candidate, candidate
+from .settings import DEFAULT_RANKERS, Candidate, candidate
 
 Rankers = Sequence[str | Ranker] | Mapping[str, str | Ranker]
 
@@ -70,8 +70,8 @@ def contest(
 
     `train` is a data set with `test` beside it, or the folds of a collection (`read_folds`): the test queries of all
     folds are then judged together. Without `valid`, a quarter of the training queries is held out. `rankers` are names
-    (`contests.spaces` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which are taken
-    as they are, and may have names of your own in a dictionary. The best single feature of the training part and the
+    (`contests.settings` says what is tried for each; "LightGBM" and "XGBoost" are known too) or rankers, which stay as
+    they are, and may have names of your own in a dictionary. The best single feature of the training part and the
     order as given take part as baselines; so do fusions of all that was learned (`fusion`: "rrf", "combsum",
     "combmnz"). With `prepare` ("log,query" or ["log", "query"]: the signed logarithm, then scaling within each query)
     every setting of a named ranker is tried with prepared features and with features as they are. With `refit` the
@@ -116,19 +116,19 @@ def contest(
         if repeats < 2:
             raise InputError("repeats must be at least 2: one says nothing about spread")
     folds = folds_of(train, test, valid)
-    held = _Held(entries, target, budget, refit)
-    _hold(held, folds, random_state, state, progress, repeats)
+    result = _Result(entries, target, budget, refit)
+    _run_folds(result, folds, random_state, state, progress, repeats)
     for name, method in fused.items():
-        if len(held.winners) > 1:
-            held.scores[name] = [
-                fuse_scores([held.scores[who][fold] for who in held.winners], part.ptr, method)
-                for fold, part in enumerate(held.tests)
+        if len(result.winners) > 1:
+            result.scores[name] = [
+                fuse_scores([result.scores[who][fold] for who in result.winners], part.ptr, method)
+                for fold, part in enumerate(result.tests)
             ]
     significance = partial(
         compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
-    judged = _judge(held, wanted, convention, significance, baseline, title)
-    return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged))
+    judged = _judge(result, wanted, convention, significance, baseline, title)
+    return judged if len(result.repeated) < 2 else replace(judged, repeats=_repeats(result, judged))
 
 
 def candidates(
@@ -158,7 +158,7 @@ def candidates(
 
 
 @dataclass
-class _Held:
+class _Result:
     """Who takes part, how, and what comes of the folds, one after the other."""
 
     entries: list[Candidate]
@@ -180,8 +180,8 @@ class _Held:
     """Test scores (resample × seed × document) of each learner, fold by fold."""
 
 
-def _hold(
-    held: _Held,
+def _run_folds(
+    result: _Result,
     folds: Sequence[Fold | Parts] | ReadWhenNeeded,
     random_state: int,
     state: str | os.PathLike[str] | None,
@@ -191,50 +191,50 @@ def _hold(
     """Hold the contest fold by fold, and note what comes of it."""
     if len(folds) == 0:
         raise InputError("there are no folds")
-    budget, spent = inf if held.budget is None else float(held.budget), 0.0
-    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in held.entries}
+    budget, spent = inf if result.budget is None else float(result.budget), 0.0
+    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in result.entries}
     with steps(plan, most=budget if 0 < budget < inf else None, show=progress) as tell:
-        search = Search(held.target, held.entries, Checkpoint(None if state is None else Path(state)), tell)
+        search = Search(result.target, result.entries, Checkpoint(None if state is None else Path(state)), tell)
         for number in range(len(folds)):
             where = f"fold {number + 1}/{len(folds)}, " if len(folds) > 1 else ""
             tell(f"{where}reading")
-            train, valid, test = checked(folds[number], random_state, held.notes)
+            train, valid, test = checked(folds[number], random_state, result.notes)
             share = max(budget - spent, 0.0) / (len(folds) - number)
             found = search.run(train, valid, share, where)
-            if held.refit:
+            if result.refit:
                 tell(f"{where}fitting the winners again")
                 both, _ = pool([train, valid])
                 found = {who: won if isinstance(won, Failure) else refitted(won, both) for who, won in found.items()}
                 train = both
-            spent += _add(held, found, train, test)
+            spent += _add(result, found, train, test)
             for who, won in found.items() if repeats else ():
                 if not isinstance(won, Failure):
                     tell(f"{where}{who}, again and again")
                     scores = resampled(won.ranker, train, test, repeats, random_state)
-                    held.repeated.setdefault(who, []).append(scores)
+                    result.repeated.setdefault(who, []).append(scores)
 
 
-def _add(held: _Held, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset) -> float:
-    """Note the outcome of a fold, learned from `train`, and return the seconds it took."""
-    first, spent = not held.tests, 0.0
-    held.tests.append(test)
-    held.uninformative = max(held.uninformative, int((~train.informative).sum()))
-    index, sign = best_feature(train, held.target)
+def _add(result: _Result, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset) -> float:
+    """Note the result of a fold, learned from `train`, and return the seconds it took."""
+    first, spent = not result.tests, 0.0
+    result.tests.append(test)
+    result.uninformative = max(result.uninformative, int((~train.informative).sum()))
+    index, sign = best_feature(train, result.target)
     name = str(index + 1) if train.feature_names is None else train.feature_names[index]
-    held.features.append({"feature": name, "order": "descending" if sign > 0 else "ascending"})
+    result.features.append({"feature": name, "order": "descending" if sign > 0 else "ascending"})
     scores = {ORDER: given_order(test), FEATURE: feature_scores(test, index, sign)}
-    for who, outcome in found.items():
-        if isinstance(outcome, Failure):
-            held.left_out.setdefault(who, outcome.reason)
+    for who, won in found.items():
+        if isinstance(won, Failure):
+            result.left_out.setdefault(who, won.reason)
             continue
-        spent += outcome.searched
-        scores[who] = outcome.ranker.predict_grouped(test)
-        held.winners.setdefault(who, []).append(outcome)
+        spent += won.searched
+        scores[who] = won.ranker.predict_grouped(test)
+        result.winners.setdefault(who, []).append(won)
         if first:
-            held.curves[who] = curves(outcome.ranker)
-            held.certificates[who] = _certificates(outcome.ranker, train)
+            result.curves[who] = curves(won.ranker)
+            result.certificates[who] = _certificates(won.ranker, train)
     for who, values in scores.items():
-        held.scores.setdefault(who, []).append(values)
+        result.scores.setdefault(who, []).append(values)
     return spent
 
 
@@ -248,22 +248,22 @@ def _certificates(ranker: Ranker, train: QueryDataset) -> tuple[Certificate, ...
 
 
 def _judge(
-    held: _Held,
+    result: _Result,
     measures: list[Measure],
     convention: str,
     significance: Callable[[Mapping[str, Report]], Comparison],
     baseline: str | None,
     title: str,
 ) -> Contest:
-    kept = [c for c in held.entries if c.name not in held.left_out]
+    kept = [c for c in result.entries if c.name not in result.left_out]
     if not kept:
-        name, reason = next(iter(held.left_out.items()))
+        name, reason = next(iter(result.left_out.items()))
         raise InputError(f"nobody could learn from these data: {name}: {reason}")
-    if baseline in held.left_out:
-        raise InputError(f"the baseline {baseline} was left out: {held.left_out[baseline]}")
-    data, fold = pool(held.tests)
-    names = [*(c.name for c in kept), *(name for name in NAMES.values() if name in held.scores), FEATURE, ORDER]
-    entrants = [_entrant(held, name, data, measures, convention) for name in names]
+    if baseline in result.left_out:
+        raise InputError(f"the baseline {baseline} was left out: {result.left_out[baseline]}")
+    data, fold = pool(result.tests)
+    names = [*(c.name for c in kept), *(name for name in NAMES.values() if name in result.scores), FEATURE, ORDER]
+    entrants = [_entrant(result, name, data, measures, convention) for name in names]
     main = next(iter(entrants[0].report.per_query))
     entrants.sort(key=lambda entrant: -np.nan_to_num(entrant.report.mean[main], nan=-inf))
     return finished(
@@ -273,34 +273,36 @@ def _judge(
         significance({entrant.name: entrant.report for entrant in entrants}),
         main,
         baseline or FEATURE,
-        unseen=held.notes.clean,
+        unseen=result.notes.clean,
         fold=fold,
-        notes=_notes(held, kept, entrants),
-        warnings=_warnings(held),
+        notes=_notes(result, kept, entrants),
+        warnings=_warnings(result),
     )
 
 
-def _entrant(held: _Held, name: str, data: QueryDataset, measures: list[Measure], convention: str) -> Entrant:
-    scores = np.concatenate(held.scores[name])
+def _entrant(result: _Result, name: str, data: QueryDataset, measures: list[Measure], convention: str) -> Entrant:
+    scores = np.concatenate(result.scores[name])
     report = evaluate_grouped(scores, data, measures, convention=convention)
-    learned = held.curves.get(name, {}), held.certificates.get(name, ())
-    found = entrant(name, scores, report, held.winners.get(name, []), *learned)
-    return replace(found, params=tuple(held.features)) if name == FEATURE else found
+    learned = result.curves.get(name, {}), result.certificates.get(name, ())
+    found = entrant(name, scores, report, result.winners.get(name, []), *learned)
+    return replace(found, params=tuple(result.features)) if name == FEATURE else found
 
 
-def _notes(held: _Held, kept: list[Candidate], entrants: list[Entrant]) -> list[str]:
-    many = len(held.tests) > 1
+def _notes(result: _Result, kept: list[Candidate], entrants: list[Entrant]) -> list[str]:
+    many = len(result.tests) > 1
     each = " of each fold" if many else ""
-    unseen = "the test queries took no part in any choice" if held.notes.clean else "test queries took part, see below"
+    unseen = (
+        "the test queries took no part in any choice" if result.notes.clean else "test queries took part, see below"
+    )
     learned = (
         "With these settings they learned once more, from training and validation queries together; how many rounds "
         "is as chosen before"
-        if held.refit
+        if result.refit
         else "They learned from the training queries alone and were not fitted again with the validation queries"
     )
     notes = [
-        f"Settings were chosen by {held.target.name} on the validation queries{each}, the best feature on the training "
-        f"queries; {unseen}. {learned}.",
+        f"Settings were chosen by {result.target.name} on the validation queries{each}, the best feature on the "
+        f"training queries; {unseen}. {learned}.",
         "Tests and intervals are about these fitted models on queries like these, not about the learners: another "
         "training sample or seed would give other models.",
     ]
@@ -309,45 +311,49 @@ def _notes(held: _Held, kept: list[Candidate], entrants: list[Entrant]) -> list[
             "Means are over the test queries of all folds together, not means of fold means; learning curves and "
             "certificates about learning are those of fold 1."
         )
-    notes += [*_warnings(held), *dict.fromkeys(held.notes.said)]
+    notes += [*_warnings(result), *dict.fromkeys(result.notes.said)]
     cut = [f"{e.name} {e.tried} of {e.planned}" for e in entrants if e.tried < e.planned]
-    if cut and held.budget is not None:
-        notes.append(f"The budget of {held.budget:g} s of learning ended the search early: {', '.join(cut)} settings.")
+    if cut and result.budget is not None:
+        notes.append(
+            f"The budget of {result.budget:g} s of learning ended the search early: {', '.join(cut)} settings."
+        )
     notes += [note for c in kept for note in c.notes]
     notes += [
         f"{name} does not repeat bit by bit: done again for this resumed run, it reached another validation value."
-        for name, winners in held.winners.items()
+        for name, winners in result.winners.items()
         if not all(winner.repeats for winner in winners)
     ]
-    if held.uninformative:
-        where = "Up to " if len(held.tests) > 1 else ""
-        notes.append(f"{where}{held.uninformative} training queries{each} have one grade only and are not informative.")
+    if result.uninformative:
+        where = "Up to " if len(result.tests) > 1 else ""
+        notes.append(
+            f"{where}{result.uninformative} training queries{each} have one grade only and are not informative."
+        )
     return notes
 
 
-def _repeats(held: _Held, contest: Contest) -> Repeats:
+def _repeats(result: _Result, contest: Contest) -> Repeats:
     """Measure what was learned again and again on the test queries, and compare the learners."""
     values = {}
-    for who, folds in held.repeated.items():
-        if who in held.left_out:
+    for who, folds in result.repeated.items():
+        if who in result.left_out:
             continue
-        parts = [measured(scores, test, held.target) for scores, test in zip(folds, held.tests, strict=True)]
+        parts = [measured(scores, test, result.target) for scores, test in zip(folds, result.tests, strict=True)]
         values[who] = np.concatenate(parts, axis=2)
     counted = ~np.isnan(next(iter(values.values()))[0, 0])
     values = {who: one[:, :, counted] for who, one in values.items()}
     best = max(values, key=lambda who: values[who].mean())
-    return part_all(values, best, contest.main, contest.comparison.alpha)
+    return compare_learners(values, best, contest.main, contest.comparison.alpha)
 
 
-def _warnings(held: _Held) -> list[str]:
+def _warnings(result: _Result) -> list[str]:
     """Return what casts doubt on a result."""
-    cut = {name: n for name, winners in held.winners.items() if (n := sum(winner.cut for winner in winners))}
-    fits = [(name, vars(w.ranker).get("solution_")) for name, winners in held.winners.items() for w in winners]
+    cut = {name: n for name, winners in result.winners.items() if (n := sum(winner.cut for winner in winners))}
+    fits = [(name, vars(w.ranker).get("solution_")) for name, winners in result.winners.items() for w in winners]
     short = dict.fromkeys(f"{name} did not converge: {found.message}." for name, found in fits if found and found.short)
-    capped = [name for name, winners in held.winners.items() if any(winner.capped for winner in winners)]
+    capped = [name for name, winners in result.winners.items() if any(winner.capped for winner in winners)]
     return [
-        *dict.fromkeys(held.notes.warned),
-        *(f"{name} was left out: {reason}." for name, reason in held.left_out.items()),
+        *dict.fromkeys(result.notes.warned),
+        *(f"{name} was left out: {reason}." for name, reason in result.left_out.items()),
         *short,
         *(f"{name}: {n} of its settings ran out of time, its share of the budget." for name, n in cut.items()),
         *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),

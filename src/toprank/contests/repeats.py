@@ -1,4 +1,4 @@
-"""How much of a difference is the training sample, the seed, the queries: learning repeated, and its variance parted.
+"""How much of a difference is the training sample, the seed, the queries: learning repeated, and its variance split.
 
 d_rsq = μ + R_r + S_s(r) + Q_q + (RQ)_rq + e_rsq: two learners' difference on query q when they learned from resample r
 of the training queries with seed s. Tests of a contest are about models; μ is about learners.
@@ -24,7 +24,7 @@ SEEDS = 2
 
 
 @dataclass(frozen=True)
-class Parted:
+class LearnerDifference:
     """A mean difference with its interval, and the standard deviations that its variance is made of."""
 
     a: str
@@ -55,7 +55,7 @@ class Repeats:
 
     measure: str
     n: int
-    rows: tuple[Parted, ...]
+    rows: tuple[LearnerDifference, ...]
     alpha: float
 
     def table(self) -> Table:
@@ -84,9 +84,9 @@ class Repeats:
 
 def resampled(ranker: Ranker, train: QueryDataset, test: QueryDataset, n: int, random_state: int) -> Floats:
     """Return test scores (resample × seed × document) of a ranker's chosen setting, learned again and again."""
-    from .search import unwatched
+    from .search import chosen_params
 
-    params = unwatched(ranker)
+    params = chosen_params(ranker)
     result = np.empty((n, SEEDS, test.n_docs))
     for r in range(n):
         rng = np.random.default_rng((random_state, r))
@@ -108,13 +108,13 @@ def measured(scores: Floats, test: QueryDataset, measure: Measure) -> Floats:
     return np.stack(flat).reshape(*scores.shape[:2], -1)
 
 
-def parted(a: str, b: str, d: Floats, alpha: float) -> Parted:
-    """Part the variance of d (resample × seed × query) by mean squares, and bound μ by Satterthwaite's t.
+def learner_difference(a: str, b: str, d: Floats, alpha: float) -> LearnerDifference:
+    """Split the variance of d (resample × seed × query) by mean squares, and bound μ by Satterthwaite's t.
 
     σ²_e = MS_e, σ²_RQ = (MS_RQ − MS_e)/S, σ²_S = (MS_S − MS_e)/n, σ²_R = (MS_R − MS_S − MS_RQ + MS_e)/nS,
     σ²_Q = (MS_Q − MS_RQ)/RS, each at least 0; var d̄ = (MS_R + MS_Q − MS_RQ)/RSn.
 
-    >>> one = parted("a", "b", np.array([[[0.1, 0.3], [0.1, 0.3]], [[0.1, 0.3], [0.1, 0.3]]]), 0.05)
+    >>> one = learner_difference("a", "b", np.array([[[0.1, 0.3], [0.1, 0.3]], [[0.1, 0.3], [0.1, 0.3]]]), 0.05)
     >>> round(one.difference, 3), round(one.queries, 3), one.seed, one.sample
     (0.2, 0.141, 0.0, 0.0)
     """
@@ -138,12 +138,12 @@ def parted(a: str, b: str, d: Floats, alpha: float) -> Parted:
     freedom = total**2 / (ms["R"] ** 2 / (R - 1) + ms["Q"] ** 2 / max(n - 1, 1) or 1.0)
     half = float(stdtrit(max(freedom, 1.0), 1 - alpha / 2) * np.sqrt(total / (R * S * n)))
     sds = [float(np.sqrt(max(variance, 0.0))) for variance in (sample, seed, queries, rest)]
-    return Parted(a, b, float(mean), (float(mean) - half, float(mean) + half), *sds)
+    return LearnerDifference(a, b, float(mean), (float(mean) - half, float(mean) + half), *sds)
 
 
-def part_all(values: Mapping[str, Floats], best: str, measure: str, alpha: float) -> Repeats:
+def compare_learners(values: Mapping[str, Floats], best: str, measure: str, alpha: float) -> Repeats:
     """Compare every learner with the best one; `values` are measures (resample × seed × query) by name."""
     others: Sequence[str] = [name for name in values if name != best]
-    rows = [parted(name, best, values[name] - values[best], alpha / len(others)) for name in others]
+    rows = [learner_difference(name, best, values[name] - values[best], alpha / len(others)) for name in others]
     first: Any = next(iter(values.values()))
     return Repeats(measure, int(first.shape[0]), tuple(rows), alpha)

@@ -32,7 +32,7 @@ from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
 from .base import Entrant
-from .spaces import Candidate, settings_of
+from .settings import Candidate, settings_of
 
 MOST_POINTS = 300
 """Points of a learning curve; a longer one is thinned out evenly."""
@@ -114,7 +114,7 @@ class Search:
                     continue
                 self.on_progress(f"{where}{c.name}")
                 try:
-                    trial = self._try(c, level, train, valid, data, limit)
+                    trial = self._stored_or_fitted(c, level, train, valid, data, limit)
                 except MissingExtraError as error:
                     trial = Trial(level, -inf, 0.0, str(error), None)
                     given_up.add(c.name)
@@ -125,7 +125,7 @@ class Search:
                 self.on_progress(f"{where}{c.name}", c.name, trial.seconds)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
 
-    def _try(
+    def _stored_or_fitted(
         self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, data: str, limit: float
     ) -> Trial:
         key = None if self.state.folder is None else self._key(c.rankers[place], data)
@@ -133,12 +133,12 @@ class Search:
         if found is not None:
             value = np.nan if found["valid"] is None else float(found["valid"])
             return Trial(place, value, float(found["seconds"]), found["error"], None)
-        trial = self._tried(c, place, train, valid, limit)
+        trial = self._fitted(c, place, train, valid, limit)
         if key is not None and not trial.cut:
             self.state.get(key, lambda: {"valid": trial.valid, "seconds": trial.seconds, "error": trial.error})
         return trial
 
-    def _tried(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, limit: float) -> Trial:
+    def _fitted(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, limit: float) -> Trial:
         _warm_up(c.rankers[place], train, valid)
         began = time.perf_counter()
         try:
@@ -203,12 +203,12 @@ def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
 
 
 def refitted(won: Winner, data: QueryDataset) -> Winner:
-    """Fit a winner's setting again, to more queries and unwatched: C and the number of rounds are those chosen."""
+    """Fit a winner's setting again, to more queries: C and the number of rounds are those that were chosen."""
     with np.errstate(all="ignore"):
-        return replace(won, ranker=type(won.ranker)(**unwatched(won.ranker)).fit_queries(data))
+        return replace(won, ranker=type(won.ranker)(**chosen_params(won.ranker)).fit_queries(data))
 
 
-def unwatched(ranker: Ranker) -> dict[str, Any]:
+def chosen_params(ranker: Ranker) -> dict[str, Any]:
     """Return the parameters with which a fit needs no validation queries: C and the number of rounds as chosen."""
     params: dict[str, Any] = ranker.get_params(deep=False)
     if "C_" in vars(ranker):

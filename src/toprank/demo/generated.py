@@ -8,7 +8,7 @@ from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.baselines import best_feature, feature_scores, given_order
 from ..contests.search import curves
-from ..contests.spaces import settings_of
+from ..contests.settings import settings_of
 from ..data.splits import query_train_test_split
 from ..data.synthetic import make_graded
 from ..evaluation import evaluate_grouped

@@ -18,9 +18,9 @@ from .._progress import busy, steps
 from .._suggest import did_you_mean
 from ..comparison import compare
 from ..contests.base import Contest, Entrant
-from ..contests.made import finished
+from ..contests.from_reports import finished
 from ..contests.search import Failure, Search, Winner, curves, entrant
-from ..contests.spaces import Candidate
+from ..contests.settings import Candidate
 from ..errors import InputError
 from ..evaluation import evaluate_grouped
 from ..measures import measure as parse

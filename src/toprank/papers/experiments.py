@@ -18,7 +18,7 @@ from .._progress import track
 from .._typing import Floats
 from ..comparison import Comparison, compare
 from ..contests.search import Failure, Search, described, fingerprint
-from ..contests.spaces import Candidate
+from ..contests.settings import Candidate
 from ..data.catalog import CATALOG, VARIABLE
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold, fold_numbers, read_fold, stacked

@@ -58,7 +58,7 @@ class _MiniBatchRanker(TwoClassRanker):
         "n_skipped_",
         "n_updates_",
     )
-    newer_attributes: ClassVar[tuple[str, ...]] = ("run_",)
+    optional_attributes: ClassVar[tuple[str, ...]] = ("run_",)
 
     batch_size: int = 500
     epochs: int = 25
@@ -81,7 +81,7 @@ class _MiniBatchRanker(TwoClassRanker):
         for values in (self.weights_, self.drift_):
             sound = sound and isinstance(values, np.ndarray) and values.dtype == np.float64
             sound = sound and values.shape == (self.n_features_in_,) and bool(np.isfinite(values).all())
-        sound = sound and _is_run(vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)}))
+        sound = sound and _is_record_of_run(vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)}))
         if not sound:
             raise InputError(f"$.state is not that of a {type(self).__name__} on {self.n_features_in_} features")
 
@@ -149,7 +149,7 @@ class _MiniBatchRanker(TwoClassRanker):
         """Yield, for each epoch of a fit, the batches and the order in which they come."""
         rng = np.random.default_rng(int(plan["seed"]))
         batches = Batches.of(data, plan["batch_size"] if data.n_queries == 1 else None)
-        batches, shuffle = _mixed_enough(batches, None if plan["shuffle"] == "none" else plan["shuffle"], rng)
+        batches, shuffle = _mixed_batches(batches, None if plan["shuffle"] == "none" else plan["shuffle"], rng)
         yield from batches.epochs(plan["epochs"], shuffle, rng)
 
     def partial_fit(
@@ -166,20 +166,20 @@ class _MiniBatchRanker(TwoClassRanker):
         cannot be used is refused before anything changes. With several labels a row, each goes on by itself.
         """
         labels = self._same_labels(y) if "estimators_" in vars(self) else Indicator.of(y)
-        with self._changing() as new:
+        with self._learning_copy() as new:
             if labels is None:
-                new._go_on(X, y, qid, query_weight, classes)
+                new._learn_more(X, y, qid, query_weight, classes)
             else:
-                new._go_on_each(X, labels, qid, query_weight, classes)
+                new._learn_more_each(X, labels, qid, query_weight, classes)
         return self
 
-    def _go_on_each(self, X: Any, labels: Indicator, *others: Any) -> None:
+    def _learn_more_each(self, X: Any, labels: Indicator, *others: Any) -> None:
         first, rows = "model_" not in vars(self), self._matrix(X)
-        before = None if first else self._so_far(labels)
+        before = None if first else self._learned_before(labels)
         validate_data(self, X, reset=first, skip_check_array=True)
         self._learn_each(labels.count, before, lambda one, j: one.partial_fit(rows, labels.column(j), *others))
 
-    def _go_on(
+    def _learn_more(
         self,
         X: Any,
         y: ArrayLike,
@@ -241,7 +241,7 @@ class _MiniBatchRanker(TwoClassRanker):
         return certify_mini_batches(replay, self.coef_, comparator, delta)
 
 
-def _is_run(run: Any) -> bool:
+def _is_record_of_run(run: Any) -> bool:
     """Say whether a model file's record of what was done is one."""
     try:
         sound = run["kind"] in ("fit", "stream", "both") and run["lost"].ndim == 1 and len(run["lost"]) > 0
@@ -255,7 +255,7 @@ def _is_run(run: Any) -> bool:
     return bool(sound and np.isfinite(run["lost"]).all())
 
 
-def _mixed_enough(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
+def _mixed_batches(batches: Batches, shuffle: Shuffle, rng: np.random.Generator) -> tuple[Batches, Shuffle]:
     """Refuse batches of which none is informative; where rows stand sorted by class, deal them out once."""
     if not batches.by_query and np.diff(batches.bounds).max(initial=0) < 2:
         raise InputError("a batch of one row has one class and is not informative: batch_size must be at least 2")

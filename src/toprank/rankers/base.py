@@ -23,7 +23,7 @@ from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..errors import InputError
-from ..evaluation import data_set
+from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
@@ -66,7 +66,7 @@ class Ranker(BaseEstimator, ABC):
     # `Pipeline.score` hands on sample_weight=None to whoever is last: it must be a known name, and nothing more.
     __metadata_request__score: ClassVar[dict[str, bool | None]] = {"qid": True, "sample_weight": None}
 
-    _feels_units: ClassVar[bool] = True
+    _depends_on_units: ClassVar[bool] = True
     """Whether what is learned depends on the units of the features."""
     _rows_are_one_list: ClassVar[bool] = False
     """Whether rows without qid are what the ranker is for."""
@@ -79,7 +79,7 @@ class Ranker(BaseEstimator, ABC):
     """Whether a fit counts `doc_weight`; the others refuse it."""
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
-    newer_attributes: ClassVar[tuple[str, ...]] = ()
+    optional_attributes: ClassVar[tuple[str, ...]] = ()
     """Those that files of before may lack."""
 
     measure: str | Measure = field(default="ndcg@10", kw_only=False)
@@ -114,7 +114,7 @@ class Ranker(BaseEstimator, ABC):
         `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
         set.
         """
-        with self._changing() as new:
+        with self._learning_copy() as new:
             data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
             if qid is None and not self._rows_are_one_list:
                 checking.warn_of_one_list("fit", data.n_docs)
@@ -125,14 +125,14 @@ class Ranker(BaseEstimator, ABC):
         self, data: QueryDataset, valid: QueryDataset | None = None, executor: Executor | None = None
     ) -> Self:
         """Learn from a data set; `valid` is for early stopping, `executor` runs blocks of queries in parallel."""
-        with self._changing() as new:
+        with self._learning_copy() as new:
             new._note_features(data)
             data = new._with_labels(data, new._first_labels(data.y))
             new._learn(data, new._as_valid(valid), executor)
         return self
 
     @contextmanager
-    def _changing(self) -> Iterator[Self]:
+    def _learning_copy(self) -> Iterator[Self]:
         """Yield a copy to learn into; the ranker becomes the copy when the block ends well, and else stays as it is."""
         before = self.__dict__
         new = object.__new__(type(self))
@@ -148,7 +148,7 @@ class Ranker(BaseEstimator, ABC):
 
     def _note_features(self, data: QueryDataset) -> None:
         """Note how many features there are, and their names; only ever called on a copy that is to be learned into."""
-        data_set(data)
+        checked_data_set(data)
         self.n_features_in_ = data.n_features
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
@@ -161,7 +161,7 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             self._check_same_features(valid)
             valid = self._learnable(valid)
-        if self._feels_units and vars(self).get("scale") is None:
+        if self._depends_on_units and vars(self).get("scale") is None:
             checking.warn_of_uneven_features(type(self).__name__, data, "scale" in vars(self))
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
@@ -220,7 +220,7 @@ class Ranker(BaseEstimator, ABC):
             )
         return self.coef_
 
-    def _take(self, coef: Floats, solution: Solution, watch: BestOnValidation[Any]) -> None:
+    def _keep_solution(self, coef: Floats, solution: Solution, watch: BestOnValidation[Any]) -> None:
         """Keep what a solver found."""
         self.model_, self.solution_ = LinearModel(coef), solution
         self.trace_ = {**solution.trace, **watch.trace()}
@@ -389,7 +389,7 @@ class Ranker(BaseEstimator, ABC):
         who = type(self).__name__
         if "model_" in vars(self):
             check_one_list(self.model_, who)
-        check_features(data_set(data), self.n_features_in_, getattr(self, "feature_names_in_", None), who)
+        check_features(checked_data_set(data), self.n_features_in_, getattr(self, "feature_names_in_", None), who)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -77,7 +77,7 @@ class AdaRank(Ranker):
             return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
-        look = None if valid is None else _Rounds(watch).feature
+        look = None if valid is None else _ValidationRounds(watch).feature
         boost = AdaRankRounds(measure, self.rounds, self.rule, look, both)
         before = None if self._start(data) is None else Rounds(self.candidates_, self.alphas_)
         done = boost.run(data, importance, executor, before)
@@ -131,7 +131,7 @@ def query_importance(data: QueryDataset) -> Floats:
     return objective.weight / objective.total_weight
 
 
-class _Rounds:
+class _ValidationRounds:
     """Adds round after round to the scores of the validation part and shows them to the watcher, `every` so many."""
 
     def __init__(self, watch: BestOnValidation[int], every: int = 1) -> None:
@@ -176,7 +176,7 @@ class RankBoost(Ranker):
 
     needs_all_rows = True
 
-    _feels_units: ClassVar[bool] = False
+    _depends_on_units: ClassVar[bool] = False
 
     rounds: int = 300
     thresholds: int | None = 255
@@ -189,7 +189,7 @@ class RankBoost(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         weight = self._pair_weight(data)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
-        looks, before = _Rounds(watch, min(self.every, self.rounds)), self._before(data)
+        looks, before = _ValidationRounds(watch, min(self.every, self.rounds)), self._before(data)
         if before is not None and valid is not None:
             looks.scores = before.scores(valid.X)
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)

@@ -93,7 +93,7 @@ class MinimisingRanker(Ranker):
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, loss, executor=executor)
         found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
-        self._take(found.coef, found.solution, watch)
+        self._keep_solution(found.coef, found.solution, watch)
 
     @abstractmethod
     def _solver(self, look: Watch | None) -> Solver:
@@ -112,16 +112,16 @@ def minimise_by_C(
     ranker: Ranker, C: Constant, objective: Objective, solver: Solver, valid: QueryDataset | None, weight: float = 1.0
 ) -> float:
     """Solve with alpha = 1/(C · weight) for each C, let the ranker keep the best solution, and return its C."""
-    values = constants(C, valid)
+    values = values_of_C(C, valid)
     watch = BestOnValidation[Floats](ranker._judge(), valid)
     alphas = [1 / (value * weight) for value in values]
     found = minimise(objective, alphas, lambda look: solver, watch, ranker._start(objective.data))
-    ranker._take(found.coef, found.solution, watch)
+    ranker._keep_solution(found.coef, found.solution, watch)
     ranker.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
     return values[found.place]
 
 
-def constants(C: Constant, valid: QueryDataset | None) -> list[float]:
+def values_of_C(C: Constant, valid: QueryDataset | None) -> list[float]:
     """Return the values of C in rising order (a path from strong to weak regularisation)."""
     values = [C] if isinstance(C, (int, float)) else sorted(C)
     if not values:
@@ -133,7 +133,7 @@ def constants(C: Constant, valid: QueryDataset | None) -> list[float]:
     return [float(value) for value in values]
 
 
-def choose(
+def choose_C(
     values: list[float],
     solve: Callable[[list[float]], list[Solution]],
     measure: str | Measure,

@@ -23,7 +23,7 @@ from ..solvers.working_set import WorkingSets
 from ..surrogates.direct import ALIKE, StructuralHinge, in_training, is_informative, parse_bounded
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
-from .composing import choose, constants, minimise_by_C
+from .composing import choose_C, minimise_by_C, values_of_C
 from .models import LinearModel
 from .watching import BestOnValidation, mean_on
 
@@ -114,19 +114,19 @@ class PermuRank(Ranker):
         w0 = self._start(data)
         if w0 is None and self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
-        values = constants(self.C, valid)
-        watched: list[_Rounds] = []
+        values = values_of_C(self.C, valid)
+        watched: list[_RoundValues] = []
 
         def solve(path: list[float]) -> list[Solution]:
             solutions = []
             for C in track(path, "PermuRank", show=bool(self.verbose)):
-                watched.append(_Rounds(measure, data, valid))
+                watched.append(_RoundValues(measure, data, valid))
                 inner = Bundle(tol=self.tol, max_iter=self.max_iter)
                 sets = WorkingSets(measure, 1 / C, self.rounds, self.pairs == "graded", inner, watched[-1])
                 solutions.append(watched[-1].kept(sets.run(data, w0), bool(self.average)))
             return solutions
 
-        self.C_, self.solution_, reached = choose(values, solve, measure, valid)
+        self.C_, self.solution_, reached = choose_C(values, solve, measure, valid)
         seen = watched[values.index(self.C_)]
         self.model_ = LinearModel(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
@@ -136,7 +136,7 @@ class PermuRank(Ranker):
         return learned.ranking_bounds(self.measure, None, self.coef_, data)
 
 
-class _Rounds:
+class _RoundValues:
     """Measures every round on the training part and, where there is one, the validation part."""
 
     def __init__(self, measure: Measure, data: QueryDataset, valid: QueryDataset | None) -> None:

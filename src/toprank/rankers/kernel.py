@@ -143,7 +143,7 @@ class KernelSlamPerceptron(StreamRanker):
             tried = {kind: watch.value(store.model(kind)) for kind in self._kinds} if valid is not None else {}
             averaged = max(tried, key=lambda kind: tried[kind], default=False)
             reached = tried.get(averaged)
-            if watch.note(reached, partial(_pair, store.copy(), averaged), f"{epoch + 1:5d}") or out_of_time():
+            if watch.note(reached, partial(_kept, store.copy(), averaged), f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = len(rows)
         kept = len(rows) if watch.best is None else watch.best_at + 1
@@ -154,8 +154,8 @@ class KernelSlamPerceptron(StreamRanker):
         self.trace_ = Trace(np.concatenate(rows))
         self.trace_.update(watch.trace())
 
-    def _go_on(self, data: QueryDataset) -> None:
-        loss, first = self._check(), not self._begun
+    def _learn_more(self, data: QueryDataset) -> None:
+        loss, first = self._check(), not self._has_learned
         if first or "eta_" not in vars(self) or self._store.totals[Total.STEPS] == 0:
             self._note_theory(loss, data)
         seed = self._seed() if first else 0
@@ -168,7 +168,7 @@ class KernelSlamPerceptron(StreamRanker):
         rows = self._play(store, loss, data, np.arange(data.n_queries))
         self._keep(store, self._averages(store))
         self.trace_ = Trace(rows, before)
-        self._count(data.n_queries, first)
+        self._count_lists(data.n_queries, first)
         self._note_lists(data.X, data.ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(self._target)}
@@ -300,7 +300,7 @@ class KernelSlamPerceptron(StreamRanker):
         return certify_replay(self, data, comparator, lambda: KernelReplay(self, data))
 
 
-def _pair(store: Store, averaged: bool) -> tuple[Store, bool]:
+def _kept(store: Store, averaged: bool) -> tuple[Store, bool]:
     return store, averaged
 
 

@@ -28,7 +28,16 @@ from .base import Ranker
 from .kernel import KernelSlamPerceptron
 from .kernel_store import Store, squared_norm
 from .models import KernelModel, LinearModel, Model
-from .replay import SAME, Seen, longer_run, longest_row, losing, near, observed_run, tightest
+from .replay import (
+    SAME_RUN,
+    SeenLists,
+    longer_run,
+    longest_row,
+    loss_weights,
+    nearly_equal,
+    observed_run,
+    tightest_constant,
+)
 
 _LANDMARKS = 256
 """How many documents the search for a comparator works with."""
@@ -47,7 +56,7 @@ class KernelReplay(Replay):
         loss, seed = ranker._check(), int(ranker._passes["seed"])
         self.data, self.store = data, Store.empty(ranker, data.n_features, seed)
         self.learner = OnlineDescent(loss, ranker._target, ranker._steps())
-        self.seen, self._along = Seen(self.learner, data), 0.0
+        self.seen, self._along = SeenLists(self.learner, data), 0.0
         rng, rows, born, played = np.random.default_rng(seed), [np.empty((0, 4))], list[int](), 0
         for _ in range(ranker._passes["epochs"]):
             order = rng.permutation(data.n_queries) if ranker._passes["shuffle"] else np.arange(data.n_queries)
@@ -57,15 +66,15 @@ class KernelReplay(Replay):
                     rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
                     born += [played] * (int(self.store.counters[0]) - len(born))
                     played += len(rows[-1])
-            heavy = losing(self.learner, data, order, np.concatenate(rows[first:]))
+            heavy = loss_weights(self.learner, data, order, np.concatenate(rows[first:]))
             self._along += self.seen.add(scores, heavy)
         self.rounds = np.concatenate(rows)
         self.present = 1 - np.array(born) / max(played, 1)
         """In which share of the rounds each stored document was held, while none has been dropped."""
         mine, own = self.store, ranker._store
-        same = np.array_equal(mine.counters, own.counters) and near(mine.totals, own.totals)
-        same = same and np.array_equal(mine.documents, own.documents) and near(mine.alpha, own.alpha)
-        self.same = Assumption(SAME, same)
+        same = np.array_equal(mine.counters, own.counters) and nearly_equal(mine.totals, own.totals)
+        same = same and np.array_equal(mine.documents, own.documents) and nearly_equal(mine.alpha, own.alpha)
+        self.same = Assumption(SAME_RUN, same)
 
     @property
     def dropped(self) -> int:
@@ -92,7 +101,7 @@ class KernelReplay(Replay):
         elif self.dropped:
             rest = squared_norm(self.store.model()) / (2 * found.eta) + self._along - half
         square = distance(self.store.settings)
-        tight = inf if square is None else tightest(loss, self.data, self.seen.weights, square)
+        tight = inf if square is None else tightest_constant(loss, self.data, self.seen.weights, square)
         zero = self.seen.loss(np.zeros(self.data.n_docs))[0]
         return replace(found, dropped=self.dropped, rest=rest, tight=tight, zero=zero)
 

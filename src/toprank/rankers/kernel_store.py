@@ -17,7 +17,7 @@ from .models import KernelModel
 if TYPE_CHECKING:
     from .kernel import KernelSlamPerceptron
 
-_SIZES = {"documents": "d", "alpha": "f", "sums": "f", "mark": "u", "part_of": "i", "part_doc": "i", "part": "f"}
+_SIZES = {"documents": "d", "alpha": "f", "sums": "f", "row_hash": "u", "part_of": "i", "part_doc": "i", "part": "f"}
 _SIZES |= {"key": "u", "age": "i"}
 _TYPES = {"d": np.float64, "f": np.float64, "i": np.int64, "u": np.uint64}
 
@@ -34,7 +34,7 @@ class Store:
     alpha: Floats
     sums: Floats
     """Σ over the rounds so far of alpha: the average."""
-    mark: AnyArray
+    row_hash: AnyArray
     part_of: Ints
     part_doc: Ints
     part: Floats
@@ -100,7 +100,7 @@ class Store:
             sound &= len(content[name]) == parts and bool(((content[name] >= 0) & (content[name] < size)).all())
         sound &= int(self.rng[0]) != 0 and all(np.isfinite(content[name]).all() for name in ("totals", "part", "sums"))
         if sound:
-            self.documents[:n], self.mark[:n] = documents, [crc32(row.tobytes()) for row in documents]
+            self.documents[:n], self.row_hash[:n] = documents, [crc32(row.tobytes()) for row in documents]
             self._add_up()
         return bool(sound)
 
@@ -126,8 +126,8 @@ class Store:
         self.longest[0] = max(self.longest[0], size2)
         key = np.uint64(crc32(X.tobytes()) << 32 | adler32(X.tobytes()))
         f_norm2 = None
-        while self._missing(rows, key) > 0:
-            at = self._leaving(key)
+        while self._places_missing(rows, key) > 0:
+            at = self._round_to_drop(key)
             if at is None:
                 self.counters[2] += 1  # longer than the budget: the round itself
                 self.too_long.append(len(rows))
@@ -143,31 +143,31 @@ class Store:
                 self.part *= shrink
             self._drop(at)
         else:
-            self._put(rows, change, key)
+            self._add_round(rows, change, key)
         self._add_up()
 
     def _places(self, rows: Floats) -> list[int]:
         """Return where each document is stored, −1 where it is not."""
         n, found = int(self.counters[0]), []
         for row in rows:
-            same = np.flatnonzero(self.mark[:n] == crc32(row.tobytes()))
+            same = np.flatnonzero(self.row_hash[:n] == crc32(row.tobytes()))
             found.append(next((int(at) for at in same if np.array_equal(self.documents[at], row)), -1))
         return found
 
-    def _round(self, key: np.uint64) -> int:
+    def _place_of_round(self, key: np.uint64) -> int:
         held = np.flatnonzero(self.key[: self.counters[4]] == key)
         return int(held[0]) if len(held) else -1
 
-    def _missing(self, rows: Floats, key: np.uint64) -> int:
+    def _places_missing(self, rows: Floats, key: np.uint64) -> int:
         """Return how many places an update is short of, for its documents or its coefficients."""
-        places, at = self._places(rows), self._round(key)
+        places, at = self._places(rows), self._place_of_round(key)
         parts = self.part_doc[: self.counters[3]][self.part_of[: self.counters[3]] == at] if at >= 0 else _NONE
         docs = len({row.tobytes() for row, place in zip(rows, places, strict=True) if place < 0})
         coefficients = sum(place < 0 or place not in parts for place in places)
         budget = len(self.alpha)
         return max(int(self.counters[0]) + docs, int(self.counters[3]) + coefficients) - budget
 
-    def _leaving(self, key: np.uint64) -> int | None:
+    def _round_to_drop(self, key: np.uint64) -> int | None:
         """Return the round that makes room for the one of this key; None where there is no other."""
         from . import _kernel_kernels as kernels
 
@@ -209,14 +209,14 @@ class Store:
         docs = np.unique(self.part_doc[:count])
         new = np.zeros(n, dtype=np.int64)
         new[docs] = np.arange(len(docs))
-        for name in ("documents", "sums", "mark"):
+        for name in ("documents", "sums", "row_hash"):
             array = getattr(self, name)
             array[: len(docs)], array[len(docs) :] = array[docs], 0
         self.part_doc[:count] = new[self.part_doc[:count]]
         self.counters[:] = len(docs), self.counters[1], self.counters[2] + 1, count, last
 
-    def _put(self, rows: Floats, change: Floats, key: np.uint64) -> None:
-        at = self._round(key)
+    def _add_round(self, rows: Floats, change: Floats, key: np.uint64) -> None:
+        at = self._place_of_round(key)
         if at < 0:
             at = int(self.counters[4])
             self.key[at] = key
@@ -227,7 +227,7 @@ class Store:
             (place,) = self._places(row[None])
             if place < 0:
                 place = int(self.counters[0])
-                self.documents[place], self.mark[place], self.sums[place] = row, crc32(row.tobytes()), 0.0
+                self.documents[place], self.row_hash[place], self.sums[place] = row, crc32(row.tobytes()), 0.0
                 self.counters[0] += 1
             parts = int(self.counters[3])
             own = np.flatnonzero((self.part_of[:parts] == at) & (self.part_doc[:parts] == place))

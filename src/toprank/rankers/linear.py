@@ -95,10 +95,10 @@ class LinearRanker(MinimisingRanker, StreamRanker):
             return "newton" if isinstance(loss, TwiceDifferentiable) and loss.convex and strong else "lbfgs"
         return "bundle" if loss.convex and strong else "minibatch"
 
-    def _go_on(self, data: QueryDataset) -> None:
+    def _learn_more(self, data: QueryDataset) -> None:
         if data.doc_weight is not None:
             raise InputError("partial_fit learns without weights of documents: use fit, or leave doc_weight out")
-        loss, steps, first = self._loss, Steps.parse(self.steps), not self._begun
+        loss, steps, first = self._loss, Steps.parse(self.steps), not self._has_learned
         if not loss.convex:
             raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")
         learner = OnlineDescent(loss, parse_measure(self.measure), steps, always=True)
@@ -111,7 +111,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
         learner.play(state, data.X, data.y, data.ptr, None, data.query_weight)
         self.model_ = LinearModel(state.average if self.average else state.last)
         self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.unit])}
-        self._count(data.n_queries, first)
+        self._count_lists(data.n_queries, first)
         if first:
             self.trace_ = {}
 

@@ -27,30 +27,30 @@ from ..surrogates import Surrogate
 from .base import parameters
 from .checking import check_parameters
 from .models import LinearModel
-from .noting import Noted, certify_stream, compiled, note
 from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
+from .stream_notes import Note, certify_stream, compiled, note
 from .trace import Trace
 from .watching import BestOnValidation
 
 Scale: TypeAlias = Literal["running", "query"] | None
 
 _SCALING = {None: Scaling.NONE, "running": Scaling.RUNNING, "query": Scaling.QUERY}
-_OWN = ("margin", "truth")
+_LOSS_PARAMETERS = ("margin", "truth")
 """Parameters of the loss that only some online rankers have."""
 
 
-class _Kept(NamedTuple):
+class _KeptEpoch(NamedTuple):
     """What is kept of an epoch: the state, how many epochs it took, whether its averaged weights ranked better."""
 
     state: State
     epochs: int
     averaged: bool | None
 
-    def copy(self) -> _Kept:
+    def copy(self) -> _KeptEpoch:
         return self._replace(state=self.state.copy())
 
 
-def _played(learner: OnlineDescent, state: State, lists: QueryDataset) -> tuple[State, Floats]:
+def _play_part(learner: OnlineDescent, state: State, lists: QueryDataset) -> tuple[State, Floats]:
     own = state.copy()
     return own, learner.play(own, lists.X, lists.y, lists.ptr, None, lists.query_weight)
 
@@ -104,7 +104,7 @@ class OnlineRanker(StreamRanker):
     _measure_name: str = field(init=False)
     _passes: dict[str, Any] = field(init=False)
     _noted: Floats | None = field(init=False)
-    """What a stream notes of its rounds (`noting.Noted`); None after a fit."""
+    """What a stream notes of its rounds (`stream_notes.Note`); None after a fit."""
 
     @abstractmethod
     def _loss(self, target: Measure) -> Surrogate:
@@ -115,7 +115,7 @@ class OnlineRanker(StreamRanker):
 
     def _learner(self) -> OnlineDescent:
         """Return the learner of the current parameters, made anew only when they change."""
-        own = (getattr(self, name, None) for name in _OWN)
+        own = (getattr(self, name, None) for name in _LOSS_PARAMETERS)
         settings = (self.measure, self.eta, vars(self).get("eta_"), self.scale, self.average, *own)
         if vars(self).get("_settings") != settings:
             check_parameters(self)
@@ -127,11 +127,11 @@ class OnlineRanker(StreamRanker):
         return self._made
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
-        fresh = not (self.warm_start and self._begun)
+        fresh = not (self.warm_start and self._has_learned)
         learner = self._learner()
         if by_theory(self.eta) and (fresh or "eta_" not in vars(self)):
             learner = self._with_theory(data)
-        watch = BestOnValidation[_Kept](self._judge(), valid, self.patience, self.verbose)
+        watch = BestOnValidation[_KeptEpoch](self._judge(), valid, self.patience, self.verbose)
         check_informative(data.informative, data.n_docs)
         state = learner.start(data.n_features) if fresh else self._continued(learner, data.n_features)
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
@@ -139,7 +139,7 @@ class OnlineRanker(StreamRanker):
         before, rows = state.totals.copy(), []
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             if isinstance(data.X, RemoteMatrix):
-                state, found = self._travel(learner, state, data, data.X)
+                state, found = self._play_on_workers(learner, state, data, data.X)
                 rows += found
             else:
                 order = self._order(rng, data.n_queries)
@@ -149,11 +149,11 @@ class OnlineRanker(StreamRanker):
                 for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
                     tried[averaged] = watch.value(LinearModel(state.average if averaged else state.last))
             better = max(tried, key=lambda kind: tried[kind], default=None)
-            kept = _Kept(state, epoch + 1, better)
+            kept = _KeptEpoch(state, epoch + 1, better)
             if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = epoch + 1
-        best = watch.best or _Kept(state, self.n_epochs_, None)
+        best = watch.best or _KeptEpoch(state, self.n_epochs_, None)
         if not state.totals[Total.ROUNDS] > 0:
             raise InputError(
                 f"no list is a round: by {learner.measure} no order of its documents is better than another, or its "
@@ -180,12 +180,12 @@ class OnlineRanker(StreamRanker):
         self.eta_ = theory_step(str(self.eta), self._learner(), data)
         return self._learner()
 
-    def _travel(
+    def _play_on_workers(
         self, learner: OnlineDescent, state: State, data: QueryDataset, X: RemoteMatrix
     ) -> tuple[State, list[Floats]]:
         """Play lists that lie elsewhere: the state goes from part to part."""
         try:
-            return X.along(data, partial(_played, learner), state)
+            return X.along(data, partial(_play_part, learner), state)
         except WorkersLost as error:
             error.coef = state.last
             raise
@@ -202,13 +202,13 @@ class OnlineRanker(StreamRanker):
         """
         if qid is not None or query_weight is not None or not self._is_plain_list(X, y):
             return super().partial_fit(X, y, qid, query_weight)
-        with self._changing() as new:
+        with self._learning_copy() as new:
             labels = np.array(y, dtype=np.float64)
-            new._play_on(X, labels, np.array((0, len(labels))), None)
+            new._play_more(X, labels, np.array((0, len(labels))), None)
         return self
 
-    def _go_on(self, data: QueryDataset) -> None:
-        self._play_on(data.X, data.y, data.ptr, data.query_weight)
+    def _learn_more(self, data: QueryDataset) -> None:
+        self._play_more(data.X, data.y, data.ptr, data.query_weight)
 
     def _is_plain_list(self, X: Any, y: Any) -> bool:
         """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
@@ -221,9 +221,9 @@ class OnlineRanker(StreamRanker):
             return False
         return bool(compiled().sound_list(X, y))
 
-    def _play_on(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
+    def _play_more(self, X: Any, y: Floats, ptr: Ints, query_weight: Floats | None) -> None:
         learner = self._learner()
-        first = not self._begun
+        first = not self._has_learned
         if by_theory(self.eta) and (first or "eta_" not in vars(self) or self._state.totals[Total.STEPS] == 0):
             qid = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
             learner = self._with_theory(QueryDataset.from_arrays(X, y, qid, query_weight=query_weight))
@@ -235,7 +235,7 @@ class OnlineRanker(StreamRanker):
             self._noted = note(noted, learner, X, y, ptr, query_weight, rounds, before)
         self._keep(state)
         self.trace_ = Trace(rounds, before)
-        self._count(len(ptr) - 1, first)
+        self._count_lists(len(ptr) - 1, first)
         self._note_lists(X, ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
@@ -296,7 +296,7 @@ class OnlineRanker(StreamRanker):
             passes = read_passes(content, totals[Total.ROUNDS], "fresh")
             self.averaged_ = bool(content["averaged"])
             noted = content.get("noted")
-            sound &= noted is None or (noted.shape == (len(Noted),) and bool((noted >= 0).all()))
+            sound &= noted is None or (noted.shape == (len(Note),) and bool((noted >= 0).all()))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:

@@ -81,7 +81,7 @@ class PDGD(Ranker):
         """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""
         check_count(cut=self.cut)
         matrix = self._one_list(X)
-        with self._changing() as new:
+        with self._learning_copy() as new:
             new._begin(matrix.shape[1])
             scores = new.model_.scores(matrix)
             rng = np.random.default_rng(None if self.random_state is None else (self.random_state, new._next_page()))
@@ -95,7 +95,7 @@ class PDGD(Ranker):
         check_not_negative(weight=weight)
         matrix = self._one_list(X)
         rows, flags = _page(shown, clicked, matrix.shape[0])
-        with self._changing() as new:
+        with self._learning_copy() as new:
             new._begin(matrix.shape[1])
             new._step(matrix, rows, flags, weight)
             new._note_lists(matrix, np.array([0, matrix.shape[0]]), first=False)

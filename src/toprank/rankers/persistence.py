@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = "toprank-model"
 VERSION = 1
-MOST = 2**31 - 1
+LARGEST_COUNT = 2**31 - 1
 """Largest count that a file may ask for."""
 
 
@@ -105,7 +105,7 @@ def _state(ranker: Ranker) -> dict[str, Any]:
     ones = vars(ranker).get("estimators_")
     if ones is not None:
         return {"estimators_": [msgspec.to_builtins(content_of(one)) for one in ones]}
-    names = [*ranker.state_attributes, *(name for name in ranker.newer_attributes if name in vars(ranker))]
+    names = [*ranker.state_attributes, *(name for name in ranker.optional_attributes if name in vars(ranker))]
     return {name: encode(getattr(ranker, name), name) for name in names}
 
 
@@ -168,7 +168,7 @@ def _read(text: bytes, file: str, restore: Callable[[ModelFile], T]) -> T:
 
 
 def _restore(content: ModelFile) -> Ranker:
-    kind = getattr(import_module(_ranker_home(content.ranker)), content.ranker)
+    kind = getattr(import_module(_package_of(content.ranker)), content.ranker)
     hints = get_type_hints(kind)
     params = {
         key: _parameter(decode(value, f"$.params.{key}"), key, hints.get(key)) for key, value in content.params.items()
@@ -180,7 +180,7 @@ def _restore(content: ModelFile) -> Ranker:
     model, names = _model(content), content.feature_names
     several = isinstance(model, models.LinearModels) and "estimators_" in hints
     wanted = ("estimators_",) if several else ranker.state_attributes
-    if set(content.state) - set(ranker.newer_attributes) != set(wanted):
+    if set(content.state) - set(ranker.optional_attributes) != set(wanted):
         raise InputError(f"$.state must hold exactly: {', '.join(wanted) or 'nothing'}")
     ranker.model_ = model
     ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries
@@ -188,7 +188,7 @@ def _restore(content: ModelFile) -> Ranker:
         ranker.feature_names_in_ = np.array(names, dtype=object)
     ranker.learned_from_ = None if content.learned_from is None else Sketch.read(content.learned_from)
     if several:
-        vars(ranker)["estimators_"] = _each(content, model)
+        vars(ranker)["estimators_"] = _rankers_of_labels(content, model)
         return ranker
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
@@ -196,7 +196,7 @@ def _restore(content: ModelFile) -> Ranker:
     return ranker
 
 
-def _each(content: ModelFile, model: Any) -> list[Ranker]:
+def _rankers_of_labels(content: ModelFile, model: Any) -> list[Ranker]:
     """Return the rankers of the labels, of the same kind as the whole; none of them is one of several labels again."""
     files = content.state["estimators_"]
     if not isinstance(files, list) or len(files) != len(model.coef):
@@ -216,7 +216,7 @@ def _each(content: ModelFile, model: Any) -> list[Ranker]:
 
 
 def _scorer(content: ModelFile) -> SavedScorer:
-    _ranker_home(content.ranker)
+    _package_of(content.ranker)
     missing = _parameter(content.params.get("missing", "error"), "missing", Missing)
     prepare = _parameter(decode(content.params.get("prepare", ""), "$.params.prepare"), "prepare", str | Sequence[str])
     return SavedScorer(content.ranker, _model(content), content.feature_names, missing, prepare)
@@ -235,7 +235,7 @@ def _model(content: ModelFile) -> models.Model:
     return model
 
 
-ELSEWHERE = {
+OTHER_RANKERS = {
     "LightGBMRanker": "interop",
     "XGBoostRanker": "interop",
     "LightGBM": "contests.peers",
@@ -244,15 +244,15 @@ ELSEWHERE = {
 """Rankers around other packages' trees, by the package of toprank that has them; it is loaded with their file."""
 
 
-def _ranker_home(name: str) -> str:
+def _package_of(name: str) -> str:
     """Return the package of a ranker."""
     from .. import rankers
 
     if name in rankers.__all__:
         return "toprank.rankers"
-    if name in ELSEWHERE:
-        return f"toprank.{ELSEWHERE[name]}"
-    raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *ELSEWHERE))}")
+    if name in OTHER_RANKERS:
+        return f"toprank.{OTHER_RANKERS[name]}"
+    raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *OTHER_RANKERS))}")
 
 
 def _parameter(value: Any, key: str, hint: Any) -> Any:
@@ -261,8 +261,8 @@ def _parameter(value: Any, key: str, hint: Any) -> Any:
         raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
     if hint is not None and not _fits(value, hint):
         raise InputError(f"$.params.{key} must be {_name(hint)}, got {value!r}")
-    if type(value) is int and value > MOST and key != "random_state":
-        raise InputError(f"$.params.{key} is {value}: no fit takes more than {MOST}")
+    if type(value) is int and value > LARGEST_COUNT and key != "random_state":
+        raise InputError(f"$.params.{key} is {value}: no fit takes more than {LARGEST_COUNT}")
     if key == "random_state" and value is not None and not (isinstance(value, int) and value >= 0):
         raise InputError(f"$.params.{key} must be a whole number not below 0, or null, got {value!r}")
     return value

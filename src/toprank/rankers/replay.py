@@ -27,7 +27,7 @@ from ..solvers.newton import Newton
 from ..solvers.steps import Rule, Scaling, Steps, Total
 from ..solvers.stream import OnlineDescent, inverse_scale, owned, within_moment
 from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate, _margin_kernels
-from .noting import constant_of
+from .stream_notes import constant_of
 
 if TYPE_CHECKING:
     from .base import Ranker
@@ -60,14 +60,14 @@ def certify_replay(
 ) -> list[Certificate]:
     """Return the certificates of the run played again; lists that were not all learned from need not be played."""
     if ranker._learned_here(data).verified is False:
-        return [another_run(Assumption(SAME, False))]
+        return [another_run(Assumption(SAME_RUN, False))]
     return play().certificates(comparator)
 
 
-SAME = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
+SAME_RUN = "these lists, in this order, are what the ranker learned from, starting at 0, and lead to its weights"
 
 
-class Seen:
+class SeenLists:
     """Lists as the learner saw them, and what its surrogates were there, all rounds together."""
 
     def __init__(self, learner: OnlineDescent, data: QueryDataset) -> None:
@@ -131,7 +131,7 @@ class OnlineReplay(Replay):
     def __init__(self, ranker: OnlineRanker, learner: OnlineDescent, data: QueryDataset) -> None:
         self.data, self._ranker, self._scaling = data, ranker, learner.scaling
         self.learner = replace(learner, scaling=Scaling.NONE, compare=False)
-        self.state, rows, self.seen, self._along = self.learner.start(data.n_features), [], list[Seen](), 0.0
+        self.state, rows, self.seen, self._along = self.learner.start(data.n_features), [], list[SeenLists](), 0.0
         if learner.always:
             self.lengths = np.empty(0)  # its own right-hand side is smooth: the minimiser has its best length
         for shown, order in self.passes():
@@ -139,15 +139,15 @@ class OnlineReplay(Replay):
             lists = (shown.X, shown.y, shown.ptr, order, shown.query_weight)
             rows.append(self.learner.play(self.state, *lists, seen=scores))
             if not self.seen or self.seen[-1].data is not shown:
-                self.seen.append(Seen(self.learner, shown))
-            self._along += self.seen[-1].add(scores, losing(self.learner, shown, order, rows[-1]))
+                self.seen.append(SeenLists(self.learner, shown))
+            self._along += self.seen[-1].add(scores, loss_weights(self.learner, shown, order, rows[-1]))
         self.rounds = np.concatenate(rows)
         # Scaling rows beforehand, or another type of processor, rounds otherwise than the learner's own loop did.
         own = ranker._state
         learned = own.average if ranker.averaged_ else own.last
-        same = bool(ranker._passes["fresh"]) and near(self.state.weights[0], own.weights[0])
-        same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and near(learned, ranker.coef_)
-        self.same = Assumption(SAME, same)
+        same = bool(ranker._passes["fresh"]) and nearly_equal(self.state.weights[0], own.weights[0])
+        same &= int(own.totals[Total.ROUNDS]) == len(self.rounds) and nearly_equal(learned, ranker.coef_)
+        self.same = Assumption(SAME_RUN, same)
 
     def passes(self) -> Iterator[tuple[QueryDataset, Ints]]:
         """Yield the data of each pass, scaled as the learner saw them, and the order of its lists."""
@@ -187,7 +187,7 @@ class OnlineReplay(Replay):
         zero = sum(one.loss(np.zeros(one.data.n_docs))[0] for one in self.seen)
         tight = inf
         if found.algorithm != "listnet":
-            tight = max(tightest(self.learner.surrogate, one.data, one.weights) for one in self.seen)
+            tight = max(tightest_constant(self.learner.surrogate, one.data, one.weights) for one in self.seen)
         rest = 0.0 if found.constant else self._along - (found.half or 0.0)
         return replace(found, zero=zero, tight=tight, rest=rest)
 
@@ -221,7 +221,7 @@ class OnlineReplay(Replay):
                 Newton(tol=1e-6, max_iter=50).minimize(Objective(coded, PairwiseHinge("squared_hinge"), alpha=alpha)).w
             )
 
-    def closer(self, choose: Choice) -> Iterator[Floats]:
+    def better_directions(self, choose: Choice) -> Iterator[Floats]:
         """Yield what a descent on the price of learning, which is convex in u, finds from the best u so far."""
         from scipy.optimize import minimize
 
@@ -241,7 +241,7 @@ class OnlineReplay(Replay):
         return total, slope
 
 
-def losing(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats) -> Floats:
+def loss_weights(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats) -> Floats:
     """Return what the loss of each list weighed in the pass that `rows` are of: 0 where it took none."""
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     counted, heavy = learner.rounds(data.y, data.ptr) & (weight > 0), np.zeros(data.n_queries)
@@ -249,14 +249,14 @@ def losing(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats
     return heavy * weight
 
 
-def near(a: Floats, b: Floats) -> bool:
+def nearly_equal(a: Floats, b: Floats) -> bool:
     """Whether two vectors are the same up to what another processor rounds otherwise."""
     return a.shape == b.shape and bool(
         np.allclose(a, b, rtol=1e-6, atol=1e-9 * (1 + float(np.abs(b).max(initial=0.0))))
     )
 
 
-def tightest(
+def tightest_constant(
     surrogate: Surrogate, data: QueryDataset, weights: Floats, square: Callable[[float], float] = float
 ) -> float:
     """max diam²/vmin over the lists with a mistake: ‖z_t‖ ≤ diam_t, and f_t ≥ vmin_t Δ (docs/theory.md).
@@ -338,7 +338,7 @@ def theory_step(
         raise InputError(f"eta='theory:R' needs a number above 0 for R, the largest norm of a document, got {eta!r}")
     _, A = lemma_5(loss, data, given or (longest_row(data) if radius is None else radius))
     if given is None and square is not None:
-        A = min(A, tightest(loss, data, np.repeat(informative * 1.0, data.lengths), square))
+        A = min(A, tightest_constant(loss, data, np.repeat(informative * 1.0, data.lengths), square))
     return float(getattr(loss, "margin", 1.0)) / A if A > 0 else 1.0
 
 

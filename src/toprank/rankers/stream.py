@@ -16,7 +16,7 @@ Average: TypeAlias = bool | Literal["auto"]
 
 @parameters
 class StreamRanker(Ranker):
-    """A ranker that learns from more lists at any time: subclasses implement `_go_on`."""
+    """A ranker that learns from more lists at any time: subclasses implement `_learn_more`."""
 
     def partial_fit(
         self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
@@ -25,29 +25,29 @@ class StreamRanker(Ranker):
 
         Bad input raises before anything changes.
         """
-        with self._changing() as new:
-            new._go_on(new._learnable(new._grouped(X, y, qid, query_weight, reset=not self._begun)))
+        with self._learning_copy() as new:
+            new._learn_more(new._learnable(new._grouped(X, y, qid, query_weight, reset=not self._has_learned)))
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
-        with self._changing() as new:
-            if self._begun:
+        with self._learning_copy() as new:
+            if self._has_learned:
                 self._check_same_features(data)
             else:
                 new._note_features(data)
-            new._go_on(new._learnable(data))
+            new._learn_more(new._learnable(data))
         return self
 
     @abstractmethod
-    def _go_on(self, data: QueryDataset) -> None:
+    def _learn_more(self, data: QueryDataset) -> None:
         """Learn from checked lists, from where learning stands."""
 
     @property
-    def _begun(self) -> bool:
+    def _has_learned(self) -> bool:
         return "model_" in vars(self)
 
-    def _count(self, lists: int, first: bool) -> None:
+    def _count_lists(self, lists: int, first: bool) -> None:
         """Note that so many lists were learned from."""
         self.n_queries_in_ = lists + (0 if first else self.n_queries_in_)
         self.certificates_ = []  # they spoke of what was learned before

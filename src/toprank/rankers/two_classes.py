@@ -112,10 +112,10 @@ class TwoClassRanker(Ranker):
         labels = Indicator.of(y)
         if labels is None:
             return super().fit(X, y, qid, query_weight, valid)
-        with self._changing() as new:
-            before = new._so_far(labels) if vars(self).get("warm_start") and "model_" in vars(self) else None
+        with self._learning_copy() as new:
+            before = new._learned_before(labels) if vars(self).get("warm_start") and "model_" in vars(self) else None
             data = new._grouped(X, labels.column(0), qid, query_weight, reset=True)
-            held, held_labels = new._held_out(valid, labels.count)
+            held, held_labels = new._valid_with_labels(valid, labels.count)
 
             def learn(one: Self, label: int) -> None:
                 one.fit_queries(
@@ -125,7 +125,7 @@ class TwoClassRanker(Ranker):
             new._learn_each(labels.count, before, learn)
         return self
 
-    def _held_out(self, valid: Any, count: int) -> tuple[QueryDataset | None, Indicator | None]:
+    def _valid_with_labels(self, valid: Any, count: int) -> tuple[QueryDataset | None, Indicator | None]:
         if valid is None:
             return None, None
         labels = Indicator.of(valid[1]) if isinstance(valid, (tuple, list)) and 2 <= len(valid) <= 4 else None
@@ -133,7 +133,7 @@ class TwoClassRanker(Ranker):
             raise InputError(f"valid must be (X, y) or (X, y, qid), and its y have {count} columns as y has")
         return self._grouped(valid[0], labels.column(0), *(*valid[2:], None)[:2], reset=False), labels
 
-    def _so_far(self, labels: Indicator) -> list[Self]:
+    def _learned_before(self, labels: Indicator) -> list[Self]:
         """Return what has been learned of each label, to go on from."""
         before = vars(self).get("estimators_", [self])
         if len(before) != labels.count or before[0] is self:
@@ -156,7 +156,7 @@ class TwoClassRanker(Ranker):
             for warning in caught:
                 text = str(warning.message)
                 told.setdefault((warning.category, text.partition(":")[0]), []).append(f"label {label}: {text}")
-        for name in (*self.state_attributes, *self.newer_attributes, "solution_", "n_iter_", "_lists"):
+        for name in (*self.state_attributes, *self.optional_attributes, "solution_", "n_iter_", "_lists"):
             vars(self).pop(name, None)  # of a fit before, to one label
         self.estimators_, self.model_ = ones, LinearModels(np.stack([one.coef_ for one in ones]))
         self.n_queries_in_, self.learned_from_ = ones[0].n_queries_in_, ones[0].learned_from_
@@ -232,11 +232,11 @@ class TwoClassRanker(Ranker):
             validation.check_count(k=k)
         lengths = _lengths(X, qid, len(places))
         if "estimators_" in vars(self):
-            top = [one._on_top(places[:, j], lengths, k) for j, one in enumerate(self.estimators_)]
+            top = [one._labels_of_top(places[:, j], lengths, k) for j, one in enumerate(self.estimators_)]
             return np.column_stack(top).astype(np.int64)
-        return self._on_top(places, lengths, k)
+        return self._labels_of_top(places, lengths, k)
 
-    def _on_top(self, places: Ints, lengths: Ints, k: int | None) -> AnyArray:
+    def _labels_of_top(self, places: Ints, lengths: Ints, k: int | None) -> AnyArray:
         own, kappa = cutoff(self.k, self.kappa)
         wanted = k or own or np.ceil(kappa * self.n_positive_ / self.n_seen_ * lengths * (1 - 1e-12))
         return self.classes_[(places <= wanted).astype(np.int64)]

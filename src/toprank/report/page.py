@@ -20,7 +20,7 @@ from .._html import element
 from .._version import __version__
 from ..comparison import Comparison, compare
 from ..contests.base import Contest
-from ..contests.made import of_comparison
+from ..contests.from_reports import of_comparison
 from ..evaluation import Report
 from . import sections
 from .headline import headline

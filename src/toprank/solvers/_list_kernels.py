@@ -75,7 +75,7 @@ def list_sizes(values, indices, indptr, d, ptr):
 def note_rounds(
     values, indices, indptr, d, y, ptr, codes, numbers, weights, which, rows, always, scaled, measured, noted
 ):  # fmt: skip
-    """Add rounds to what a stream notes of itself (`rankers.noting.Noted` names the places).
+    """Add rounds to what a stream notes of itself (`rankers.stream_notes.Note` names the places).
 
     Codes and numbers are those of SLAM, None for other losses. which[t] is the list of round t, rows[t] its (measure,
     surrogate, mistake, ‖z‖²); `measured` is Σ of the measure before them. The diameter of a list counts as twice its

@@ -4,22 +4,22 @@ import pytest
 
 import toprank as tr
 from toprank import rankers as package
-from toprank.contests import spaces
+from toprank.contests import settings
 from toprank.measures import measure
 
 NDCG = measure("ndcg@10")
 
 
 def test_every_ranker_has_a_space():
-    assert set(spaces.SETTINGS) == set(spaces.known())
-    assert set(package.__all__) <= set(spaces.known())
+    assert set(settings.SETTINGS) == set(settings.known())
+    assert set(package.__all__) <= set(settings.known())
 
 
-@pytest.mark.parametrize("name", spaces.known())
+@pytest.mark.parametrize("name", settings.known())
 def test_defaults_come_first_and_no_setting_comes_twice(name):
-    rankers = spaces.candidate(name, NDCG).rankers
+    rankers = settings.candidate(name, NDCG).rankers
     kind = type(rankers[0])
-    changed = {"measure", "missing", "random_state", *spaces._ALWAYS.get(name, {})}
+    changed = {"measure", "missing", "random_state", *settings._ALWAYS.get(name, {})}
     defaults = kind().get_params(deep=False)
     first = rankers[0].get_params(deep=False)
     assert {key for key in defaults if first[key] != defaults[key]} <= changed
@@ -30,35 +30,35 @@ def test_defaults_come_first_and_no_setting_comes_twice(name):
 
 def test_online_rankers_choose_between_last_and_averaged_weights():
     for name in ("SlamPerceptron", "MinimaxPerceptron", "OnlineListNet"):
-        assert {ranker.average for ranker in spaces.candidate(name, NDCG).rankers} == {"auto"}
+        assert {ranker.average for ranker in settings.candidate(name, NDCG).rankers} == {"auto"}
 
 
 def test_a_ranker_is_trained_for_the_measure_where_it_can_be():
     for name, target in (("AdaRank", "mrr"), ("SlamPerceptron", "map"), ("ListNet", "err@10")):
-        found = spaces.candidate(name, measure(target, convention="letor3"))
+        found = settings.candidate(name, measure(target, convention="letor3"))
         assert str(found.rankers[0].measure) == f"{target}:letor3"
         assert found.notes == ()
-    found = spaces.candidate("SlamPerceptron", measure("mrr"))
+    found = settings.candidate("SlamPerceptron", measure("mrr"))
     assert found.rankers[0].measure == "ndcg@10"
     assert "SlamPerceptron was trained for ndcg@10" in found.notes[0]
 
 
 def test_a_measure_inside_a_setting_follows_the_convention():
-    found = spaces.candidate("SVMMap", measure("ndcg@5", convention="letor4"))
+    found = settings.candidate("SVMMap", measure("ndcg@5", convention="letor4"))
     assert {str(ranker.measure) for ranker in found.rankers} == {"ndcg@5:letor4", "map:letor4"}
-    same = spaces.candidate("SVMMap", measure("map"))
+    same = settings.candidate("SVMMap", measure("map"))
     assert [ranker.C for ranker in same.rankers] == [10.0, tuple(10.0**p for p in range(-2, 5))]
 
 
 def test_a_path_of_C_counts_every_C():
-    assert spaces.candidate("RankSVM", NDCG).sizes == (1, 7)
+    assert settings.candidate("RankSVM", NDCG).sizes == (1, 7)
 
 
 def test_seed_and_missing_reach_the_ranker():
-    ranker = spaces.candidate("OnlineListNet", NDCG, "zero", 7).rankers[1]
+    ranker = settings.candidate("OnlineListNet", NDCG, "zero", 7).rankers[1]
     assert (ranker.missing, ranker.random_state) == ("zero", 7)
 
 
 def test_unknown_name():
     with pytest.raises(tr.InputError, match=r"unknown ranker 'ListNte' \(did you mean 'ListNet'\?\)"):
-        spaces.candidate("ListNte", NDCG)
+        settings.candidate("ListNte", NDCG)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NONE, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
 
 
-class Noted(IntEnum):
+class Note(IntEnum):
     """Places in what is noted; all but the first and the last are of rounds with a step."""
 
     ROUNDS = 0
@@ -51,7 +51,7 @@ def note(
 ) -> Floats:  # fmt: skip
     """Return what is noted after these rounds; `before` are the totals before them."""
     kernels, function, which = compiled(), learner.functions[1], _FIRST
-    found = np.zeros(len(Noted)) if noted is None else noted.copy()
+    found = np.zeros(len(Note)) if noted is None else noted.copy()
     weighs = (function.codes, function.numbers) if isinstance(learner.surrogate, Slam) else (None, None)
     if len(ptr) != 2:
         counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
@@ -92,17 +92,17 @@ def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float
     """
     learner, noted, totals = ranker._learner(), ranker._noted, ranker._state.totals
     rounds = int(totals[Total.ROUNDS])
-    if noted is None or int(noted[Noted.ROUNDS]) != rounds:
+    if noted is None or int(noted[Note.ROUNDS]) != rounds:
         raise InputError(
             "without the lists only a stream that partial_fit alone has learned can be certified: give the data too"
         )
     first = Assumption("every list was ranked before it was learned from", True)
-    name, total, spread = str(learner.measure), float(totals[Total.MEASURE]), float(noted[Noted.SPREAD])
+    name, total, spread = str(learner.measure), float(totals[Total.MEASURE]), float(noted[Note.SPREAD])
     found: list[Certificate] = [stream_performance(rounds, total, spread, name, confidence, first)]
     loss, measure = learner.surrogate, learner.measure
-    if not isinstance(loss, (Slam, Minimax)) or not isinstance(measure, (AP, NDCG)) or not noted[Noted.LONGEST] > 0:
+    if not isinstance(loss, (Slam, Minimax)) or not isinstance(measure, (AP, NDCG)) or not noted[Note.LONGEST] > 0:
         return found
-    sizes = (float(noted[at]) for at in (Noted.RADIUS2, Noted.HEAVIEST, Noted.LONGEST, Noted.VMAX))
+    sizes = (float(noted[at]) for at in (Note.RADIUS2, Note.HEAVIEST, Note.LONGEST, Note.VMAX))
     algorithm, A = constant_of(loss, *sizes)
     run = Run(
         algorithm=algorithm,
@@ -112,12 +112,12 @@ def certify_stream(ranker: OnlineRanker, margin: float | None, confidence: float
         mistakes=int(totals[Total.MISTAKES]),
         surrogate=float(totals[Total.SURROGATE]),
         znorm2=float(totals[Total.ZNORM2]),
-        largest_ratio=float(noted[Noted.RATIO]),
+        largest_ratio=float(noted[Note.RATIO]),
         margin=loss.margin,
         assumptions=(Assumption("every round since the start at 0 is in the totals", True),),
-        tight=float(noted[Noted.TIGHT]),
+        tight=float(noted[Note.TIGHT]),
         rounds=float(rounds),
-        radius=sqrt(float(noted[Noted.RADIUS2])),
+        radius=sqrt(float(noted[Note.RADIUS2])),
         constant=learner.steps.rule == Rule.CONSTANT,
     )
     if learner.scaling == Scaling.RUNNING:
