@@ -86,6 +86,8 @@ def test_bad_input_is_one_line_and_writes_nothing(capsys, folder, tmp_path):
     assert "absent.json cannot be read" in fail(capsys, *base, "--propensities", tmp_path / "absent.json")
     assert "keep weights of documents" in fail(capsys, *base[:-1], tmp_path / "t.txt")
     assert "keep weights of documents" in fail(capsys, *base, "--holdout", tmp_path / "h.txt")
+    assert "choose another name" in fail(capsys, *base, "--holdout", target)
+    assert "choose another name" in fail(capsys, *base[:-1], folder / "log.parquet")
     assert not target.exists()  # a bad second name is told before the first file is written
     one = pd.read_parquet(folder / "log.parquet")
     one[one.position == 1].to_parquet(tmp_path / "one.parquet")

@@ -10,7 +10,7 @@ import numpy as np
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import grouped_scores
+from ..evaluation import data_set, grouped_scores
 from ..measures import measure as parse
 
 
@@ -46,18 +46,21 @@ def click_value(
     >>> round(click_value(clicks.X[:, 0], clicks).value, 4)
     0.6309
     """
+    data_set(clicks)
     if clicks.doc_weight is None:
         raise InputError("these queries have no doc_weight: make them with ClickLog.to_queries")
     scores = validation.as_scores(grouped_scores(model, clicks), clicks.n_docs)
     name = "dcg" if k is None else f"dcg@{k}"
-    found = parse(f"{name}:gain=linear").per_query(scores, clicks.doc_weight, clicks.ptr)
-    total = np.add.reduceat(clicks.doc_weight, clicks.ptr[:-1])
-    if not total.sum() > 0:
+    largest = clicks.doc_weight.max(initial=0.0)
+    if not largest > 0:
         raise InputError("no document of these queries was clicked: there is nothing to count")
+    weights = clicks.doc_weight / largest  # only their ratios count, and sums of them stay numbers
+    found = parse(f"{name}:gain=linear").per_query(scores, weights, clicks.ptr)
+    total = np.bincount(np.repeat(np.arange(clicks.n_queries), clicks.lengths), weights, clicks.n_queries)
     lower = upper = np.nan
     if resamples:
         validation.check_count(resamples=resamples)
-        rng = np.random.default_rng(random_state)
+        rng = validation.as_generator(random_state)
         drawn = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), size=resamples)
         weight = drawn @ total
         lower, upper = np.percentile((drawn @ found)[weight > 0] / weight[weight > 0], [2.5, 97.5])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
-from ..data.validation import check_count, check_fraction
+from ..data.validation import as_generator, check_count, check_fraction
 from ..errors import InputError
 
 
@@ -24,9 +24,13 @@ class Interleaved:
         >>> Interleaved(np.array(["d", "e", "f"]), np.array([0, 1, 0])).credit([True, False, True])
         (2, 0)
         """
-        flags = np.asarray(clicked, dtype=bool)
-        if flags.shape != self.shown.shape:
+        flags = np.asarray(clicked)
+        if flags.shape != self.shown.shape or (flags.size and flags.dtype.kind not in "biuf"):
             raise InputError(f"clicked must have one flag per document shown ({len(self.shown)}), got {flags.shape}")
+        bad = flags[(flags != 0) & (flags != 1)]
+        if len(bad):
+            raise InputError(f"clicked has {bad[0]}: write 0 or 1 for each document shown")
+        flags = flags.astype(bool)
         second = int((flags & (self.team == 1)).sum())
         return int(flags.sum()) - second, second
 
@@ -44,11 +48,12 @@ def interleave(
     (['a', 'b'], 3)
     """
     check_count(length=length)
-    rankings = [np.asarray(first), np.asarray(second)]
-    if any(ranking.ndim != 1 for ranking in rankings):
-        raise InputError("a ranking is a list of documents, best first")
-    rng = np.random.default_rng(random_state)
-    queues = [list(dict.fromkeys(ranking.tolist())) for ranking in rankings]
+    rng = as_generator(random_state)
+    try:
+        rankings = [np.asarray(first), np.asarray(second)]
+        queues = [list(dict.fromkeys(ranking.tolist())) for ranking in rankings]
+    except (ValueError, TypeError):  # lists, of several lengths or of one
+        raise InputError("a ranking is a list of documents, best first") from None
     shown: list[object] = []
     team: list[int] = []
     at, seen = [0, 0], set()
@@ -103,7 +108,8 @@ def interleaving_test(credits: ArrayLike, alpha: float = 0.05) -> InterleavingRe
     table = np.asarray(credits)
     if table.ndim != 2 or table.shape[1] != 2:
         raise InputError(f"credits must have two columns, the clicks of each ranker, got shape {table.shape}")
-    bad = np.flatnonzero(~(table >= 0).all(axis=1)) if table.dtype.kind in "biuf" else [0]
+    counts = table.dtype.kind in "biuf"
+    bad = np.flatnonzero(~((table >= 0) & (table < np.inf) & (table == np.floor(table))).all(axis=1)) if counts else [0]
     if len(bad):
         raise InputError(
             f"credits has {table[bad[0]].tolist()} in row {int(bad[0])}: they are counts of clicks, from 0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
 from ..data._columns import Column, open_columns
-from ..data.validation import check_choice
+from ..data.validation import as_generator, check_choice, check_share
 from ..errors import InputError, needed
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ class ClickLog:
         rows = np.repeat(np.arange(len(request)), lengths)
         position = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
         name = _complete(_one_of(done, ("action_name",), "events")) == action
-        at = _complete(_one_of(done, ("query_id",), "events"))[name]
-        on = _acted_on(done)[name].astype(str)
+        at = _complete(_one_of(done, ("query_id",), "events"), name)
+        on = _acted_on(done, name).astype(str)
         _, both = _first_seen(np.concatenate((request[rows], at)))
         _, what = _first_seen(np.concatenate((shown.astype(str), on)))
         key = both * (int(what.max(initial=0)) + 1) + what
@@ -240,8 +240,9 @@ class ClickLog:
 
     def split(self, share: float = 0.5, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Return two logs, whole sessions (or, without sessions, rows) dealt at random: to learn from, to choose by."""
+        check_share(share=share)
         unit = np.arange(self.n_impressions) if self.session is None else self.session
-        drawn = (np.random.default_rng(random_state).random(int(unit.max(initial=-1)) + 1) < share)[unit]
+        drawn = (as_generator(random_state).random(int(unit.max(initial=-1)) + 1) < share)[unit]
         return self.take(drawn), self.take(~drawn)
 
     def to_queries(
@@ -275,7 +276,8 @@ class ClickLog:
         click_weights(self, propensities, clip)  # refuses what has no weight
         hit = self.counts.clicks > 0
         n, p = self.counts.clicks[hit], propensities.values[self.counts.position[hit] - 1]
-        w = 1 / np.maximum(p, clip or 0.0)
+        least = np.maximum(p, clip or 0.0)
+        w = least.min(initial=1.0) / least  # in units of the largest weight
         return float((n * w).sum() ** 2 / (n * w * w).sum()) if hit.any() else 0.0
 
     def __repr__(self) -> str:
@@ -307,14 +309,21 @@ def _first_seen(values: AnyArray) -> tuple[AnyArray, Ints]:
 
 
 def _numbered(values: ArrayLike, what: str, n_rows: int | None = None) -> tuple[Ints, AnyArray]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        array = np.asarray(values, dtype=object)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.asarray(values, dtype=object)  # a missing value among text would become the text "nan"
     if array.ndim != 1 or (n_rows is not None and len(array) != n_rows):
         raise InputError(f"{what} must have one value per row of the log, got shape {array.shape}")
     if len(array) == 0:
         raise InputError("the click log is empty")
-    ids, code = _first_seen(array)
+    try:
+        ids, code = _first_seen(array)
+    except TypeError:
+        row = next(i for i, value in enumerate(array.tolist()) if not isinstance(value, Hashable))
+        raise InputError(f"row {row} of the log has the {what} {array[row]}: an id is text or a number") from None
     for number, name in enumerate(ids.tolist()):
         if name is None or name != name:
             raise InputError(
@@ -329,7 +338,7 @@ def _positions(position: ArrayLike, n_rows: int) -> Ints:
         raise InputError(f"position must have one whole number per row of the log, got {array.dtype} {array.shape}")
     with np.errstate(invalid="ignore"):
         whole = array.astype(np.int64)
-    bad = np.flatnonzero((whole != array) | (whole < 1))
+    bad = np.flatnonzero((whole != array) | (whole < 1) | (whole > 1 << 31))
     if len(bad):
         row = int(bad[0])
         remedy = "positions start at 1: add 1" if array[row] == 0 else "positions are whole numbers from 1"
@@ -347,11 +356,13 @@ def _flags(clicked: ArrayLike, n_rows: int) -> AnyArray:
     return array.astype(bool)
 
 
-def _complete(column: Column) -> AnyArray:
-    empty = np.asarray(column.missing(), dtype=bool)
+def _complete(column: Column, rows: AnyArray | slice = slice(None)) -> AnyArray:
+    """Return the values of these rows, none of which may be missing."""
+    empty = np.zeros(len(column.missing()), dtype=bool)
+    empty[rows] = column.missing()[rows]
     if empty.any():
         raise InputError(f"column {column.name!r} of the log is empty in row {int(empty.argmax())}")
-    return np.asarray(column.values())
+    return np.asarray(column.values())[rows]
 
 
 def _one_of(columns: dict[str, Column], names: Sequence[str], table: str) -> Column:
@@ -361,11 +372,12 @@ def _one_of(columns: dict[str, Column], names: Sequence[str], table: str) -> Col
     return columns[found]
 
 
-def _acted_on(events: dict[str, Column]) -> AnyArray:
-    """Return the id of the object of each event, which may lie inside its attributes."""
+def _acted_on(events: dict[str, Column], rows: AnyArray) -> AnyArray:
+    """Return the id of the object of each of these events, which may lie inside its attributes."""
     if "event_attributes" not in events or "object_id" in events:
-        return _complete(_one_of(events, ("object_id", "event_attributes.object.object_id"), "events"))
-    inside = [
-        ((row or {}).get("object") or {}).get("object_id") for row in events["event_attributes"].values().tolist()
-    ]
+        return _complete(_one_of(events, ("object_id", "event_attributes.object.object_id"), "events"), rows)
+    try:
+        inside = [row["object"]["object_id"] for row in _complete(events["event_attributes"], rows).tolist()]
+    except (TypeError, KeyError):
+        raise InputError("events: event_attributes must hold object.object_id for each click") from None
     return np.array(inside, dtype=object)

@@ -15,7 +15,7 @@ from .._drawing import empty_figure
 from .._files import replacing
 from .._tables import Table
 from .._typing import ArrayLike, Floats, Ints
-from ..data.validation import check_choice, check_count, check_fraction
+from ..data.validation import as_generator, check_choice, check_count, check_fraction
 from ..errors import InputError, ParseError
 from .log import ClickLog, Counts
 from .smoothing import drawn, maximise, smooth
@@ -64,7 +64,10 @@ class Propensities:
     @classmethod
     def known(cls, values: ArrayLike) -> Self:
         """Return propensities that were measured elsewhere, by randomised positions for example."""
-        given = np.atleast_1d(np.asarray(values))
+        try:
+            given = np.atleast_1d(np.asarray(values))
+        except ValueError:  # lists of several lengths
+            given = np.empty(0, dtype=object)
         p = given.astype(np.float64) if given.dtype.kind in "biuf" else np.empty(0)
         none, zero = np.full(p.shape, np.nan), np.zeros(p.shape)
         first = p[0] if p.ndim == 1 and p.size and p[0] > 0 else 1.0
@@ -99,16 +102,18 @@ class Propensities:
         >>> Propensities.estimate(log, resamples=0).values.round(1).tolist()
         [1.0, 0.5, 0.3, 0.2]
         """
+        if not isinstance(log, ClickLog):
+            raise InputError(f"log must be a ClickLog, got {type(log).__name__}: make one with ClickLog.from_table")
         check_choice(("smooth", "harvest", "em", "trust"), method=method)
         check_fraction(confidence=confidence)
+        rng = as_generator(random_state)
         if cut is not None:
             check_count(cut=cut)
         depth = min(int(log.counts.position.max()), cut or sys.maxsize)
         counts = log.counts if cut is None else log.counts.up_to(depth)
-        overlap = _overlap(counts, depth)
         _check_identified(counts, depth, method)
+        overlap = _overlap(counts, depth)
         equal = np.ones(counts.n_pairs)
-        rng = np.random.default_rng(random_state)
         fitted = _fit(counts, depth, method, equal, None, rng)
         low, high = np.full(depth, np.nan), np.full(depth, np.nan)
         if resamples:
@@ -200,7 +205,7 @@ class Propensities:
             return cls(values, trust, lower, upper, overlap, **content)
         except InputError as error:
             raise ParseError(f"not sound: {error}", file=file) from None
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise ParseError("not a file of propensities: write one with Propensities.save", file=file) from None
 
 
@@ -288,6 +293,10 @@ def _check_identified(counts: Counts, depth: int, method: str) -> None:
     """Refuse a log in which some position is not compared with position 1 by documents that moved between them."""
     from scipy.sparse.csgraph import connected_components
 
+    places = np.unique(counts.position)
+    if len(places) < depth:
+        gap = int(np.argmax(places != np.arange(1, len(places) + 1))) + 1
+        raise InputError(f"position {gap} was never shown, and later ones were: use cut={gap - 1}, or number them anew")
     clicked = np.add.reduceat(counts.clicks, counts.ptr[:-1]) > 0
     told = clicked[counts.pair]
     shown = _pairs_by_place(counts, depth, told.astype(np.int64))

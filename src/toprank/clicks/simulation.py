@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
+from ..evaluation import data_set, grouped_scores
 from .log import ClickLog
 
 _CASCADE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -46,13 +48,15 @@ def simulate_clicks(
     >>> tr.datasets.simulate_clicks(data, data.X[:, 0], sessions=100, cut=3).position.reshape(100, 3)[0].tolist()
     [1, 2, 3]
     """
+    data_set(data)
     validation.check_count(sessions=sessions, cut=cut)
     validation.check_choice(("position", "cascade", "trust"), model=model)
     validation.check_choice(tuple(_CASCADE), user=user)
     validation.check_share(noise=noise)
     validation.check_not_negative(eta=eta)
-    rng = np.random.default_rng(random_state)
-    served = ranker if isinstance(ranker, Sequence) and not isinstance(ranker, str) else [ranker]
+    rng = validation.as_generator(random_state)
+    several = isinstance(ranker, Sequence) and not isinstance(ranker, str)
+    served = ranker if several and not any(isinstance(one, Real) for one in ranker) else [ranker]
     if not served:
         raise InputError("ranker is an empty list: give at least one")
     if not data.n_docs:
@@ -92,8 +96,6 @@ def document_ids(data: QueryDataset) -> AnyArray:
 
 
 def _scores(ranker: Any, data: QueryDataset) -> Floats:
-    from ..evaluation import grouped_scores
-
     return validation.as_scores(grouped_scores(ranker, data), data.n_docs)
 
 
@@ -110,7 +112,7 @@ def _page(scores: Floats, data: QueryDataset, cut: int) -> Ints:
 
 def _chances(model: str, relevant: AnyArray, eta: float, noise: float) -> Floats:
     places = np.arange(1, relevant.shape[1] + 1)
-    seen = places**-eta
+    seen = places ** -float(eta)
     if model == "trust":
         return np.where(relevant, seen * (1 - (1 + places) / 100), seen * np.minimum(1.0, 0.65 / places))
     return np.where(relevant, seen, seen * noise)

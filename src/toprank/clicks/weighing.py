@@ -10,6 +10,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
 from ..data.validation import check_fraction
 from ..errors import InputError
+from ..evaluation import data_set
 from .log import ClickLog, Counts
 from .propensities import Propensities
 from .simulation import document_ids
@@ -21,6 +22,8 @@ def click_weights(log: ClickLog, propensities: Propensities, clip: float | None 
     With trust, Σ over its impressions of (click − trust_k)/max(p_k, clip), where that is above 0: a click on what was
     merely believed counts for less, and what was seen and not clicked counts against.
     """
+    if not isinstance(propensities, Propensities):
+        raise InputError(f"propensities must be Propensities, got {type(propensities).__name__}: Propensities.known(…)")
     if clip is not None:
         check_fraction(clip=clip)
     counts = log.counts
@@ -48,6 +51,7 @@ def weighed(
     log: ClickLog, features: QueryDataset, propensities: Propensities, clip: float | None, *, drop: bool, shown: bool
 ) -> QueryDataset:
     """Do what `ClickLog.to_queries` says; `drop` clicks without features, keep only what was `shown`."""
+    data_set(features)
     counts, weight = click_weights(log, propensities, clip)
     row = _rows_of(log, counts, features)
     lost = np.flatnonzero((row < 0) & (weight > 0))

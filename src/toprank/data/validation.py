@@ -383,6 +383,15 @@ def check_count(**values: int) -> None:
     )
 
 
+def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """Return the generator of a seed; a generator stays what it is, and None is another one each time."""
+    seed = random_state
+    if seed is not None and not isinstance(seed, np.random.Generator):
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        _check_each({"random_state": seed}, lambda seed: whole and seed >= 0, "a whole number not below 0")
+    return np.random.default_rng(seed)
+
+
 def check_choice(choices: Sequence[object], **values: object) -> None:
     """Refuse a hyper-parameter that is not one of the choices, by its name.
 

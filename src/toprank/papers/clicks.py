@@ -94,8 +94,8 @@ def corrected(
     notes = (
         f"The production rankers learned from {behind} each. {RUNS} Settings, also the number of trees, were chosen on "
         "held-out clicks; lists hold what was shown. Where a log tells no propensities, all are taken for equal, which "
-        "leaves clicks as they are. Trees learn from pages one by one, minutes for each run of a million clicks, and "
-        "have fewer runs there.",
+        "leaves clicks as they are. XGBoost learns from pages one by one, a minute for a million clicks: there trees "
+        "have fewer runs.",
         *left_out(COLLECTIONS, homes(COLLECTIONS, data)),
     )
     by_cell = {f"{label}, {n:,}": reached for (label, n, _), reached in found.items()}
