@@ -6,7 +6,7 @@ computed here: [δ₋, δ₊] holds 0 exactly where the test of d does not rejec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 import numpy as np
@@ -229,3 +229,44 @@ def interval(values: Sequence[float] | Floats) -> tuple[float, float]:
 
     n, mean = len(values), float(np.mean(values))
     return mean, float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def surely(values: Sequence[float] | Floats, least: float = 0.0) -> bool | None:
+    """Tell by the 95% interval of a mean over runs whether it is above `least`; None where the interval cannot tell.
+
+    >>> surely([0.2, 0.3, 0.2]), surely([-0.2, -0.3, -0.2]), surely([0.2, -0.3])
+    (True, False, None)
+    """
+    mean, half = interval(values)
+    return True if mean - half > least else False if mean + half <= least else None
+
+
+def every(found: Iterable[bool | None]) -> bool | None:
+    """Tell whether all hold; one that does not decides, then one that cannot be decided.
+
+    >>> every([True, True]), every([True, None]), every([None, False])
+    (True, None, False)
+    """
+    seen = set(found)
+    return None if None in seen and False not in seen else False not in seen
+
+
+def spread(values: Sequence[float] | Floats, digits: int = 4) -> str:
+    """Say a mean with its sign and half of its 95% interval; that it is not shown where that holds 0.
+
+    >>> spread([0.2, 0.3, 0.2]), spread([0.2, -0.4], 1), spread([])
+    ('+0.2333 ± 0.1434', '-0.1 ± 3.8, not shown', 'none')
+    """
+    if not len(values):
+        return "none"
+    mean, half = interval(values)
+    return f"{mean:+.{digits}f} ± {half:.{digits}f}" + ("" if abs(mean) > half else ", not shown")
+
+
+def spreads(gaps: Mapping[str, Sequence[float] | Floats], digits: int = 4) -> str:
+    """Say each mean with its name and interval.
+
+    >>> spreads({"a": [0.2, 0.3, 0.2], "b": []}, 2)
+    'a +0.23 ± 0.14; b none.'
+    """
+    return "; ".join(f"{name} {spread(gap, digits)}" for name, gap in gaps.items()) + "."

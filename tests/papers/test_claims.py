@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toprank.certificates import Certificate
 from toprank.papers import reproduce
 from toprank.papers.clicks import PEERS
 from toprank.papers.direct_optimization import methods
@@ -28,7 +29,7 @@ for paper in reproduce.papers():
     reproduce.makers(paper)  # imports the judges
 
 THETA = np.linspace(0, 2 * np.pi, 8, endpoint=False)
-HERE, THERE = np.where(np.arange(8) == 1, 0.0, 1.0), np.where(np.arange(8) == 5, 0.0, 1.0)
+HERE, THERE = np.where(np.arange(8) == 1, 0.0, 1.0)[None], np.where(np.arange(8) == 5, 0.0, 1.0)[None]
 DIRECT, BASELINES = (*methods.DIRECT, *methods.OUR_DIRECT), (*methods.BASELINES, *methods.OUR_BASELINES)
 RISING, FLAT = np.append(np.linspace(0.1, 0.4, 60), np.full(40, 0.4)), np.full(100, 0.4)
 ORDER = "φL ≺ φS ≺ φE"
@@ -43,15 +44,28 @@ def means(direct, baseline):
     return {name: np.full(5, value) for name, value in reached(direct, baseline).items()}
 
 
-def p_values(between, among, difference=0.1):
-    base = methods.BASELINES[0]
-    shared = {"set": "X", "measure": "ndcg@1"}
+def p_values(label, between, among, difference=0.1, ada=None):
+    base, shared = methods.BASELINES[0], {"set": label, "measure": "ndcg@1"}
     rows = [{**shared, "a": d, "b": base, "difference": difference, "p": between} for d in methods.DIRECT]
-    return [*rows, {**shared, "a": methods.DIRECT[0], "b": methods.DIRECT[1], "difference": 0.1, "p": among}]
+    if ada is not None:
+        rows[1]["p"] = ada
+    return ([*rows, {**shared, "a": methods.DIRECT[0], "b": methods.DIRECT[2], "difference": 0.1, "p": among}],)
 
 
 def rates(*values):
-    return {name: {"d-n": value, "d-p": value} for name, value in zip(SHOWN, values, strict=True)}
+    return ({name: dict.fromkeys(("d-n", "d-p"), np.full(3, v)) for name, v in zip(SHOWN, values, strict=True)},)
+
+
+def ahead(label, direct, baseline, **other):
+    printed = {name: [1.0 if name == "SVMmap" else 0.0] * 5 for name in methods.PAPER.values()}
+    return {label: reached(direct, baseline, **other)}, "MAP", printed, lambda *_: "x"
+
+
+def trained(curve, sizes, permu=None, bound=None):
+    """Curves of training, and a bound that says nothing where none is given."""
+    bound = np.linspace(-0.1, -9.0, 100) if bound is None else bound
+    curves = {ADARANK: curve, f"bound of {ADARANK}": bound, methods.PERMURANK: curve if permu is None else permu}
+    return curves, sizes
 
 
 def groups(ada, boost):
@@ -60,38 +74,38 @@ def groups(ada, boost):
 
 
 def costs(ada, growth):
-    cost = {name: {"CPU seconds": value} for name, value in {"AdaRank": ada, "PermuRank": 2.0, "SVMmap": 1.0}.items()}
+    spent = {"AdaRank": ada, "PermuRank": (2.0, 3.0), "SVMmap": (1.0, 1.1)}
+    cost = {name: {"CPU seconds": value} for name, value in spent.items()}
     return cost, {"queries": growth, "documents": growth}
 
 
-def gaps(by_n, by_m, cosine, bound=0.9):
-    """Rows of measured gaps: (along, algorithm, φ, n, m, trained, largest, bound, exact bound)."""
-    rows = [
-        ("n", "ListMLE", kind, n, 10, 0, by_n(n), 9, bound)
-        for kind in ("linear", "exponential", "sigmoid")
-        for n in (10, 100)
-    ]
+def gaps(by_n, by_m, cosine, bound=0.9, wide=0.0, straight=0.9):
+    """Rows of measured gaps: along, algorithm, φ, n, m, trained, largest, bound, exact bound, each training set's."""
+
+    def row(axis, algorithm, kind, n, m, gap, most):
+        off = np.array([-wide, wide]) * ((axis, algorithm) == ("m", "ListMLE") or kind == "linear")
+        return (axis, algorithm, kind, n, m, 0, gap, 9, most, (gap + off).tolist())
+
+    kinds = {"linear": straight, "exponential": 1.0, "sigmoid": 1.0}
+    rows = [row("n", "ListMLE", kind, n, 10, by_n(n) * more, bound) for kind, more in kinds.items() for n in (10, 100)]
     for m in (5, 10):
-        rows += [("m", "ListMLE", "exponential", 100, m, 0, by_m(m), 9, bound)]
-        rows += [("m", "ListNet top-one", "exponential", 100, m, 0, by_m(m), 9, bound)]
-        rows += [("m", "RankCosine", "exponential", 100, m, 0, cosine(m), 9, bound / 2)]
+        rows += [row("m", "ListMLE", "exponential", 100, m, by_m(m), bound)]
+        others = ("ListNet top-one", "RankCosine")
+        rows += [row("m", name, "exponential", 100, m, cosine(m), bound / 2) for name in others]
     return (rows,)
 
 
-def ends(two, three, listnet):
-    return {TWO: two, THREE: three, LISTNET: listnet}
+def rounds(two, three, listnet, wide=0.001):
+    """The measure in two rounds, apart by `wide` for one learner."""
+    return {TWO: two + np.array([-wide, wide]), THREE: np.full(2, three), LISTNET: np.full(2, listnet)}
 
 
-def run(two, three, listnet, last=(10, 500), lost=(1.0, 2.0)):
-    return (
-        "s",
-        {TWO: (two, last[0], lost[0]), THREE: (three, last[1], lost[1]), LISTNET: (listnet, 9, 9.0)},
-        {TWO: 50.0, THREE: 5.0},
-        1000,
-    )
+def run(two, three, listnet, last=(10, 500), lost=(1.0, 2.0), bounds=(50.0, 5.0), apart=1e-4):
+    ends = {TWO: (two, last[0], lost[0]), THREE: (three, last[1], lost[1]), LISTNET: (listnet, 9, 9.0)}
+    return "s", ends, dict(zip((TWO, THREE), bounds, strict=True)), 1000, apart
 
 
-def precise(worse=0.6, good=0.8, loose=0.7, dear=9.0, early=0.7, perceptron=None):
+def precise(worse=0.6, good=0.8, loose=0.7, dear=9.0, early=0.79, perceptron=None, wide=0.001):
     found = {
         PERCEPTRON_AVG: perceptron or good,
         SGD_AVG: good,
@@ -100,25 +114,25 @@ def precise(worse=0.6, good=0.8, loose=0.7, dear=9.0, early=0.7, perceptron=None
         "1PMB": worse,
         "SVMPerf": worse,
     }
-    spent = {name: dear if name == "SVMPerf" else 1.0 for name in PAPER}
-    return tuple({"adult": each} for each in (found, spent, {SGD_AVG: early}))
+    runs = {
+        name: np.array([value, value + wide * (name in (SGD_AVG, PERCEPTRON_AVG))]) for name, value in found.items()
+    }
+    spent = {name: np.full(2, dear if name == "SVMPerf" else 1.0) for name in PAPER}
+    return tuple({"adult": each} for each in (runs, spent, {SGD_AVG: np.full(2, early)}))
 
 
-def swept(svmperf, spread):
-    by_kappa = {"adult": {name: [(svmperf if name == "SVMPerf" else 0.5, 0.0)] for name in PAPER}}
-    return (
-        by_kappa,
-        {"adult": {SGD_AVG: [(0.5, 0.0), (0.5 - spread, 0.0)], "1PMB": [(0.5, 0.0), (0.1, 0.0)]}},
-        (100, 500),
-    )
+def swept(above, spread):
+    return above, {"adult": {SGD_AVG: [(0.5, 0.0), (0.5 - spread, 0.0)], "1PMB": [(0.5, 0.0), (0.1, 0.0)]}}, (100, 500)
 
 
-def hierarchy(values, margins):
+def hierarchy(values, margins, apart=0.0):
     names = ("prec@k", "ramp", "avg", "max")
-    return tuple(
-        {n: np.array([v]) for n, v in zip(keys, each, strict=True)}
-        for keys, each in ((names, values), (names[1:], margins))
-    )
+    pairs = ((names, values), (names[1:], margins))
+    return *({n: np.array([v]) for n, v in zip(keys, each, strict=True)} for keys, each in pairs), np.array([apart])
+
+
+def proved(value, vacuous_from):
+    return [Certificate("mistakes", value, 5.0, "Theorem 7", vacuous_from=vacuous_from)]
 
 
 def clicks(own, naive, true, trees=0.3, spread=0.001):
@@ -151,27 +165,32 @@ MADE_UP = {
         (({"a": np.zeros(2), "b": np.ones(2)},), "n"),
     ],
     "direct_optimization.bounds._smallest": [
-        ((THETA, HERE + 0.5, HERE, HERE), "yy"),
-        ((THETA, HERE, HERE + 0.5, HERE), "yn"),
-        ((THETA, HERE, THERE, HERE), "nn"),
+        ((THETA, HERE + 0.5, HERE, HERE), "yyy"),
+        ((THETA, np.zeros((1, 8)), HERE + 0.5, HERE), "yyn"),  # flat: π/4 has its smallest value
+        ((THETA, THERE, HERE + 1.5, HERE), "nyn"),
+        ((THETA, HERE, THERE, HERE), "ynn"),
+        ((THETA, np.concatenate([HERE, THERE]), *2 * [np.concatenate([HERE - 1, THERE])]), "nnn"),  # one draw of two
     ],
     "direct_optimization.bounds._above": [
         (({"a": np.array([0.1, 0.0])},), "y"),
         (({"a": np.array([0.1, -0.1])},), "n"),
     ],
-    "direct_optimization.tables._fewer": [((rates(0.2, 0.3, 0.2, 0.3),), "yy"), ((rates(0.4, 0.3, 0.2, 0.3),), "nn")],
-    "direct_optimization.tables._vary": [((np.array([1.0, 100.0]),), "y"), ((np.array([5.0, 6.0]),), "n")],
+    "direct_optimization.tables._fewer": [(rates(0.2, 0.3, 0.2, 0.3), "yy"), (rates(0.4, 0.3, 0.2, 0.3), "nn")],
+    "direct_optimization.tables._vary": [
+        ((np.arange(1.0, 100.0),), "n"),  # one query has next to none
+        ((np.geomspace(1.0, 1e4, 9),), "y"),
+    ],
     "direct_optimization.tables._grouped": [
         (groups([0.6, 0.3], [0.4, 0.3]), "yy"),
         (groups([0.4, 0.3], [0.6, 0.3]), "nn"),
         (groups([0.5, 0.6], [0.4, 0.3]), "yn"),
     ],
     "direct_optimization.tables._ahead": [
-        (({"OHSUMED": reached(0.5, 0.4)}, "MAP", "SVMmap"), "yy"),
-        (({"OHSUMED": reached(0.4, 0.5)}, "MAP", "SVMmap"), "nn"),
-        (({"OHSUMED": reached(0.5, 0.4, **{"AdaRank (Fig. 6)": 0.3})}, "MAP", "SVMmap"), "ny"),
-        (({"TD2003": reached(0.5, 0.4)}, "MAP", "SVMmap"), "y"),
-        (({"TD2003": reached(0.3, 0.4)}, "MAP", "SVMmap"), "n"),
+        (ahead("OHSUMED", 0.5, 0.4), "yy"),
+        (ahead("OHSUMED", 0.4, 0.5), "nn"),
+        (ahead("OHSUMED", 0.5, 0.4, **{ADARANK: 0.3}), "ny"),
+        (ahead("TD2003", 0.5, 0.4), "y"),
+        (ahead("TD2003", 0.3, 0.4), "n"),
     ],
     "direct_optimization.tables._undecided": [(([], "X"), "?????")],
     "direct_optimization.tables._almost_always": [
@@ -182,16 +201,25 @@ MADE_UP = {
         (("WSJ", means(0.4, 0.5)), "n"),
     ],
     "direct_optimization.tables._significance": [
-        ((p_values(0.01, 0.5),), "yy"),
-        ((p_values(0.2, 0.01),), "nn"),
-        ((p_values(0.01, 0.5, -0.1),), "ny"),  # significant, but the wrong way round
+        (p_values("OHSUMED", 0.01, 0.5), "yy"),
+        (p_values("OHSUMED", 0.2, 0.01), "nn"),
+        (p_values("OHSUMED", 0.01, 0.5, -0.1), "ny"),  # significant, but the wrong way round
+        (p_values("OHSUMED", 0.01, 0.5, ada=0.5), "ny"),
+        (p_values("WSJ", 0.01, 0.5, ada=0.5), "yy"),  # where the paper leaves AdaRank out
+        (p_values("WSJ", 0.2, 0.01), "nn"),
+        (p_values("TD2003", 0.2, 0.5), "y"),  # where it finds no difference at all
+        (p_values("TD2003", 0.01, 0.5), "n"),
     ],
     "direct_optimization.training._trained": [
-        (({"AdaRank (Fig. 6)": RISING, "PermuRank (Fig. 7)": RISING}, 50.0), "yyyy"),
-        (({"AdaRank (Fig. 6)": FLAT, "PermuRank (Fig. 7)": FLAT}, 5.0), "nnnn"),
-        (({"AdaRank (Fig. 6)": RISING, "PermuRank (Fig. 7)": RISING[::-1]}, 50.0), "ynyy"),
+        (trained(RISING, 50.0), "yyy?ny"),
+        (trained(FLAT, 5.0, bound=np.linspace(0.1, 0.5, 100)), "nnnnyn"),
+        (trained(RISING, 50.0, RISING[::-1], np.linspace(0.01, 0.09, 100)), "ynyyyy"),
     ],
-    "direct_optimization.training._cheap": [(costs(0.5, 1.0), "yy"), (costs(1.5, 2.0), "nn")],
+    "direct_optimization.training._cheap": [
+        (costs((0.5, 0.6), 1.0), "yy"),
+        (costs((1.5, 1.6), 2.0), "nn"),
+        (costs((0.5, 1.2), 0.3), "??"),  # overlap; far less than it may be
+    ],
     "listwise_generalization.tables._as_defined": [((1e-12, {"linear": 1e-9}), "yy"), ((0.01, {"linear": 0.1}), "nn")],
     "listwise_generalization.tables._right": [((2, [[5, 5, 5], [1, 1, 1]]), "yy"), ((2, [[5, 4, 3], [1, 1, 1]]), "nn")],
     "listwise_generalization.tables._factor": [
@@ -211,14 +239,15 @@ MADE_UP = {
         (([("a", "φL", 1.0, 2.0, 3.0), ("b", "φL", 1.0, 4.0, 3.0)],), "yn"),
     ],
     "listwise_generalization.measured._findings": [
-        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50), "yyyyy"),
-        (gaps(lambda _: 0.95, lambda m: m / 50, lambda m: 1 / m), "nnnnn"),
-        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50, 7.0), "?yyyy"),  # a bound above 1 cannot fail
+        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50), "yyyyyyy"),
+        (gaps(lambda _: 0.95, lambda m: m / 50, lambda m: 1 / m, straight=1.0), "nnnnnnn"),
+        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50, 7.0), "?yyyyyy"),  # a bound above 1 cannot fail
+        (gaps(lambda n: n**-0.5, lambda m: 1 / m, lambda m: m / 50, wide=0.3), "yy???yy"),  # sets that differ more
     ],
     "listwise_generalization.measured._within": [
-        (([("c", "ListMLE", 0.1, 0.2, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.4)],), "yy"),
-        (([("c", "ListMLE", 0.1, 0.6, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.6, 9.0, 0.4)],), "nn"),
-        (([("c", "ListMLE", 0.1, 0.2, 9.0, 1.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.6)],), "??"),
+        (([("c", "ListMLE", 0.1, 0.2, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.4)], 152.0), "yyy"),
+        (([("c", "ListMLE", 0.1, 0.6, 9.0, 0.5), ("c", "RankCosine", 0.1, 0.6, 9.0, 0.4)], 90.0), "nnn"),
+        (([("c", "ListMLE", 0.1, 0.2, 9.0, 1.5), ("c", "RankCosine", 0.1, 0.2, 9.0, 0.6)], None), "??"),
     ],
     "online_perceptrons.separable._meet": [
         (([(0.1, 0.2, 99, 99, 100.0, 50.0, 50.0, 60.0, 900.0)],), "yyy"),
@@ -226,48 +255,66 @@ MADE_UP = {
         (([(0.1, 0.2, 99, 10, 100.0, 50.0, 60.0, 60.0, 900.0)],), "yny"),
     ],
     "online_perceptrons.separable._separated": [
-        (run(0.9999, 0.9998, 0.99), "yyyy"),
-        (run(0.99, 0.9, 0.995, (10, 999), (1.0, 6.0)), "nnnn"),
-        (run(0.9999, 0.9998, 0.99, (10, 999)), "?yyy"),  # too short
+        (run(0.9999, 0.9998, 0.99), "yyyyy"),
+        (run(0.99, 0.9, 0.995, (10, 999), (60.0, 6.0), apart=0.01), "nnnnn"),
+        (run(0.9999, 0.9998, 0.99, (10, 999)), "?yyyy"),  # too short
+        (run(0.9999, 0.9998, 0.99, bounds=(1e9, 5.0)), "yyy?y"),  # more than all rounds can lose
     ],
     "online_perceptrons.separable._grow": [((0.01, 0.5), "yy"), ((0.2, 0.9), "nn")],
     "online_perceptrons.streams._beside": [
         (
             (
-                {"mslr-web10k": ends(0.5, 0.2, 0.4), "yahoo-set1": ends(0.5, 0.2, 0.51), "yandex": ends(0.5, 0.2, 0.5)},
+                {
+                    "mslr-web10k": rounds(0.5, 0.2, 0.4),
+                    "yahoo-set1": rounds(0.5, 0.2, 0.505),
+                    "yandex": rounds(0.5, 0.2, 0.5),
+                },
                 "AP",
             ),
-            "yyyyy",
+            "yyyyyy",
         ),
         (
             (
                 {
-                    "mslr-web10k": ends(0.3, 0.2, 0.4),
-                    "yahoo-set1": ends(0.3, 0.49, 0.5),
-                    "yandex": ends(0.3, 0.49, 0.5),
+                    "mslr-web10k": rounds(0.3, 0.49, 0.4),
+                    "yahoo-set1": rounds(0.3, 0.49, 0.5),
+                    "yandex": rounds(0.3, 0.49, 0.5),
                 },
                 "AP",
             ),
-            "nnnnn",
+            "nnnnnn",
         ),
-        (({"mslr-msn1-5k": ends(0.5, 0.2, 0.4)}, "AP"), "y??"),
-        (({"mslr-msn1-5k": ends(0.3, 0.2, 0.4)}, "AP"), "n??"),
-        (({"something else": ends(0.3, 0.49, 0.5)}, "AP"), "???"),
+        (({"mslr-msn1-5k": rounds(0.5, 0.2, 0.4)}, "AP"), "yy????"),
+        (({"mslr-msn1-5k": rounds(0.3, 0.4, 0.4)}, "AP"), "nn????"),
+        (({"mslr-msn1-5k": rounds(0.5, 0.49, 0.49, wide=0.1)}, "AP"), "??????"),  # ahead by means that are all over
+        (({"yandex": rounds(0.5, 0.4, 0.49, wide=0.1)}, "AP"), "??????"),
+        (({"something else": rounds(0.3, 0.49, 0.5)}, "AP"), "??????"),
     ],
     "online_perceptrons.streams._depends": [
         (({TWO: [0.4, 0.5], THREE: [0.4, 0.4]},), "yy"),
         (({TWO: [0.4, 0.4], THREE: [0.4, 0.5]},), "nn"),
     ],
     "precision_at_top.figures._findings": [
-        (precise(), "yyyyyyy"),
-        (precise(worse=0.9, loose=0.9, dear=0.1), "nnnnnnn"),
-        (precise(perceptron=0.75, early=0.5), "yyyyyyn"),
+        (precise(), "yyynyyyyy"),
+        (precise(worse=0.9, loose=0.9, dear=0.1), "nnnynnnnn"),
+        (precise(perceptron=0.75, early=0.5), "yyynyyynn"),
+        (precise(early=0.7), "yyynyyyyn"),  # as good as SVMPerf, not as the best
+        (precise(wide=0.5), "????y?yy?"),  # splits that differ more than the methods
     ],
-    "precision_at_top.figures._swept": [(swept(0.4, 0.01), "yy"), (swept(0.5, 0.1), "nn")],  # equal is not above
+    "precision_at_top.figures._swept": [
+        (swept([True, True], 0.01), "yy"),
+        (swept([True, None, False], 0.1), "nn"),
+        (swept([True, None], 0.1), "?n"),
+    ],
     "precision_at_top.theory._hierarchy": [
-        (hierarchy((0, 0, 0, 0), (3, 2, 1)), "yyyyyyy"),
-        (hierarchy((4, 3, 2, 1), (1, 2, 3)), "nnnnnnn"),
-        (hierarchy((0, 1, 2, 3), (0.3, 0.2, 0.1)), "yyyy???"),
+        (hierarchy((0, 0, 0, 0), (3, 2, 1)), "yyyyyyyy"),
+        (hierarchy((4, 3, 2, 1), (1, 2, 3), 0.1), "nnnnnnnn"),
+        (hierarchy((0, 1, 2, 3), (0.3, 0.2, 0.1)), "yyyy???y"),
+    ],
+    "precision_at_top.theory._mistakes": [
+        ((proved(9.0, 20.0),), "y"),
+        ((proved(3.0, 20.0),), "n"),
+        ((proved(30.0, 20.0),), "?"),
     ],
     "precision_at_top.theory._rates": [
         (({"avg": (-0.5, 1.0)}, -0.6, {10: 0.2, 20: 0.1}, {10: 0.1}), "yy?"),

@@ -99,7 +99,8 @@ def test_rate_is_one_over_root_n(exhibits):
 
 def test_measured_gaps_stay_below_their_bounds(exhibits, tmp_path):
     rows = exhibits["gap"].data["rows"]
-    for *_, trained, largest, bound, tighter in rows:
+    for *_, trained, largest, bound, tighter, each in rows:
+        assert largest == pytest.approx(np.mean(each))
         assert trained <= largest + 1e-12
         assert largest < tighter <= bound
     again = paper.gap(sizes=(10, 20), repeats=2, checkpoint=tmp_path)

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 
 from .._files import replacing
 from .._html import element
@@ -13,15 +14,6 @@ from .._version import __version__
 from ..report.page import asset
 from .exhibits import VERDICTS, Claim, Exhibit
 
-_STYLE = """
-.exhibit img { width: 100%; min-width: 34rem; max-width: 56rem; height: auto; background: #fff; border-radius: 6px; }
-.verdict { padding: 0 .5em; border: 1px solid; border-radius: 1em; white-space: nowrap; justify-self: start; }
-.claims { list-style: none; padding: 0; max-width: 64rem; }
-.claims li { display: grid; grid-template-columns: 13.5rem 1fr; align-items: baseline; gap: .2rem .8rem; }
-.claims a { color: var(--mark); white-space: nowrap; }
-.claims li + li { margin-top: .5em; }
-@media (max-width: 40rem) { .claims li { grid-template-columns: 1fr; } .claims li + li { margin-top: 1em; } }
-"""
 _MARKS = dict(zip(VERDICTS, ("up", "down", "quiet"), strict=True))
 
 
@@ -36,21 +28,11 @@ def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
     title = f"{paper.replace('-', ' ').capitalize()}: what replicates"
     claims = [found for exhibit in exhibits for found in exhibit.claims]
     counts = ", ".join(f"{sum(c.verdict == v for c in claims)} × {v}" for v in VERDICTS)
-    head = element(
-        "header",
-        element("h1", escape(title)),
-        element("p", escape(f"Exhibits: {len(exhibits)}. Claims: {len(claims)}, of which {counts}."), class_="note"),
-    )
-    body = "".join(_section(exhibit) for exhibit in exhibits)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="color-scheme" content="light dark">\n<title>{escape(title)}</title>\n'
-        f"<style>\n{asset('page.css')}{_STYLE}</style>\n</head>\n<body>\n{head}\n<main>\n{_all_claims(exhibits)}"
-        f'{body}</main>\n<footer><p class="note">Made by toprank {escape(__version__)}.</p></footer>\n</body></html>\n'
-    )
+    told = escape(f"Exhibits: {len(exhibits)}. Claims: {len(claims)}, of which {counts}.")
+    head = element("header", element("h1", escape(title)), element("p", told, class_="note"))
+    body = _all_claims(exhibits) + "".join(_section(exhibit) for exhibit in exhibits)
+    parts = {"title": escape(title), "head": head, "main": body, "version": escape(__version__)}
+    return Template(asset("exhibits.html")).substitute(parts, style=asset("page.css") + asset("exhibits.css"))
 
 
 def _all_claims(exhibits: Sequence[Exhibit]) -> str:

@@ -133,13 +133,10 @@ def table_3(*, points: int = 5000) -> Exhibit:
         a, bm = rng.uniform(0.2, 2), rng.uniform(0.05, 2)
         u, m = a * bm, int(math.exp(rng.uniform(math.log(3), math.log(1000))))
         K = math.exp(-u)
-        slack = K**2 * (1 + K) * math.exp(rng.uniform(0.01, 2))
-        wide = math.log((2 * u + slack) / slack)
-        limits = (
-            (2 * u * K**2 - slack * wide) / (slack - K**2),
-            (u * K**2 * (1 + K) - slack * wide) / (slack - K**2 * (1 + K)),
-            u * (math.exp(u) - 1),
-        )
+        low, high = K**2, K**2 * (1 + K)
+        slack = high * math.exp(rng.uniform(0.01, 2))
+        wide = slack * math.log((2 * u + slack) / slack)
+        limits = (2 * u * low - wide) / (slack - low), (u * high - wide) / (slack - high), u * (math.exp(u) - 1)
         for algorithm in ("ListMLE", "ListNet"):
             printed, exact = (_products(algorithm, a, u + slack, bm, m, e) for e in (False, True))
             for (one, two), limit in zip(pairs, limits, strict=True):
@@ -222,11 +219,8 @@ def _below_six() -> dict[str, int]:
     for _ in range(400):
         m, u = int(rng.integers(3, 6)), float(rng.uniform(0.01, 3))
         b, edge = u * (1 + float(rng.exponential(1))), 4 / math.sqrt(m)
-        predicted = {
-            "linear": b / u < (math.exp(edge) + m) / (math.exp(edge) - m),
-            "exponential": u > (edge - math.log(m)) / 2,
-            "sigmoid": u > edge - math.log(m),
-        }
+        far, over = math.exp(edge), edge - math.log(m)
+        predicted = {"linear": b / u < (far + m) / (far - m), "exponential": u > over / 2, "sigmoid": u > over}
         simpler = {"linear": 1 < b / u < 1.5, "exponential": u > 0.75, "sigmoid": u > 1.5}
         for kind, phi in transforms(1.0, b).items():
             below = log_c("ListMLE", phi, u, m) < log_c("RankCosine", phi, u, m)
