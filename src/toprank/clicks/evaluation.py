@@ -10,7 +10,7 @@ import numpy as np
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import data_set, grouped_scores
+from ..evaluation import checked_data_set, grouped_scores
 from ..measures import measure as parse
 
 
@@ -46,7 +46,7 @@ def click_value(
     >>> round(click_value(clicks.X[:, 0], clicks).value, 4)
     0.6309
     """
-    data_set(clicks)
+    checked_data_set(clicks)
     if clicks.doc_weight is None:
         raise InputError("these queries have no doc_weight: make them with ClickLog.to_queries")
     scores = validation.as_scores(grouped_scores(model, clicks), clicks.n_docs)

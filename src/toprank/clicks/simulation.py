@@ -12,7 +12,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import data_set, grouped_scores
+from ..evaluation import checked_data_set, grouped_scores
 from .log import ClickLog
 
 _CASCADE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -48,7 +48,7 @@ def simulate_clicks(
     >>> tr.datasets.simulate_clicks(data, data.X[:, 0], sessions=100, cut=3).position.reshape(100, 3)[0].tolist()
     [1, 2, 3]
     """
-    data_set(data)
+    checked_data_set(data)
     validation.check_count(sessions=sessions, cut=cut)
     validation.check_choice(("position", "cascade", "trust"), model=model)
     validation.check_choice(tuple(_CASCADE), user=user)

@@ -10,7 +10,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
 from ..data.validation import check_fraction
 from ..errors import InputError
-from ..evaluation import data_set
+from ..evaluation import checked_data_set
 from .log import ClickLog, Counts
 from .propensities import Propensities
 from .simulation import document_ids
@@ -51,7 +51,7 @@ def weighed(
     log: ClickLog, features: QueryDataset, propensities: Propensities, clip: float | None, *, drop: bool, shown: bool
 ) -> QueryDataset:
     """Do what `ClickLog.to_queries` says; `drop` clicks without features, keep only what was `shown`."""
-    data_set(features)
+    checked_data_set(features)
     counts, weight = click_weights(log, propensities, clip)
     row = _rows_of(log, counts, features)
     lost = np.flatnonzero((row < 0) & (weight > 0))
