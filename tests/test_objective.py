@@ -127,9 +127,9 @@ def test_sampled_orders_follow_the_documents_and_not_their_rows():
 def test_parts_lie_where_their_rows_begin():
     """Whoever holds a part that begins at a border cuts it as the whole is cut."""
     data = graded([7, 3, 12, 5, 9] * 30)
-    borders = blocks.cuts(data.ptr, 40)
+    borders = blocks.block_boundaries(data.ptr, 40)
     at = borders[len(borders) // 2]
-    rest = np.array(blocks.cuts(data.ptr[at:], 40)) + at
+    rest = np.array(blocks.block_boundaries(data.ptr[at:], 40)) + at
     assert borders[len(borders) // 2 :] == rest.tolist()
     assert data.map_reduce(lambda block: block.n_docs, values=200) == data.n_docs
     kept = data.keep(lambda block: block.lengths, values=200)

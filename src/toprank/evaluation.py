@@ -293,7 +293,7 @@ def _run(
     """Return values, in which queries ties matter, and the values in file order: see `Plan.run_with_ties`."""
     if executor is None:
         return plan.run_with_ties(scores, data.y, data.ptr, data.doc_ids)
-    cuts = blocks.cuts(data.ptr, BLOCK_DOCS)
+    cuts = blocks.block_boundaries(data.ptr, BLOCK_DOCS)
     bounds = [(int(data.ptr[a]), int(data.ptr[b])) for a, b in pairwise(cuts)]
     parts = executor.map(
         plan.run_with_ties,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._typing import Floats, Ints
 from .data import blocks, linear
-from .data.blocks import Reducible
+from .data.blocks import BlockResults
 from .data.dataset import QueryDataset
 from .data.validation import check_informative
 from .errors import InputError
@@ -89,7 +89,7 @@ class Objective:
         return total
 
     @cached_property
-    def _parts(self) -> Reducible[_Part]:
+    def _parts(self) -> BlockResults[_Part]:
         """The blocks with the weights of their queries, where they lie."""
         compiled = isinstance(self.surrogate, CompiledSurrogate)
         if self.data.doc_weight is not None and not self.surrogate.weighs_documents:

@@ -116,20 +116,20 @@ def test_adaranks_table_stays_on_the_workers_and_older_scores_do_not(client, mon
     until(lambda: not any(parts for _, parts in client.run(made).values()))  # those of other tests are gone
     data, seen, sizes = judged(), [], []
     far = tr.dask.place(data, client, parts=5)
-    plain, answers = adarank._Ensemble.performance, blocks.root
+    plain, answers = adarank._Ensemble.performance, blocks.combined
 
     def performance(self):
         found = plain(self)
         seen.append((max(sizes), client.run(made)))
         return found
 
-    def root(*nodes):
-        found = answers(*nodes)
+    def combined(*results):
+        found = answers(*results)
         sizes.append(len(pickle.dumps(found)))
         return found
 
     monkeypatch.setattr(adarank._Ensemble, "performance", performance)
-    monkeypatch.setattr(blocks, "root", root)
+    monkeypatch.setattr(blocks, "combined", combined)
     there = fitted(tr.AdaRank("map", rounds=6), far)
     assert there.n_iter_ > 2
     for largest, workers in seen:  # what the last step made of 5 parts beside other weights is kept: nothing older
@@ -200,7 +200,7 @@ def test_what_needs_all_rows_in_one_memory_says_so_at_once(client, ranker, monke
         pytest.fail("the rows were asked for")
 
     monkeypatch.setattr(far.X, "call", read)
-    monkeypatch.setattr(far.X, "along", read)
+    monkeypatch.setattr(far.X, "walk_parts", read)
     with pytest.raises(tr.InputError, match=f"^{type(ranker).__name__}: all rows of X are needed in one memory"):
         ranker.fit_queries(far)
 

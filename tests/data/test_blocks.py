@@ -63,7 +63,7 @@ def test_blocks_are_whole_queries_in_order(lengths, values):
     whole = QueryDataset.from_arrays(
         np.arange(n, dtype=float)[:, None], np.zeros(n), np.repeat(range(len(lengths)), lengths)
     )
-    parts = [part for run in blocks.Kept.of(whole, values).runs for part in run]
+    parts = [part for run in blocks.LocalResults.of(whole, values).runs for part in run]
     assert np.concatenate([part.X for part in parts]).ravel().tolist() == list(range(n))
     assert [length for part in parts for length in part.lengths] == lengths
     starts = np.cumsum([0, *lengths])

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._typing import AnyArray, Matrix
 from ..data import blocks, csr, validation
-from ..data.blocks import Grid, Kept, Node
+from ..data.blocks import Grid, LocalResults, PartialResult
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from .workers import distributed
@@ -39,7 +39,7 @@ class Part:
 
     def __init__(self, data: QueryDataset, grid: Grid, pages: Sequence[mmap.mmap] = ()) -> None:
         self.data, self.grid, self.pages = data, grid, pages
-        self.made: dict[Names, Kept[Any]] = {}
+        self.made: dict[Names, LocalResults[Any]] = {}
         self.lock = threading.Lock()
 
     def __reduce__(self) -> Any:
@@ -49,7 +49,7 @@ class Part:
         """What Dask moves and counts: mapped rows take no memory that would have to be freed."""
         return 1 << 20 if self.pages else _size(self.data.X)
 
-    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> Kept[Any]:
+    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> LocalResults[Any]:
         """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again.
 
         Of each chain that is `alive` the last result is kept, and no earlier one.
@@ -57,7 +57,7 @@ class Part:
         with self.lock:
             names = names_of(values, chain)
             start = self._made(names)
-            found = self.made[start] if start else Kept.of(self.data, values, grid=self.grid)
+            found = self.made[start] if start else LocalResults.of(self.data, values, grid=self.grid)
             found = replace(found, executor=executor)
             for n in range(len(start) + 1, len(names) + 1):
                 found = self.made[names[:n]] = found if n == 1 else found.keep(chain[n - 2][1])
@@ -129,22 +129,21 @@ def relabel(part: Part, beside: dict[str, Any]) -> Part:
 
 def reduce_parts(
     parts: list[Part],
-    alongs: list[Any],
     chain: Chain,
     values: int,
     alive: Sequence[Names],
     fn: Callable[..., T],
     combine: Callable[[T, T], T] | None,
-) -> tuple[str, list[Node[T]]]:
+) -> tuple[str, list[PartialResult[T]]]:
     """Reduce the parts of one worker, on all its threads; runs on the worker, and says which it was."""
     worker = distributed().get_worker()
     with ThreadPoolExecutor(worker.state.nthreads) as pool:
         executor = pool if worker.state.nthreads > 1 else None
-        nodes: list[Node[T]] = []
-        for part, along in zip(parts, alongs, strict=True):
-            nodes += part.kept(chain, values, alive, executor).nodes(fn, combine, along)
+        found: list[PartialResult[T]] = []
+        for part in parts:
+            found += part.kept(chain, values, alive, executor).partial_results(fn, combine)
             part.rest()
-    return worker.address, blocks.climb(nodes, parts[0].grid.total, combine)
+    return worker.address, blocks.combine_neighbours(found, parts[0].grid.total, combine)
 
 
 def step(part: Part, fn: Callable[[S, QueryDataset], T], state: S) -> T:

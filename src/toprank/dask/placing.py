@@ -16,7 +16,7 @@ import numpy as np
 
 from .._typing import AnyArray, Ints, Matrix
 from ..data import blocks, validation
-from ..data.blocks import Grid, Node, Reducible
+from ..data.blocks import BlockResults, Grid, PartialResult
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from .parts import Chain, Part, Spec, load, names_of, reduce_parts, relabel, step
@@ -49,7 +49,7 @@ class PlacedMatrix(RemoteMatrix):
         self.own: dict[str, Any] = {}
         self.alike: WeakSet[PlacedMatrix] = WeakSet()
         self.latest: PlacedMatrix | None = None
-        self.kept: WeakSet[PlacedKept[Any]] = WeakSet()
+        self.kept: WeakSet[PlacedResults[Any]] = WeakSet()
         self.groups: dict[str, list[int]] | None = None
         self.futures: list[Any] = []
         self.sources: list[Any] = []
@@ -112,15 +112,17 @@ class PlacedMatrix(RemoteMatrix):
             self.workers.drop(self.futures)
             self.start()
 
-    def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> Reducible[T]:
+    def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> BlockResults[T]:
         """Keep fn of each block on its worker."""
-        return PlacedKept(self.of(data), values).keep(fn)
+        return PlacedResults(self.of(data), values).keep(fn)
 
     def collect(self, fn: Callable[[Matrix, Ints], AnyArray]) -> AnyArray:
         """Return fn(X, ptr) of runs of queries in order, one behind the other."""
-        return np.concatenate(PlacedKept[QueryDataset](self, blocks.RUN_VALUES).map_reduce(partial(_listed, fn)))
+        return np.concatenate(PlacedResults[QueryDataset](self, blocks.RUN_VALUES).map_reduce(partial(_listed, fn)))
 
-    def along(self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S) -> tuple[S, list[T]]:
+    def walk_parts(
+        self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S
+    ) -> tuple[S, list[T]]:
         """Send a state from part to part."""
         own, results = self.of(data), []
         self.latest = own if own is not self else None  # the next epoch asks for it again
@@ -147,21 +149,18 @@ class PlacedMatrix(RemoteMatrix):
         self.alike.add(made)
         return made
 
-    def call(
-        self, kept: PlacedKept[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None, along: AnyArray | None
-    ) -> T:
+    def call(self, kept: PlacedResults[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None) -> T:
         """Reduce what is kept: one task for each worker that holds parts."""
         self.spread()
         alive = [names_of(one.values, one.chain) for one in self.kept]
         work = partial(reduce_parts, chain=kept.chain, values=kept.values, alive=alive, fn=fn, combine=combine)
-        cut = [None if along is None else along[slice(*spec.queries)] for spec in self.specs]
 
         def ask() -> Asked:
             placed = self._placement()
             futures = [
                 self.workers.client.submit(
-                    work, [self.futures[i] for i in group], [cut[i] for i in group], pure=False,
-                    key=f"toprank-reduce-{next(_numbers)}", workers=[address], allow_other_workers=True,
+                    work, [self.futures[i] for i in group], pure=False, key=f"toprank-reduce-{next(_numbers)}",
+                    workers=[address], allow_other_workers=True,
                 )
                 for address, group in placed.items()
             ]  # fmt: skip
@@ -170,8 +169,8 @@ class PlacedMatrix(RemoteMatrix):
         found = self.workers.results(ask, self.renew, self.futures)
         if [address for address, _ in found] != list(self.groups or ()):
             self.groups = None  # somebody else did it: parts have moved
-        nodes: list[Node[T]] = [node for _, part in found for node in part]
-        return blocks.root(nodes, combine, self.specs[0].grid.total)
+        results: list[PartialResult[T]] = [result for _, part in found for result in part]
+        return blocks.combined(results, combine, self.specs[0].grid.total)
 
     def _result(self, i: int, work: Callable[[Part], T]) -> T:
         def ask() -> Asked:
@@ -197,22 +196,20 @@ class PlacedMatrix(RemoteMatrix):
         return self.groups
 
 
-class PlacedKept(Reducible[T]):
+class PlacedResults(BlockResults[T]):
     """What a chain of functions makes of the blocks of placed data. It is made on first use, where the blocks are."""
 
     def __init__(self, matrix: PlacedMatrix, values: int, chain: Chain = ()) -> None:
         self.matrix, self.values, self.chain = matrix, values, chain
         matrix.kept.add(self)
 
-    def keep(self, fn: Callable[[T], S]) -> Reducible[S]:
+    def keep(self, fn: Callable[[T], S]) -> BlockResults[S]:
         """Return fn of each, to be kept."""
-        return PlacedKept(self.matrix, self.values, (*self.chain, (str(next(_numbers)), fn)))
+        return PlacedResults(self.matrix, self.values, (*self.chain, (str(next(_numbers)), fn)))
 
-    def map_reduce(
-        self, fn: Callable[..., S], combine: Callable[[S, S], S] | None = None, along: AnyArray | None = None
-    ) -> S:
+    def map_reduce(self, fn: Callable[[T], S], combine: Callable[[S, S], S] | None = None) -> S:
         """Combine fn of each on the workers, then what they return here."""
-        return self.matrix.call(self, fn, combine, along)
+        return self.matrix.call(self, fn, combine)
 
 
 def _listed(fn: Callable[[Matrix, Ints], AnyArray], block: QueryDataset) -> list[AnyArray]:
@@ -237,7 +234,7 @@ def placed(
     """
     ptr = beside["ptr"]
     whole, n_docs = Grid.of(ptr, row_values), int(ptr[-1])
-    borders, size = blocks.cuts(ptr, whole.docs), n_docs * row_values * np.dtype(dtype).itemsize
+    borders, size = blocks.block_boundaries(ptr, whole.docs), n_docs * row_values * np.dtype(dtype).itemsize
     wanted = parts or max(int(size / PART_BYTES), 4 * max(1, len(workers.threads())))
     if mapped is None:
         memory = workers.memory()

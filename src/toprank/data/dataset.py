@@ -20,7 +20,7 @@ from .grouping import group_rows, rows_of
 from .remote import RemoteMatrix
 
 if TYPE_CHECKING:
-    from .blocks import Reducible
+    from .blocks import BlockResults
     from .info import DatasetInfo
 
 T = TypeVar("T")
@@ -244,9 +244,10 @@ class QueryDataset:
         executor: Executor | None = None,
         values: int | None = None,
     ) -> T:
-        """Combine fn of each block of queries (of about `values` feature values), in an order that the data alone fix.
+        """Combine fn of each block of queries, in an order that the data alone decide; `combine` None adds them up.
 
-        Results of a run of blocks are combined where they are, then those of the runs; `combine` None adds them up.
+        A block has about `values` feature values. Results of a run of blocks are combined where they are, then those of
+        the runs.
 
         >>> data = QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
         >>> float(data.map_reduce(lambda block: block.y.sum()))
@@ -256,13 +257,13 @@ class QueryDataset:
 
     def keep(
         self, fn: Callable[[QueryDataset], T], *, executor: Executor | None = None, values: int | None = None
-    ) -> Reducible[T]:
+    ) -> BlockResults[T]:
         """Return fn of each block of queries, kept where it was made for `map_reduce` over them."""
-        from .blocks import BLOCK_VALUES, Kept
+        from .blocks import BLOCK_VALUES, LocalResults
 
         if isinstance(self.X, RemoteMatrix):
             return self.X.keep(self, fn, values or BLOCK_VALUES)
-        return Kept.of(self, values or BLOCK_VALUES, executor).keep(fn)
+        return LocalResults.of(self, values or BLOCK_VALUES, executor).keep(fn)
 
     def _run(self, start: int, stop: int) -> QueryDataset:
         a, b = int(self.ptr[start]), int(self.ptr[stop])

@@ -10,7 +10,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .blocks import Reducible
+    from .blocks import BlockResults
     from .dataset import QueryDataset
 
 S = TypeVar("S")
@@ -39,7 +39,7 @@ class RemoteMatrix(ABC):
     """Stored values in a row, in the mean."""
 
     @abstractmethod
-    def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> Reducible[T]:
+    def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> BlockResults[T]:
         """Do what `QueryDataset.keep` does for the queries of `data`, whose features these are."""
 
     @abstractmethod
@@ -47,7 +47,9 @@ class RemoteMatrix(ABC):
         """Return fn(X, ptr) of the parts in order, one behind the other."""
 
     @abstractmethod
-    def along(self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S) -> tuple[S, list[T]]:
+    def walk_parts(
+        self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S
+    ) -> tuple[S, list[T]]:
         """Send a state from part to part in order: return it as the last part left it, and what each returned."""
 
     def refuse(self) -> NoReturn:

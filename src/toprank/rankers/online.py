@@ -185,7 +185,7 @@ class OnlineRanker(StreamRanker):
     ) -> tuple[State, list[Floats]]:
         """Play lists that lie elsewhere: the state goes from part to part."""
         try:
-            return X.along(data, partial(_play_part, learner), state)
+            return X.walk_parts(data, partial(_play_part, learner), state)
         except WorkersLost as error:
             error.coef = state.last
             raise
