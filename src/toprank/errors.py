@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,6 +45,32 @@ class ParseError(InputError):
         found = "" if text is None else f", found {_shorten(text)!r}"
         super().__init__(f"{place}: {message}{found}")
         self.said, self.file, self.line, self.column, self.text = message, file, line, column, text
+
+    def __reduce__(self) -> Any:
+        same = partial(ParseError, file=self.file, line=self.line, column=self.column, text=self.text)
+        return same, (self.said,)
+
+
+@contextmanager
+def naming(place: str, *others: type[Exception]) -> Iterator[None]:
+    """Put a file, or another place, in front of what is wrong in it, unless the message names it already.
+
+    Other kinds of errors say that the file cannot be read.
+
+    >>> with naming("model.json"):
+    ...     raise InputError("a weight is not a number")
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: model.json: a weight is not a number
+    """
+    try:
+        yield
+    except InputError as error:
+        if isinstance(error, ParseError) or place in str(error):
+            raise
+        raise InputError(f"{place}: {error}") from None
+    except others as error:
+        raise InputError(f"{place} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
 
 
 class NumbersOverflowError(InputError):

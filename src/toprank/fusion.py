@@ -10,7 +10,7 @@ import numpy as np
 from ._typing import Floats, Ints
 from .data import validation
 from .data.grouping import numbered
-from .data.trec import Run, repeated
+from .data.trec import Run, first_repeated
 from .errors import InputError
 
 Method = Literal["rrf", "combsum", "combmnz"]
@@ -35,7 +35,7 @@ def fuse(runs: Sequence[Run | Mapping[str, Mapping[str, float]]], method: Method
     if len(given) < 2:
         raise InputError(f"fusion needs at least two runs, got {len(given)}")
     for number, run in enumerate(given, 1):
-        again = repeated(run.qid, run.doc_ids)
+        again = first_repeated(run.qid, run.doc_ids)
         if again is not None:
             raise InputError(f"run {number}: document {run.doc_ids[again]} stands twice under query {run.qid[again]}")
     qid, doc_ids = (np.concatenate([getattr(run, name) for run in given]) for name in ("qid", "doc_ids"))

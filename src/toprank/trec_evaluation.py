@@ -10,7 +10,7 @@ import numpy as np
 from ._typing import AnyArray, Floats, Ints
 from .data.dataset import QueryDataset
 from .data.grouping import numbered
-from .data.trec import Qrels, Run, repeated
+from .data.trec import Qrels, Run, first_repeated
 from .errors import InputError
 from .evaluation import Report, evaluate_grouped
 from .measures import Measure
@@ -32,7 +32,7 @@ class Judged:
     def of(cls, run: Run, qrels: Qrels, *, complete: bool) -> Judged:
         """Match documents by query and id."""
         for name, table in (("run", run), ("qrels", qrels)):
-            again = repeated(table.qid, table.doc_ids)
+            again = first_repeated(table.qid, table.doc_ids)
             if again is not None:
                 raise InputError(f"{name}: document {table.doc_ids[again]} stands twice under query {table.qid[again]}")
             if len(table.qid) == 0:

@@ -24,7 +24,7 @@ from sklearn.base import clone
 import toprank as tr
 from tests.data.test_letor import SMALL, texts
 from toprank.data.csr import is_sparse
-from toprank.data.mapped import in_any_order
+from toprank.data.mapped import read_in_any_order
 from toprank.errors import InputError, ParseError
 
 
@@ -227,7 +227,7 @@ def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, kind, m
     data = replace(data, y=(data.y > 1) * 1.0)
     mapped = tr.open_queries(tr.save_queries(data, tmp_path / "folder"))
     maps, told = 2 if sparse else 1, []
-    real = in_any_order.__globals__["_advised"]
+    real = read_in_any_order.__globals__["_advised"]
 
     @contextmanager
     def advised(X, order):
@@ -237,7 +237,7 @@ def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, kind, m
             yield
         assert not any("rr" in flags(part.ctypes.data) for part in parts)
 
-    monkeypatch.setitem(in_any_order.__globals__, "_advised", advised)
+    monkeypatch.setitem(read_in_any_order.__globals__, "_advised", advised)
     fitted = clone(SHUFFLED[kind]).fit_queries(mapped)
     assert told == [maps] * len(told) != []
     if hasattr(fitted, "partial_fit"):  # its certificates play the rounds again
@@ -252,7 +252,7 @@ def test_shuffled_epochs_read_a_mapped_file_by_the_row(tmp_path, sparse, kind, m
 def test_rows_in_their_own_order_are_read_ahead(tmp_path):
     data = tr.open_queries(tr.save_queries(tr.datasets.make_graded(n_queries=20, random_state=0), tmp_path / "folder"))
     for order, advised in ((np.arange(20), False), (np.array([0, 2, 1]), True), (np.array([7]), False)):
-        with in_any_order(data.X, order):
+        with read_in_any_order(data.X, order):
             assert ("rr" in flags(data.X.ctypes.data)) == advised
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,10 +14,11 @@ from numpy.typing import DTypeLike
 
 from .._typing import AnyArray, Floats, Ints
 from ..data import csr, letor, tables
-from ..data._columns import METADATA
+from ..data._columns import METADATA, read_notes
+from ..data._text import PACKED
 from ..data.dataset import QueryDataset
 from ..data.validation import Missing
-from ..errors import InputError, ParseError, needed
+from ..errors import InputError, naming, needed
 from .placing import checked, placed
 from .workers import Asked, Workers
 
@@ -108,15 +108,15 @@ def read_letor(
     back later is refused.
     """
     workers = checked(client, parts, timeout)
-    letor._rules("path", dense, dtype, n_features, zero_based)  # refuses what cannot be meant
+    letor.line_rules("path", dense, dtype, n_features, zero_based)  # refuses options that cannot be
     fs, files = _find(path, storage_options, "")
     ranges: list[tuple[str, int, int | None]] = []
     for file in files:
-        with _told(file):
+        with naming(file, Exception):  # every file system has errors of its own, and not all can travel
             size = fs.size(file)
         if size == 0:
             raise InputError(f"{file} is empty: remove it, or write it again")
-        if size is None or file.endswith((".gz", ".bz2", ".xz", ".zst")):  # a server may not say how long it is
+        if size is None or file.endswith(PACKED):  # a server may not say how long it is
             ranges.append((file, 0, None))
         else:
             ranges += [(file, a, a + RANGE_BYTES) for a in range(0, size, RANGE_BYTES)]
@@ -146,7 +146,7 @@ def _find(path: str | Sequence[str], options: dict[str, Any] | None, suffix: str
     """Return the file system and the files, in order of their names."""
     import fsspec
 
-    with _told(path):
+    with naming(str(path), Exception):
         fs, _, files = fsspec.get_fs_token_paths(path, storage_options=options)
         if len(files) == 1 and fs.isdir(files[0]):
             files = [file for file in fs.ls(files[0], detail=False) if file.endswith(suffix)]
@@ -156,17 +156,6 @@ def _find(path: str | Sequence[str], options: dict[str, Any] | None, suffix: str
     if missing is not None:
         raise InputError(f"{missing} cannot be read: there is no such file")
     return fs, list(files)
-
-
-@contextmanager
-def _told(path: str | Sequence[str]) -> Iterator[None]:
-    """Say in one line what goes wrong with a file: every file system has errors of its own, and not all can travel."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
 
 
 def _scanned(workers: Workers, scan: Callable[..., Seen], calls: list[tuple[Any, ...]]) -> list[Seen]:
@@ -241,17 +230,15 @@ def _scan_table(
     fs: Any, file: str, *, roles: dict[str, Any], features: Any, exclude: tuple[str, ...], missing: Missing
 ) -> Seen:
     """Read everything but the features of a Parquet file; runs on a worker."""
-    from ..data._columns import _notes
-
-    pq, pa = (needed(module, "reading Parquet") for module in ("pyarrow.parquet", "pyarrow"))
-    try:
-        with _told(file), fs.open(file, "rb") as stream:
+    pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
+    with naming(file):
+        with naming(file, Exception), fs.open(file, "rb") as stream:
             parquet = pq.ParquetFile(stream)
             schema = parquet.schema_arrow
             groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
             if not sum(groups):
                 raise InputError(f"{file} holds no rows: remove it, or write it again")
-            notes = _notes((schema.metadata or {}).get(METADATA, b"{}"), file)
+            notes = read_notes((schema.metadata or {}).get(METADATA, b"{}"), file)
             if notes.get("sparse"):
                 raise InputError(f"{file} was written from sparse features: read LETOR text, or place the data")
             columns = {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
@@ -275,8 +262,6 @@ def _scan_table(
         stand_in = table.append_column("\0", pa.array(np.zeros(len(table), dtype=np.float32)))
         given: dict[str, Any] = {role: named.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
         data = tables.read_table(stand_in, named["label"], named["qid"], features=["\0"], **given)
-    except InputError as error:
-        raise InputError(str(error) if file in str(error) else f"{file}: {error}") from None
     return Seen(file, (groups, columns, named, not notes.get("named", True)), _contiguous(data, file))
 
 
@@ -302,7 +287,7 @@ def _read_table(
     for file, groups, start, stop in pieces:
         ends = np.cumsum([0, *groups])
         chosen = [i for i in range(len(groups)) if ends[i] < stop and start < ends[i + 1]]
-        with _told(file), fs.open(file, "rb") as stream:
+        with naming(file, Exception), fs.open(file, "rb") as stream:
             wanted = [*dict.fromkeys((*roles.values(), *names))]
             table = pq.ParquetFile(stream).read_row_groups(chosen, columns=wanted)
         found.append(table.slice(start - int(ends[chosen[0]]), stop - start))
@@ -312,10 +297,8 @@ def _read_table(
         data = tables.read_table(pa.concat_tables(found), **given)
     except InputError:
         for (file, _, start, _), table in zip(pieces, found, strict=True):
-            try:
+            with naming(f"{file}, counting rows from {start}"):
                 tables.read_table(table, **given)
-            except InputError as error:
-                raise InputError(f"{file}, counting rows from {start}: {error}") from None
         raise
     return data._with(feature_names=None) if unnamed else data
 
@@ -326,7 +309,7 @@ class _Bytes(io.BytesIO):
 
 def _parsed(fs: Any, file: str, start: int, stop: int | None, **options: Any) -> QueryDataset | None:
     """Parse the lines that begin in a range of bytes."""
-    with _told(file), fs.open(file, "rb", compression="infer" if stop is None else None) as stream:
+    with naming(file, Exception), fs.open(file, "rb", compression="infer" if stop is None else None) as stream:
         if start:
             stream.seek(start - 1)
             stream.readline()
@@ -345,10 +328,7 @@ def _parsed(fs: Any, file: str, start: int, stop: int | None, **options: Any) ->
         )
     lines = _Bytes(body)
     lines.name = f"{file} (unpacked)" if stop is None else f"{file} after byte {start}" if start else file
-    try:
-        return _contiguous(letor.read_letor(lines, threads=1, **options), file)
-    except ParseError as error:  # which does not travel
-        raise InputError(str(error)) from None
+    return _contiguous(letor.read_letor(lines, threads=1, **options), file)
 
 
 def _scan_letor(fs: Any, options: dict[str, Any], file: str, start: int, stop: int | None) -> Seen:

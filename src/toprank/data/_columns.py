@@ -24,6 +24,9 @@ from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
 
+PARQUET, TEXT_TABLES = (".parquet", ".pq"), (".csv", ".tsv")
+"""The suffixes of tables."""
+
 _LEAST_CELL = 4
 """Bytes of memory that a cell takes at least: float32."""
 
@@ -49,7 +52,7 @@ class Column:
 
 
 def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Return the columns by name, and what `write_parquet` noted about them; `sep` parts the cells of a text table."""
+    """Return the columns by name, and what `write_parquet` noted; `sep` stands between the cells of a text table."""
     stored: dict[str, Any] = {}
     if sep is not None and len(sep) != 1:
         raise InputError(f"sep must be one character, got {sep!r}")
@@ -61,10 +64,10 @@ def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column]
         columns = [replace(column, place=lambda row: f"line {row + 2}") for column in columns]
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        if path.suffix.lower() not in (".parquet", ".pq"):
+        if path.suffix.lower() not in PARQUET:
             raise InputError(f"{path}: a table is .parquet, .csv or .tsv (LETOR text is read by read_letor)")
         columns, notes = _read_parquet(path)
-        stored = _notes(notes.get(METADATA, b"{}"), str(path))
+        stored = read_notes(notes.get(METADATA, b"{}"), str(path))
         columns = [replace(column, place=lambda row: f"row {row + 1}") for column in columns]
     else:
         columns = _frame_columns(source)
@@ -74,7 +77,7 @@ def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column]
 def is_text_table(source: Any) -> bool:
     """Say whether a name is that of a text table, be it compressed; standard input is taken for one."""
     suffixes = Path(source).suffixes if isinstance(source, (str, os.PathLike)) else []
-    return (isinstance(source, str) and source == "-") or any(suffix.lower() in (".csv", ".tsv") for suffix in suffixes)
+    return (isinstance(source, str) and source == "-") or any(suffix.lower() in TEXT_TABLES for suffix in suffixes)
 
 
 def separator(head: bytes) -> str | None:
@@ -95,13 +98,10 @@ def separator(head: bytes) -> str | None:
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of a file's columns, from its schema or its first line alone."""
     file = Path(path)
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    if suffixes[-1:] in ([".parquet"], [".pq"]) and file.is_file():
+    if file.suffix.lower() in PARQUET and file.is_file():
         pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
-        try:
+        with _naming(file, pa):
             return [str(name) for name in pq.read_schema(file).names]
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ParseError(f"not a readable Parquet file: {error}", file=str(file)) from None
     if is_text_table(path):
         with open_bytes(path) as stream:
             head = stream.readline()
@@ -109,7 +109,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     return list(open_columns(path)[0])
 
 
-def _notes(raw: bytes, file: str) -> dict[str, Any]:
+def read_notes(raw: bytes, file: str) -> dict[str, Any]:
     """Return what `write_parquet` noted, checked: the file may come from anywhere."""
     kinds = {"named": bool, "sparse": bool, "doc_id": str, "query_weight": str, "doc_weight": str}
     try:
@@ -126,45 +126,42 @@ def _read_parquet(path: Path) -> tuple[list[Column], dict[bytes, bytes]]:
     pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     if not path.exists():
         raise InputError(f"{path} cannot be read: No such file or directory")
-    with _named(path, pa):
-        if path.is_file():
-            about = pq.read_metadata(path)
-            # A few bytes can stand for any number of equal rows, so the size is known before it is there.
-            size = about.num_rows * about.num_columns * _LEAST_CELL
-            if size > physical_memory():
-                raise InputError(
-                    f"{path} holds {about.num_rows} rows of {about.num_columns} columns: more than fits in memory"
-                )
-            if size > max(MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
-                raise InputError(
-                    f"{path} holds {about.num_rows} rows of {about.num_columns} columns, which take more than "
-                    f"{_MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: if that is as it should be, write it "
-                    "again without compression and dictionaries"
-                )
-            file = pq.ParquetFile(path)
-            schema = file.schema_arrow
-        else:
+    with _naming(path, pa):
+        if not path.is_file():
             table = pq.read_table(path)  # a folder of Parquet files is one table
             return _frame_columns(table), table.schema.metadata or {}
+        about = pq.read_metadata(path)
+        # A few bytes can stand for any number of equal rows, so the size is looked at before it is made.
+        size, held = about.num_rows * about.num_columns * _LEAST_CELL, f"{about.num_rows} rows of {about.num_columns}"
+        if size > physical_memory():
+            raise InputError(f"{path} holds {held} columns: more than fits in memory")
+        if size > max(MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
+            raise InputError(
+                f"{path} holds {held} columns, which take more than {_MOST_TIMES} times its size and "
+                f"{MOST_UNPACKED >> 20} MB: if that is as it should be, write it again without compression and "
+                "dictionaries"
+            )
+        file = pq.ParquetFile(path)
+        schema = file.schema_arrow
 
     @lru_cache(maxsize=1)
     def read(name: str) -> Column:
-        with _named(path, pa):
+        with _naming(path, pa):
             return _frame_columns(file.read(columns=[name]))[0]
 
-    def when_asked(column: Column) -> Column:
+    def read_later(column: Column) -> Column:
         name = column.name
         return replace(column, missing=lambda: read(name).missing(), values=lambda: read(name).values())
 
-    with _named(path, pa):
+    with _naming(path, pa):
         columns = _frame_columns(schema.empty_table())
         if any("." in column.name for column in columns) or any(pa.types.is_nested(kind) for kind in schema.types):
             return _frame_columns(file.read()), schema.metadata or {}  # a name could mean a part of another column
-    return [when_asked(column) for column in columns], schema.metadata or {}
+    return [read_later(column) for column in columns], schema.metadata or {}
 
 
 @contextmanager
-def _named(path: Path, pa: Any) -> Iterator[None]:
+def _naming(path: Path, pa: Any) -> Iterator[None]:
     """Turn what Arrow raises into one line that names the file."""
     try:
         yield
@@ -178,10 +175,10 @@ def _read_csv(stream: BinaryIO, name: str, delimiter: str) -> list[Column]:
         pa, pa_csv = (needed(module, "reading CSV") for module in ("pyarrow", "pyarrow.csv"))
     except MissingExtraError:
         return _plain_csv(stream, delimiter, name)
-    layout = pa_csv.ParseOptions(delimiter=delimiter)
+    cells = pa_csv.ParseOptions(delimiter=delimiter)
     empty = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
     try:
-        return _frame_columns(pa_csv.read_csv(stream, parse_options=layout, convert_options=empty))
+        return _frame_columns(pa_csv.read_csv(stream, parse_options=cells, convert_options=empty))
     except pa.ArrowException as error:
         raise ParseError(f"not a readable CSV file: {error}", file=name) from None
 

@@ -29,7 +29,7 @@ class GrowingArray:
         if size * self._dtype.itemsize > have:
             if size * self._dtype.itemsize > physical_memory():
                 raise MemoryError
-            # A guess, and a generous one: memory that is never written to takes none.
+            # A generous guess: memory that is never written to takes none.
             self._resize(int(1.2 * size / fraction) if fraction and not have else size + size // 2, size)
         self.size = size
         return self.whole()[size - n :]
@@ -86,6 +86,11 @@ def resized(old: mmap.mmap | None, size: int) -> mmap.mmap:
             target[:n] = source[:n]
         old.close()
     return new
+
+
+def mostly_empty(size: int, written: int) -> bool:
+    """Say whether an array of so many bytes is large, and all but nothing of it is written: a mistake, not data."""
+    return size > max(1 << 28, 512 * written)
 
 
 def physical_memory() -> float:

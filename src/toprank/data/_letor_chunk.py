@@ -1,4 +1,4 @@
-"""A chunk of LETOR text: parsed by the kernel, finished by Python where the kernel leaves it to it, and judged."""
+"""A chunk of LETOR text: parsed by the kernel, but for a few numbers that Python reads, and checked."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ class Chunk:
         """Parse the lines; what is wrong with them is kept for `check`, when their number in the file is known."""
         text = np.frombuffer(self.bytes, dtype=np.uint8)
         rows, entries = self._scratch(len(self.bytes) // 16 + 16)
-        parsed = self._run(text, rows, entries)
+        parsed = self._call_parser(text, rows, entries)
         if parsed.code == kernels.NO_ROOM:  # short lines: no line is shorter than two bytes
             rows, entries = self._scratch(len(self.bytes) // 2 + 1)
-            parsed = self._run(text, rows, entries)
+            parsed = self._call_parser(text, rows, entries)
         self._errors = []
         if parsed.code != kernels.OK:
             self._errors.append((parsed.position, self._explain(parsed.code, parsed.position)))
         n = parsed.rows
         self.labels, self.lengths = rows["labels"][:n], rows["lengths"][:n]
         self.runs, spans = rows["runs"][: parsed.runs], rows["ids"][:n]
-        self._fix(rows["labels"], entries["values"], entries["fixes"][: parsed.fixes])
+        self._read_hard_numbers(rows["labels"], entries["values"], entries["fixes"][: parsed.fixes])
         self.values, self.columns = entries["values"][: parsed.entries], entries["columns"][: parsed.entries]
         if parsed.unsorted:
             self._sort(rows["starts"])
@@ -121,15 +121,15 @@ class Chunk:
             }
         return self._rows, self._entries
 
-    def _run(self, text: AnyArray, rows: dict[str, AnyArray], entries: dict[str, AnyArray]) -> kernels.Parsed:
+    def _call_parser(self, text: AnyArray, rows: dict[str, AnyArray], entries: dict[str, AnyArray]) -> kernels.Parsed:
         limits = (np.uint64(limit) for limit in (self.size, self.rules.lowest, self.rules.highest))
         arrays = (*rows.values(), *entries.values())  # in the order of the kernel's parameters
         parsed: kernels.Parsed = kernels.parse_chunk(text, *limits, *power_table(), *arrays)
         return parsed
 
-    def _fix(self, labels: AnyArray, values: AnyArray, fixes: AnyArray) -> None:
+    def _read_hard_numbers(self, labels: AnyArray, values: AnyArray, places: AnyArray) -> None:
         """Let Python read the few numbers that the parser leaves to it."""
-        for entry, start, stop in fixes:
+        for entry, start, stop in places:
             value = float(self.bytes[start:stop])
             with np.errstate(over="ignore"):
                 if entry < 0:
@@ -150,7 +150,8 @@ class Chunk:
         self.values, self.columns = self.values[order], self.columns[order]
         twice = (row[1:] == row[:-1]) & (self.columns[1:] == self.columns[:-1])
         if twice.any():
-            self._errors.append((self._second(int(starts[row[:-1][twice][0]])), "a feature index given twice"))
+            place = self._place_of_repeated(int(starts[row[:-1][twice][0]]))
+            self._errors.append((place, "a feature index given twice"))
 
     def drop_zeros(self) -> None:
         """Forget the entries that are +0, which a sparse matrix does not hold."""
@@ -160,7 +161,7 @@ class Chunk:
             self.values, self.columns = self.values[kept], self.columns[kept]
             self.lengths = np.bincount(row[kept], minlength=len(self.lengths)).astype(np.int32)
 
-    def _second(self, line: int) -> int:
+    def _place_of_repeated(self, line: int) -> int:
         """Find where in a line an index stands for the second time."""
         seen: set[int] = set()
         stop = self.bytes.index(b"\n", line)
@@ -172,7 +173,7 @@ class Chunk:
         raise AssertionError("no index stands twice")
 
     def _decode(self, start: int, length: int) -> str:
-        """Decode an id; what is not text is an error of its line."""
+        """Return an id as text; one that is not text is an error of its line."""
         raw = self.bytes[start : start + length]
         try:
             if b"\0" not in raw:  # an array of text would lose it
@@ -187,8 +188,8 @@ class Chunk:
         if self.trouble is not None:
             raise self.trouble
         if self.parsed.qid_known and has_qid not in (None, self.parsed.has_qid):
-            label = _end(_BLANKS, self.bytes, int(self._rows["starts"][0]))
-            second = _end(_BLANKS, self.bytes, _end(_LABEL, self.bytes, label))
+            label = _end_of(_BLANKS, self.bytes, int(self._rows["starts"][0]))
+            second = _end_of(_BLANKS, self.bytes, _end_of(_LABEL, self.bytes, label))
             code = kernels.QID_MISSING if has_qid else kernels.QID_APPEARS
             self._errors.insert(0, (second, self._explain(code, second)))
         if self._errors:
@@ -201,14 +202,14 @@ class Chunk:
         return ParseError(message, file=self.rules.name, line=line, column=column, text=self._token(position)[:80])
 
     def _token(self, position: int) -> str:
-        return self.bytes[position : _end(_TOKEN, self.bytes, position)].decode(errors="backslashreplace")
+        return self.bytes[position : _end_of(_TOKEN, self.bytes, position)].decode(errors="backslashreplace")
 
     def _explain(self, code: int, position: int) -> str:
         token, rules = self._token(position), self.rules
         if code == kernels.BAD_LABEL:
-            return _number_trouble(token, "label", np.dtype(np.float64)) or "expected a label, which is a number"
+            return _problem_of_number(token, "label", np.dtype(np.float64)) or "expected a label, which is a number"
         if code == kernels.BAD_VALUE:
-            return _number_trouble(token.partition(":")[2], "value", rules.dtype) or "expected feature:value"
+            return _problem_of_number(token.partition(":")[2], "value", rules.dtype) or "expected feature:value"
         if code == kernels.BAD_INDEX and int(token.partition(":")[0]) < rules.lowest:
             return "feature index 0 in a file that is read as counting from 1: pass zero_based=True"
         if code == kernels.BAD_INDEX and rules.n_features is not None:
@@ -222,7 +223,7 @@ class Chunk:
         }[code]
 
 
-def _number_trouble(token: str, what: str, dtype: np.dtype[Any]) -> str | None:
+def _problem_of_number(token: str, what: str, dtype: np.dtype[Any]) -> str | None:
     text = token.partition("#")[0].lower().lstrip("+-")
     if text in ("nan", "inf", "infinity"):
         return f"a {what} must be finite"
@@ -231,7 +232,7 @@ def _number_trouble(token: str, what: str, dtype: np.dtype[Any]) -> str | None:
     return None
 
 
-def _end(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
+def _end_of(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 

@@ -12,7 +12,7 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from . import _rows_kernels as kernels
 from ._letor_chunk import Chunk, Rules
-from ._letor_store import DENSE_FROM, LineTotals, check_dense, check_ids, cumulated, gathered
+from ._letor_store import DENSE_FROM, LineTotals, check_dense, check_ids, ends_of, gathered
 from .mapped import save_array, write_header
 
 _BLOCK = 1 << 18
@@ -144,7 +144,7 @@ class DiskRows:
                 entry, letter = entry + entries, letter + letters
             return
         mapped = {name: file.mapped() for name, file in arrays.items()}
-        ends, id_ends = cumulated(mapped["lengths"]), cumulated(mapped["id_lengths"])
+        ends, id_ends = ends_of(mapped["lengths"]), ends_of(mapped["id_lengths"])
         for start in range(0, self.totals.rows, step):
             rows = order[start : start + step]
             lengths = mapped["lengths"][rows]

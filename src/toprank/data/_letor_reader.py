@@ -33,12 +33,12 @@ def read_chunks(
             failures.append(error)
 
     # Not a pool: on Ctrl-C it would wait for a thread that waits for standard input.
-    crew = [Thread(target=work, daemon=True) for _ in range(threads)]
+    workers = [Thread(target=work, daemon=True) for _ in range(threads)]
     try:
-        for one in crew:
-            one.start()
-        for one in crew:
-            one.join()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
     except BaseException:
         queue.stop()
         raise
@@ -61,7 +61,7 @@ class _Queue:
         self._adding = self._stopped = False
 
     def work(self) -> None:
-        """Read, parse and add chunks until there are no more; as many threads as one likes may do so."""
+        """Read, parse and add chunks until there are no more; any number of threads may do so."""
         try:
             while chunk := self._next():
                 if chunk.trouble is None:
@@ -123,7 +123,7 @@ class _Queue:
         return cut > 0
 
     def _hand_over(self, chunk: Chunk) -> None:
-        """Add the chunk and those behind it whose turn has come; if another thread is at it, leave it to that one."""
+        """Add the chunk, and those behind it whose turn has come; if another thread does so now, leave it to that."""
         with self._state:
             self._parsed[chunk.number] = chunk
             if self._adding:

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import _rows_kernels as kernels
-from ._growing import GrowingArray
+from ._growing import GrowingArray, mostly_empty
 from ._letor_chunk import Chunk, Rules
 from ._text import text_array
 from .csr import csr_of
@@ -19,8 +19,8 @@ from .grouping import group_rows, group_runs
 DENSE_FROM = 0.25
 """X is dense if the file writes at least this part of its cells. Below, CSR is smaller and faster."""
 
-_BACK_TO_DENSE = 0.5  # while reading; twice as high, so that going back and forth cannot become costly
-_SMALL = 1 << 28
+_BACK_TO_DENSE = 0.5
+"""While reading, a sparse X becomes dense from here on: twice as high, so that it does not go to and fro."""
 _BLOCK = 1 << 24
 
 
@@ -32,11 +32,8 @@ class LineTotals:
         self.rows = self.written = self.top_index = 0
         self.zero_index = rules.zero_based is True
         self.has_qid: bool | None = None
-        self.labels, self.id_text, self.id_lengths = (
-            new_array("labels", np.float64),
-            new_array("id_text", np.uint8),
-            new_array("id_lengths", np.int32),
-        )
+        self.labels = new_array("labels", np.float64)
+        self.id_text, self.id_lengths = new_array("id_text", np.uint8), new_array("id_lengths", np.int32)
         self.longest_id = 0
         self.ids_are_ascii = True
         self._starts, self._ids = GrowingArray(np.int64), GrowingArray(np.int64)
@@ -151,7 +148,7 @@ class MemoryRows:
         """Take the entries of a chunk that is counted in the totals."""
         if self._totals.rows == self._rows or self._totals.too_wide:
             return
-        self._choose(DENSE_FROM if self._dense in (None, True) else _BACK_TO_DENSE)
+        self._choose_form(DENSE_FROM if self._dense in (None, True) else _BACK_TO_DENSE)
         if self._dense:
             rows = self._flat.extend(len(chunk.lengths) * self._width, chunk.fraction)
             kernels.fill_rows(rows, self._width, self._base, chunk.values, chunk.columns, chunk.lengths)
@@ -162,8 +159,8 @@ class MemoryRows:
             self._lengths.append(chunk.lengths, chunk.fraction)
         self._rows = self._totals.rows
 
-    def _choose(self, dense_from: float) -> None:
-        """Be dense or sparse, wide enough and counted from the right index, for all rows so far."""
+    def _choose_form(self, dense_from: float) -> None:
+        """Make the rows so far dense or sparse, wide enough, and counted from the right index."""
         dense = self._totals.density >= dense_from if self._asked is None else self._asked
         if dense:
             check_dense(self._totals)
@@ -181,21 +178,17 @@ class MemoryRows:
             self._width, self._base = width, base
 
     def _to_dense(self) -> None:
-        """From the last rows to the first, giving back their memory: both forms never stand whole side by side."""
+        """Copy from the last rows to the first, giving back their memory: never are both forms there as a whole."""
         self._width, self._base = self._totals.width, self._totals.base
         flat = self._flat.extend(self._rows * self._width, fraction=1.0)
         lengths = self._lengths.take()
         step = self._block_rows()
         for start in range((self._rows - 1) // step * step, -1, -step):
             first = self._values.size - int(lengths[start : start + step].sum())
-            kernels.fill_rows(
-                flat[start * self._width :],
-                self._width,
-                self._base,
-                self._values.whole()[first:],
-                self._columns.whole()[first:],
-                lengths[start : start + step],
-            )
+            values, columns = self._values.whole()[first:], self._columns.whole()[first:]
+            block = flat[start * self._width :]
+            kernels.fill_rows(block, self._width, self._base, values, columns, lengths[start : start + step])
+            del values, columns  # or the memory could not be given back
             self._values.cut(first)
             self._columns.cut(first)
 
@@ -218,19 +211,19 @@ class MemoryRows:
 
     def finish(self, order: Ints | None) -> Matrix:
         """Return X with its rows in the order of the queries."""
-        self._choose(DENSE_FROM)
+        self._choose_form(DENSE_FROM)
         if self._dense:
             X = self._flat.take().reshape(self._rows, self._width)
             if order is not None:
                 kernels.reorder_rows(X, order, np.zeros(len(order), dtype=bool), np.empty_like(X[0]))
             return X
         lengths = self._lengths.take()
-        ends = cumulated(lengths)
+        ends = ends_of(lengths)
         values, columns = self._values.take(), self._columns.take()
         if order is not None:
             values = gathered(values, ends, order, len(values))
             columns = gathered(columns, ends, order, len(columns))
-            ends = cumulated(lengths[order])
+            ends = ends_of(lengths[order])
         columns -= self._totals.base
         indptr = np.concatenate((np.zeros(1, dtype=ends.dtype), ends))
         return csr_of(values, columns, indptr, self._totals.width)
@@ -242,7 +235,7 @@ def _decoded(raw: AnyArray, lengths: AnyArray) -> list[str]:
     return [data[stop - n : stop].decode() for stop, n in zip(stops, lengths.tolist(), strict=True)]
 
 
-def cumulated(lengths: AnyArray) -> AnyArray:
+def ends_of(lengths: AnyArray) -> AnyArray:
     """Return where each run ends, in 32 bits if they are enough."""
     total = int(lengths.sum(dtype=np.int64))
     return np.cumsum(lengths, dtype=np.int32 if total < 2**31 else np.int64)
@@ -258,7 +251,7 @@ def gathered(source: AnyArray, ends: AnyArray, order: Ints, total: int) -> AnyAr
 def check_dense(totals: LineTotals) -> None:
     """Refuse a dense array that is large and all but empty, before it is made."""
     size = totals.rows * totals.width * totals.rules.dtype.itemsize
-    if size > max(_SMALL, 512 * totals.written):
+    if mostly_empty(size, totals.written):
         raise InputError(
             f"{totals.rules.name}: {totals.rows} rows of {totals.width} features hold {totals.written} values: as a "
             f"dense array they would take {size / 1e9:.1f} GB, pass dense=False"
@@ -266,9 +259,9 @@ def check_dense(totals: LineTotals) -> None:
 
 
 def check_ids(totals: LineTotals) -> None:
-    """Refuse document ids that would fill a mapped array, in which all are as wide as the longest, with nothing."""
+    """Refuse document ids of which one is so long that a mapped array, all of one width, would be all but empty."""
     size = 4 * totals.rows * totals.longest_id
-    if size > max(_SMALL, 512 * totals.id_text.size):
+    if mostly_empty(size, totals.id_text.size):
         raise InputError(
             f"{totals.rules.name}: a document id of {totals.longest_id} letters among {totals.rows} rows would take "
             f"{size / 1e9:.1f} GB in a folder: shorten it, or use read_letor"

@@ -10,6 +10,7 @@ import lzma
 import os
 import sys
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,11 +25,23 @@ from ..errors import InputError
 TextSource: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
+"""The first bytes of a compressed file."""
 _FORMAT = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+PACKED = tuple(_MAGIC)
+"""The suffixes of compressed files."""
 _STEP, _PIECE = 1 << 13, 1 << 17
 
 MOST_TIMES, MOST_UNPACKED = 200, 1 << 28
 """A file that unpacks to more bytes than this and to this many times its size is refused; text packs 5 to 20 times."""
+
+
+def without_packing(name: str) -> str:
+    """Return the name of a file without the suffix of its compression.
+
+    >>> without_packing("train.txt.gz"), without_packing("train.csv")
+    ('train.txt', 'train.csv')
+    """
+    return name.removesuffix(Path(name).suffix) if name.lower().endswith(PACKED) else name
 
 
 def text_array(words: list[str]) -> AnyArray:
@@ -89,13 +102,13 @@ def _standard_input() -> Any:
 
 
 class ByteStream(io.BufferedReader):
-    """Bytes of a plain or compressed file; trouble while reading is an `InputError` that names the file."""
+    """Bytes of a plain or compressed file; an error while reading is an `InputError` that names the file."""
 
     def __init__(self, raw: Any, name: str, *, owned: bool) -> None:
         try:
-            taken = _Taken(raw, owned)
-            packed: io.BufferedReader = io.BufferedReader(taken, 1 << 16)
-            with _named(name):
+            counted = _CountedFile(raw, owned)
+            packed: io.BufferedReader = io.BufferedReader(counted, 1 << 16)
+            with _naming(name):
                 head = packed.peek(8)
             suffix = next((suffix for suffix, magic in _MAGIC.items() if head.startswith(magic)), None)
             wanted = Path(name).suffix.lower()
@@ -106,21 +119,21 @@ class ByteStream(io.BufferedReader):
             if owned:
                 raw.close()
             raise
-        super().__init__(_Guarded(plain, packed, name, suffix, taken), 1 << 16)
-        self._taken, self.title = taken, name
+        super().__init__(_LimitedFile(plain, packed, name, suffix, counted), 1 << 16)
+        self._counted, self.title = counted, name
 
     def fraction(self) -> float | None:
         """How much of a file on disk has been read (of its compressed bytes), or None where that is not known."""
         try:
-            size = os.fstat(self._taken.fileno()).st_size
-            return min(1.0, self._taken.count / size) if size else None
+            size = os.fstat(self._counted.fileno()).st_size
+            return min(1.0, self._counted.count / size) if size else None
         except OSError:
             return None
 
 
 def _decompress(suffix: str, packed: io.BufferedReader) -> Any:
     if suffix == ".zst":
-        return _zstd().ZstdFile(packed) if sys.version_info >= (3, 14) else _Zstd(packed)
+        return _zstd().ZstdFile(packed) if sys.version_info >= (3, 14) else _ZstdFile(packed)
     openers: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     return openers[suffix](packed)
 
@@ -130,44 +143,55 @@ def _zstd() -> Any:
     return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "zstandard")
 
 
-class _Zstd(io.RawIOBase):
-    """Frames of zstd, one after the other; the package's own reader ends a file that is cut short without a word."""
-
-    def __init__(self, packed: io.BufferedReader) -> None:
-        self._packed, self._new_frame = packed, _zstd().ZstdDecompressor().decompressobj
-        self._frame: Any = None
-        self._ready = memoryview(b"")
-
+class _ReadableFile(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+
+class PieceFile(_ReadableFile):
+    """A file that is made piece by piece, each as long as it happens to be."""
+
+    _ready = memoryview(b"")
+
+    @abstractmethod
+    def next_piece(self, wanted: int) -> bytes | None:
+        """Return some bytes, about as many as are wanted; None at the end."""
+
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            data = self._packed.read(_STEP)
-            if not data and self._frame is not None:
-                raise EOFError("the last frame is not complete")
-            if not data:
+            piece = self.next_piece(len(buffer))
+            if piece is None:
                 return 0
-            parts = []
-            while data:
-                self._frame = self._frame or self._new_frame()
-                parts.append(self._frame.decompress(data))
-                data = self._frame.unused_data if self._frame.eof else b""
-                self._frame = None if self._frame.eof else self._frame
-            self._ready = memoryview(b"".join(parts))
+            self._ready = memoryview(piece)
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
 
 
-class _Taken(io.RawIOBase):
+class _ZstdFile(PieceFile):
+    """Frames of zstd, one after the other; the package's own reader does not notice where a file is cut short."""
+
+    def __init__(self, packed: io.BufferedReader) -> None:
+        self._packed, self._new_frame = packed, _zstd().ZstdDecompressor().decompressobj
+        self._frame: Any = None
+
+    def next_piece(self, wanted: int) -> bytes | None:
+        data, parts = self._packed.read(_STEP), []
+        if not data and self._frame is not None:
+            raise EOFError("the last frame is not complete")
+        while data:
+            self._frame = self._frame or self._new_frame()
+            parts.append(self._frame.decompress(data))
+            data = self._frame.unused_data if self._frame.eof else b""
+            self._frame = None if self._frame.eof else self._frame
+        return b"".join(parts) if parts else None
+
+
+class _CountedFile(_ReadableFile):
     """A file whose bytes are counted as they are read, also those of a pipe; the caller's is never closed."""
 
     def __init__(self, file: Any, owned: bool) -> None:
         self._file, self._owned, self.count = file, owned, 0
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, buffer: Any) -> int:
         got = int(self._file.readinto(buffer) or 0)
@@ -183,21 +207,22 @@ class _Taken(io.RawIOBase):
         super().close()
 
 
-class _Guarded(io.RawIOBase):
-    def __init__(self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None, taken: _Taken) -> None:
-        self._plain, self._packed, self._name, self._packing, self._taken = plain, packed, name, packing, taken
+class _LimitedFile(_ReadableFile):
+    """An unpacked file that may not be far larger than what it was packed in: a few bytes can stand for any number."""
+
+    def __init__(
+        self, plain: Any, packed: io.BufferedReader, name: str, packing: str | None, counted: _CountedFile
+    ) -> None:
+        self._plain, self._packed, self._name, self._packing, self._counted = plain, packed, name, packing, counted
         self._unpacked = 0
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: Any) -> int:
-        if self._packing:  # what the decompressors make to fill a large buffer takes several times its size
+        if self._packing:  # to fill a large buffer, the decompressors need several times its memory
             buffer = memoryview(buffer)[:_PIECE]
-        with _named(self._name, self._packing):
+        with _naming(self._name, self._packing):
             got = int(self._plain.readinto(buffer))
         self._unpacked += got
-        if self._packing and self._unpacked > max(MOST_UNPACKED, MOST_TIMES * self._taken.count):
+        if self._packing and self._unpacked > max(MOST_UNPACKED, MOST_TIMES * self._counted.count):
             raise InputError(
                 f"{self._name} unpacks to more than {MOST_TIMES} times its size and {MOST_UNPACKED >> 20} MB: if that "
                 "is as it should be, unpack it first"
@@ -212,7 +237,7 @@ class _Guarded(io.RawIOBase):
 
 
 @contextmanager
-def _named(name: str, packing: str | None = None) -> Iterator[None]:
+def _naming(name: str, packing: str | None = None) -> Iterator[None]:
     """Turn what the decompressors raise into one line that names the file."""
     errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if packing == ".zst":
@@ -220,9 +245,9 @@ def _named(name: str, packing: str | None = None) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        told = error.strerror if isinstance(error, OSError) else None
-        trouble = f"cannot be read: {told}" if told else f"is damaged or cut short: {error}"
-        raise InputError(f"{name} {trouble}") from None
+        reason = error.strerror if isinstance(error, OSError) else None
+        problem = f"cannot be read: {reason}" if reason else f"is damaged or cut short: {error}"
+        raise InputError(f"{name} {problem}") from None
 
 
 @contextmanager

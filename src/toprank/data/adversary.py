@@ -33,7 +33,7 @@ class LowerBoundAdversary:
     ) -> None:
         validation.check_positive(radius=radius, margin=margin)
         validation.check_count(n_docs=n_docs)
-        # A hair more, so that (1/0.1)² counts as 100.
+        # A little more, so that (1/0.1)² counts as 100.
         dimensions = floor(radius**2 / margin**2 * (1 + 1e-12))
         if n_docs < 2 or dimensions < 2:
             raise InputError(
@@ -57,9 +57,12 @@ class LowerBoundAdversary:
 
     def documents(self) -> Floats:
         """Return the list of the coming round."""
+        self._check_more_rounds()
+        return self._list(self.done)
+
+    def _check_more_rounds(self) -> None:
         if self.done == self._rounds:
             raise InputError(f"all {self._rounds} rounds are played: make a new adversary")
-        return self._list(self.done)
 
     def _list(self, round_: int) -> Floats:
         X = np.zeros((self.n_docs, self.n_features))
@@ -70,8 +73,7 @@ class LowerBoundAdversary:
     def answer(self, scores: ArrayLike) -> Floats:
         """Return the grades of the coming list, now that the learner has scored it, and go on to the next round."""
         s = validation.as_scores(scores, self.n_docs)
-        if self.done == self._rounds:
-            raise InputError(f"all {self._rounds} rounds are played: make a new adversary")
+        self._check_more_rounds()
         first_on_top = bool(s[0] >= s.max())
         self._first_is_relevant.append(not first_on_top)
         return self._grades(self.done - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from .._suggest import did_you_mean
 from ..errors import InputError
 from .dataset import QueryDataset
-from .splits import PART_FILES, SUFFIXES, find_part
+from .splits import PART_FILES, find_file, find_part
 
 VARIABLE = "TOPRANK_DATA"
 _ALIASES = {"vali": "valid", "validation": "valid"}
@@ -138,13 +138,7 @@ def _locate(collection: Collection, fold: int, part: str) -> Path:
         raise InputError(
             f"{collection.name} is not in {root} ({VARIABLE}): put its files at {Path(root, names[0], wanted)}"
         )
-    if not collection.files:
-        return find_part(home, fold, part)
-    for suffix in SUFFIXES:
-        path = home / f"{wanted}{suffix}"
-        if path.is_file():
-            return path
-    raise InputError(f"{home} has no {part} part: looked for {wanted} (plain, .gz, .bz2, .xz or .zst)")
+    return find_file(home, [wanted], part) if collection.files else find_part(home, fold, part)
 
 
 def _read(path: Path, collection: Collection) -> QueryDataset:

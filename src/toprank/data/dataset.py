@@ -16,7 +16,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
 from .csr import dense, is_sparse
-from .grouping import group_rows, rows_of
+from .grouping import bounds_of, group_rows, in_order, query_of_rows, rows_of
 from .remote import RemoteMatrix
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ class QueryDataset:
     doc_ids: AnyArray | None = None
     query_weight: Floats | None = None
     doc_weight: Floats | None = None
-    """How much each document counts where it is preferred to another: clicks weigh by how rarely they are made."""
+    """How much a document counts where it is preferred to another: a click at a place that few see counts more."""
     order: Ints | None = None
     """The caller's row behind each of ours; None: the same order."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
     """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
 
     def __post_init__(self) -> None:
-        """Check shapes, types and bounds, whoever makes a data set and however; the values of X are not read."""
+        """Check shapes, types and bounds, however a data set is made; the values of X are not read."""
         X = validation.as_rows(self.X)
         n_docs, n_features = X.shape
         ptr = validation.as_ptr(self.ptr, n_docs)
@@ -86,7 +86,7 @@ class QueryDataset:
         )
 
     def _with(self, **changes: Any) -> QueryDataset:
-        """Do what `replace` does for parts of what was checked: nothing is looked at again."""
+        """Do what `replace` does, with parts of what was checked before: nothing is checked again."""
         made, own = object.__new__(QueryDataset), vars(self)
         vars(made).update({name: own[name] for name in _FIELDS - changes.keys()}, **changes)
         return made
@@ -124,19 +124,15 @@ class QueryDataset:
         ids = validation.as_doc_ids(doc_ids, n_docs)
         weights = validation.as_doc_weight(doc_weight, n_docs)
         ptr, query_ids, order = group_rows(qid, n_docs)
-        if order is not None:
-            X, labels = X[order], labels[order]
-            ids = None if ids is None else ids[order]
-            weights = None if weights is None else weights[order]
         return cls(
-            X=X,
-            y=labels,
+            X=in_order(X, order),
+            y=in_order(labels, order),
             ptr=ptr,
             query_ids=query_ids,
             feature_names=feature_names,  # type: ignore[arg-type]
-            doc_ids=ids,
+            doc_ids=in_order(ids, order),
             query_weight=query_weight,  # type: ignore[arg-type]
-            doc_weight=weights,
+            doc_weight=in_order(weights, order),
             order=order,
         )
 
@@ -173,6 +169,11 @@ class QueryDataset:
         return np.diff(self.ptr)
 
     @cached_property
+    def query_of_rows(self) -> Ints:
+        """Number of each row's query: 0 for those of the first."""
+        return query_of_rows(self.ptr)
+
+    @cached_property
     def qid(self) -> AnyArray:
         """Query id of each row: what `fit(X, y, qid=...)` takes."""
         return np.repeat(self.query_ids, self.lengths)
@@ -199,7 +200,8 @@ class QueryDataset:
 
     def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of the caller's rows in the order of the rows of `X`."""
-        return values if self.order is None else values[self.order]
+        grouped: AnyArray = in_order(values, self.order)
+        return grouped
 
     def feature(self, which: int | str) -> AnyArray:
         """Return one feature, by its column or its name, in the row order the caller used."""
@@ -218,7 +220,7 @@ class QueryDataset:
         return (self[q] for q in range(self.n_queries))
 
     def __getitem__(self, which: int | slice | ArrayLike) -> QueryDataset:
-        """Return one query, a run of queries (both views) or the queries listed (a copy), in row order of its own."""
+        """Return one query or a run of queries (views), or any queries (a copy), as a data set of its own."""
         if isinstance(which, (int, np.integer)):
             q = int(which) + (self.n_queries if which < 0 else 0)
             if not 0 <= q < self.n_queries:
@@ -277,16 +279,13 @@ class QueryDataset:
 
     def keep_rows(self, keep: AnyArray) -> QueryDataset:
         """Return the data set without the rows where the mask is False; a query may be left without documents."""
-        kept = np.concatenate(([0], np.cumsum(keep)))
-        return self._part(self.X[keep], kept[self.ptr].astype(np.int64), keep, slice(None))
+        return self._part(self.X[keep], bounds_of(keep)[self.ptr], keep, slice(None))
 
     def _part(self, X: Matrix, ptr: Ints, rows: Any, queries: Any, mapped: Any = None) -> QueryDataset:
-        """Return the rows and the queries that these indices choose, of which `X` and `ptr` are the features."""
+        """Return the rows and the queries that these indices choose; `X` and `ptr` are theirs already."""
         changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped}
         for names, which in ((PER_ROW, rows), (PER_QUERY, queries)):
-            for name in names:
-                array = getattr(self, name)
-                changes[name] = None if array is None else array[which]
+            changes |= {name: in_order(getattr(self, name), which) for name in names}
         return self._with(**changes)
 
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
@@ -312,7 +311,7 @@ class QueryDataset:
     def _repr_html_(self) -> str:
         if self.mapped is None:
             return self.info()._repr_html_()
-        # A set on disk may be larger than memory: a notebook shows what is known without reading it.
+        # A data set on disk may be larger than memory: a notebook shows what is known without reading it.
         facts = [("queries", str(self.n_queries)), ("documents", str(self.n_docs)), ("features", str(self.n_features))]
         return Table(("data set", ""), [*facts, ("on disk", str(self.mapped[0]))]).html()
 

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import InputError, ParseError
-from ._text import ByteStream
+from ._columns import PARQUET, TEXT_TABLES, separator
+from ._text import ByteStream, PieceFile, open_bytes, without_packing
 from .dataset import QueryDataset
 from .validation import Missing
-
-_TABLES = (".parquet", ".pq", ".csv", ".tsv")
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def read(
@@ -47,7 +45,6 @@ def read(
     >>> read(file)
     QueryDataset(1 queries, 2 documents, 1 features, float32)
     """
-    from ._text import open_bytes
     from .letor import read_letor
     from .tables import read_table
 
@@ -63,8 +60,6 @@ def read(
         missing=missing,
     )
     if os.fspath(path) == "-":
-        from ._columns import separator
-
         with open_bytes(path) as stream:
             if sep is not None or separator(stream.peek(1 << 16)) is not None:
                 return table(stream)
@@ -89,33 +84,23 @@ def _read_letor(stream: ByteStream, label: str | None, dtype: DTypeLike) -> Quer
     if label is not None or stream.peek(4)[:4] != b"qid:":
         return read_letor(stream, dtype=dtype)
     try:
-        return read_letor(io.BufferedReader(_Graded(stream, stream.title), 1 << 20), dtype=dtype)
+        return read_letor(io.BufferedReader(_GradedText(stream, stream.title), 1 << 20), dtype=dtype)
     except ParseError as error:  # in the file there is no grade in front
-        place = None if error.column is None else max(1, error.column - len(_Graded.GRADE))
+        place = None if error.column is None else max(1, error.column - len(_GradedText.GRADE))
         raise ParseError(error.said, file=error.file, line=error.line, column=place, text=error.text) from None
 
 
-class _Graded(io.RawIOBase):
+class _GradedText(PieceFile):
     """LETOR text with the grade 0 in front of every line that begins with `qid:`."""
 
     GRADE = b"0 "
 
-    def __init__(self, text: Any, name: str) -> None:
-        # What was packed is unpacked here already.
-        self._text, self._left = text, b""
-        self.name = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), name)
+    def __init__(self, text: ByteStream, name: str) -> None:
+        self._text, self.name = text, without_packing(name)  # the text is unpacked already
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left:
-            lines = self._text.readlines(len(buffer))
-            self._left = b"".join(self.GRADE + line if line.startswith(b"qid:") else line for line in lines)
-        taken = self._left[: len(buffer)]
-        buffer[: len(taken)] = taken
-        self._left = self._left[len(taken) :]
-        return len(taken)
+    def next_piece(self, wanted: int) -> bytes | None:
+        lines = self._text.readlines(wanted)
+        return b"".join(self.GRADE + line if line.startswith(b"qid:") else line for line in lines) or None
 
 
 def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
@@ -125,11 +110,11 @@ def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
         from .mapped import save_queries
 
         save_queries(data, name)
-    elif _kind(Path(name)) in (".parquet", ".pq"):
+    elif _kind(name) in PARQUET:
         from .tables import write_parquet
 
         write_parquet(data, name)
-    elif _kind(Path(name)) in (".csv", ".tsv"):
+    elif _kind(name) in TEXT_TABLES:
         raise InputError(f"{name}: tables are written as Parquet, name the file .parquet (or .txt for LETOR text)")
     else:
         from .letor import write_letor
@@ -149,7 +134,7 @@ def convert(
     `columns` are what `read` takes for tables.
     """
     name = os.fspath(target)
-    is_text = not Path(source).is_dir() and _kind(Path(source)) not in _TABLES and columns.get("sep") is None
+    is_text = not Path(source).is_dir() and not is_table(source) and columns.get("sep") is None
     if is_text and name.endswith(("/", os.sep)):
         from .letor import stream_letor
 
@@ -160,12 +145,9 @@ def convert(
 
 def is_table(path: str | os.PathLike[str]) -> bool:
     """Say whether the name is that of a table."""
-    return _kind(Path(path)) in _TABLES
+    return _kind(path) in (*PARQUET, *TEXT_TABLES)
 
 
-def _kind(path: Path) -> str:
-    """Return the suffix that tells the format, below a suffix of compression."""
-    suffixes: list[Any] = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _PACKED:
-        suffixes.pop()
-    return str(suffixes[-1]) if suffixes else ""
+def _kind(path: str | os.PathLike[str]) -> str:
+    """Return the suffix that tells the format, in front of a suffix of compression."""
+    return Path(without_packing(os.fspath(path))).suffix.lower()

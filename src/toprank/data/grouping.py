@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +38,30 @@ def group_runs(heads: AnyArray, starts: Ints, n_docs: int) -> tuple[Ints, AnyArr
         return np.append(starts, n_docs).astype(np.int64), heads, None
     row_number = np.repeat(number, np.diff(np.append(starts, n_docs)))
     order = np.argsort(row_number, kind="stable").astype(np.int64)
-    ptr = np.concatenate(([0], np.cumsum(np.bincount(row_number)))).astype(np.int64)
-    return ptr, heads[first], order
+    return bounds_of(np.bincount(row_number)), heads[first], order
+
+
+def bounds_of(lengths: Any) -> Ints:
+    """Return where each list begins among all of them, one behind the other, and where the last one ends.
+
+    >>> bounds_of([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
+def query_of_rows(ptr: Ints) -> Ints:
+    """Return the number of the query that each row belongs to.
+
+    >>> query_of_rows(np.array([0, 2, 3])).tolist()
+    [0, 0, 1]
+    """
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def in_order(values: Any, order: Ints | None) -> Any:
+    """Return values in another order; as they are without one, or where there are none."""
+    return values if values is None or order is None else values[order]
 
 
 def rows_of(ptr: Ints, queries: AnyArray) -> tuple[Ints, Ints]:
@@ -49,7 +72,7 @@ def rows_of(ptr: Ints, queries: AnyArray) -> tuple[Ints, Ints]:
     ([3, 4, 0, 1], [0, 2, 4])
     """
     lengths = np.diff(ptr)[queries]
-    bounds = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    bounds = bounds_of(lengths)
     return np.arange(bounds[-1]) + np.repeat(ptr[:-1][queries] - bounds[:-1], lengths), bounds
 
 

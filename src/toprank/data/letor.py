@@ -15,6 +15,7 @@ from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes
 from .csr import dense
 from .dataset import QueryDataset
+from .grouping import in_order
 from .mapped import drafting, open_queries, save_queries
 
 _BLOCK_VALUES = 1 << 15
@@ -72,7 +73,7 @@ def _read(
     from ._letor_reader import read_chunks
     from ._letor_store import LineTotals, MemoryRows
 
-    rules = _rules(path, dense, dtype, n_features, zero_based)
+    rules = line_rules(path, dense, dtype, n_features, zero_based)
     totals = LineTotals(rules, lambda _, dtype: GrowingArray(dtype))
     rows = MemoryRows(totals, dense)
 
@@ -87,23 +88,19 @@ def _read(
         X, y, doc_ids = rows.finish(order), totals.labels.take(), totals.doc_ids()
     except MemoryError:
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
-    if order is not None:
-        y = y[order]
-        doc_ids = None if doc_ids is None else doc_ids[order]
+    y, doc_ids = in_order(y, order), in_order(doc_ids, order)
     data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
-    return data if totals.has_qid else _by_comments(data)
+    return data if totals.has_qid else _grouped_by_comments(data)
 
 
-def _by_comments(data: QueryDataset) -> QueryDataset:
+def _grouped_by_comments(data: QueryDataset) -> QueryDataset:
     """Group one list by its comments, if they are numbers that come again: no document stands twice in a list."""
     ids = data.doc_ids
-    if ids is None:
+    distinct = [] if ids is None else np.unique(ids).tolist()
+    numbers = all(word.isdecimal() and word.isascii() for word in distinct)
+    if ids is None or len(distinct) == len(ids) or not numbers:
         return data
-    distinct = np.unique(ids)
-    if len(distinct) == len(ids) or not all(word.isdecimal() and word.isascii() for word in distinct.tolist()):
-        return data
-    numbers = max(map(len, distinct.tolist())) < 19
-    plain = numbers and all(str(int(word)) == word for word in distinct.tolist())
+    plain = all(len(word) < 19 and str(int(word)) == word for word in distinct)
     return QueryDataset.from_arrays(data.X, data.y, ids.astype(np.int64) if plain else ids)
 
 
@@ -121,7 +118,7 @@ def stream_letor(
 
     Takes what `read_letor` takes and gives the same data. Memory holds some MB and the query ids, whatever the size of
     the file (and one number per row if the rows of a query do not stand together). The folder must be new and appears
-    when it is whole; meanwhile a draft beside it takes up to three times its room.
+    when it is whole; meanwhile a draft beside it takes up to three times its size on disk.
 
     >>> import io, tempfile
     >>> from pathlib import Path
@@ -132,7 +129,7 @@ def stream_letor(
     from ._letor_disk import DiskRows
     from ._letor_reader import read_chunks
 
-    rules = _rules(path, dense, dtype, n_features, zero_based)
+    rules = line_rules(path, dense, dtype, n_features, zero_based)
     with open_bytes(path) as stream, drafting(folder) as draft:
         raw = draft / "raw"
         raw.mkdir()
@@ -147,13 +144,14 @@ def stream_letor(
             file.unlink()
         raw.rmdir()
     data = open_queries(folder)
-    if has_qid or (grouped := _by_comments(data)) is data:
+    if has_qid or (grouped := _grouped_by_comments(data)) is data:
         return data
     shutil.rmtree(folder)
     return open_queries(save_queries(grouped, folder))
 
 
-def _rules(path: TextSource, dense: Any, dtype: Any, n_features: Any, zero_based: Any) -> Any:
+def line_rules(path: TextSource, dense: Any, dtype: Any, n_features: Any, zero_based: Any) -> Any:
+    """Return what the lines of a file may hold, after a look at what the caller asks for."""
     from ._letor_chunk import Rules
 
     validation.check_choice((None, True, False), dense=dense, zero_based=zero_based)
@@ -193,10 +191,10 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
 
     if data.doc_weight is not None:
         raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")
-    names, name_ends = _encode(_whole(data.query_ids), "query id", "#")
+    names, name_ends = _encode(_as_whole_numbers(data.query_ids), "query id", "#")
     name_lengths = np.diff(name_ends, prepend=0)
     ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
-    query = np.repeat(np.arange(data.n_queries), data.lengths)
+    query = data.query_of_rows
     step = max(1, int(_BLOCK_VALUES / max(1, data.row_values)))
     with create_bytes(path) as file:
         for start in range(0, data.n_docs, step):
@@ -222,8 +220,8 @@ def _entries(X: Matrix, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
     return X.data[entries], X.indices[entries], ends[1:] - ends[0]
 
 
-def _whole(ids: AnyArray) -> AnyArray:
-    """Write float ids that are whole numbers as such."""
+def _as_whole_numbers(ids: AnyArray) -> AnyArray:
+    """Return float ids as whole numbers where they all are."""
     return ids.astype(np.int64) if ids.dtype.kind == "f" and (ids == np.trunc(ids)).all() else ids
 
 

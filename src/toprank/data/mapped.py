@@ -17,11 +17,12 @@ from .._files import draft_of, sync
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import csr
+from ._growing import mostly_empty
 from .csr import is_sparse
 from .dataset import PER_QUERY, PER_ROW, QueryDataset
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
-_NEEDED = ("y", "query_ids")
+_ALWAYS_THERE = ("y", "query_ids")
 
 
 def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
@@ -50,11 +51,12 @@ def save_array(folder: Path, name: str, array: AnyArray) -> None:
     """Write one array; ids of any kind become text, all as wide as the longest, unless that would fill the disk."""
     if array.dtype == object:
         words = [str(word) for word in array.tolist()]
-        size, written = 4 * len(words) * max(map(len, words), default=0), sum(map(len, words))
-        if size > max(1 << 28, 512 * written):
+        longest = max(map(len, words), default=0)
+        size = 4 * len(words) * longest
+        if mostly_empty(size, sum(map(len, words))):
             raise InputError(
-                f"{name} has an id of {max(map(len, words))} letters among {len(words)}: they would take "
-                f"{size / 1e9:.1f} GB in a folder, shorten it"
+                f"{name} has an id of {longest} letters among {len(words)}: they would take {size / 1e9:.1f} GB in a "
+                "folder, shorten it"
             )
         array = np.array(words)
     np.save(folder / f"{name}.npy", array, allow_pickle=False)
@@ -101,9 +103,9 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
     """
     path = Path(folder)
     header = _read_header(path)
-    there = [n for n in (*PER_ROW, *PER_QUERY, "order") if n in _NEEDED or (path / f"{n}.npy").exists()]
+    there = [n for n in (*PER_ROW, *PER_QUERY, "order") if n in _ALWAYS_THERE or (path / f"{n}.npy").exists()]
     beside = {name: _load(path, name) for name in ("ptr", *there)}
-    beside |= {name: np.array(array) for name, array in beside.items() if name != "doc_ids"}  # which may be many
+    beside |= {name: np.array(array) for name, array in beside.items() if name != "doc_ids"}  # the largest stay mapped
     try:
         X = _map_X(path, header["n_features"])
         data = QueryDataset(
@@ -127,11 +129,11 @@ def map_rows(folder: Path, start: int, stop: int) -> Matrix:
     return csr.rows(X, int(ptr[start]), int(ptr[stop]))
 
 
-def in_any_order(X: Matrix, order: Ints) -> AbstractContextManager[None]:
+def read_in_any_order(X: Matrix, order: Ints) -> AbstractContextManager[None]:
     """Tell the system that rows of a mapped X are read in this order: it would read megabytes around each of them.
 
-    Rows in memory, and rows in their own order, are left alone. Nothing but the traffic changes: 40 GiB for .58 GiB of
-    rows became 1.
+    Rows in memory, and rows in their own order, are left alone. Only what is read from disk changes: 40 GiB for .58 GiB
+    of rows became 1.
     """
     return nullcontext() if len(order) < 2 else _advised(X, order)
 

@@ -1,9 +1,8 @@
-"""Which queries were seen: a few marks of each data set that a ranker learned from, small enough for a model file."""
+"""Which queries a ranker learned from: a few marks of them, small enough for a model file."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,7 +52,7 @@ class Sketch:
         return Sketch(_kernels().with_marks(self.marks, query_marks(X, ptr), SIZE))
 
     def found_in(self, data: QueryDataset) -> tuple[int, int]:
-        """Return how many queries of `data` were seen, and among how many this could be told."""
+        """Return how many queries of `data` were seen, and of how many queries this is known."""
         marks = query_marks(data.X, data.ptr)
         marks = marks[marks > 0]
         if len(self.marks) == SIZE:
@@ -70,9 +69,9 @@ class Sketch:
         try:
             raw = base64.b64decode(text, validate=True)
             marks = np.frombuffer(raw, dtype="<u8").astype(np.uint64)
-        except (ValueError, binascii.Error):
-            raise InputError("the marks of the queries learned from are damaged") from None
-        if len(marks) > SIZE or (marks[1:] <= marks[:-1]).any():
+        except ValueError:
+            marks = None
+        if marks is None or len(marks) > SIZE or (marks[1:] <= marks[:-1]).any():
             raise InputError("the marks of the queries learned from are damaged")
         return cls(marks)
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix, Seed
 from ..errors import InputError
 from . import validation
+from ._text import PACKED
 from .csr import csr_of, dense, is_sparse
 from .dataset import QueryDataset
 from .grouping import numbered
@@ -248,7 +249,7 @@ def _joined_weights(weights: Sequence[tuple[Floats | None, int]]) -> Floats | No
     return np.concatenate([np.ones(n) if weight is None else weight for weight, n in weights])
 
 
-SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
+SUFFIXES = ("", *PACKED)
 """How a published file may be compressed."""
 
 
@@ -302,10 +303,12 @@ def fold_numbers(folder: str | Path) -> list[int]:
 
 def find_part(home: Path, fold: int, part: str) -> Path:
     """Return the file of one part, whatever the collection calls it and however it is compressed."""
-    folder = home / f"Fold{fold}"
-    for name in PART_FILES[part]:
-        for path in (folder / f"{name}.txt{suffix}" for suffix in SUFFIXES):
-            if path.is_file():
-                return path
-    tried = ", ".join(f"{name}.txt" for name in PART_FILES[part])
-    raise InputError(f"{folder} has no {part} part: looked for {tried} (plain, .gz, .bz2, .xz or .zst)")
+    return find_file(home / f"Fold{fold}", [f"{name}.txt" for name in PART_FILES[part]], part)
+
+
+def find_file(folder: Path, names: Sequence[str], part: str) -> Path:
+    """Return the first of these files that a folder holds, plain or compressed."""
+    for path in (folder / f"{name}{suffix}" for name in names for suffix in SUFFIXES):
+        if path.is_file():
+            return path
+    raise InputError(f"{folder} has no {part} part: looked for {', '.join(names)} (plain, .gz, .bz2, .xz or .zst)")

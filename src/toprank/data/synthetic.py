@@ -1,8 +1,9 @@
-"""Data sets made to order: separable as in the theory, graded as in practice, large as in production."""
+"""Generated data sets: separable as in the theory, graded as in practice, large as in production."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from .._typing import AnyArray, Floats, Ints, Seed
 from ..errors import InputError
 from . import validation
 from .dataset import QueryDataset
+from .grouping import bounds_of, query_of_rows
 
 _BAND = 1.5
 """Half the width of a grade's band along the ranker, in standard deviations: 87% of a Gaussian lies inside."""
@@ -21,7 +23,7 @@ _WEB_SHARES = (0.524, 0.325, 0.134, 0.010, 0.007)
 
 @dataclass(frozen=True)
 class Separable:
-    """A separable data set with its witness: `ranker` orders every query with at least `margin` between grades."""
+    """A separable data set, and a `ranker` that orders every query with at least `margin` between grades."""
 
     data: QueryDataset
     ranker: Floats
@@ -41,7 +43,7 @@ def make_separable(
 
     Grades are uniform over the documents; documents of a grade come from that grade's Gaussian. Its component along
     the unit ranker w is cut to a band, and the bands stand `margin` apart; the other directions are left alone, and the
-    grades' means differ there as well, so that no single feature gives the ranker away.
+    grades' means differ there as well, so that no single feature shows the ranker.
 
     >>> made = make_separable(n_queries=50, margin=0.5, random_state=0)
     >>> made.data
@@ -58,7 +60,7 @@ def make_separable(
     y = rng.integers(0, n_grades, size=n_queries * n_docs)
     X = means[y]
     X += rng.standard_normal(X.shape)
-    # A hair more than the margin, so that rounding in X @ ranker cannot fall below what was asked for.
+    # A little more than the margin, so that rounding in X @ ranker cannot fall below what was asked for.
     step = margin * (1 + 1e-9) + 2 * _BAND
     along = (y - (n_grades - 1) / 2) * step + _truncated_normal(rng, len(y))
     X += np.outer(along - _scores(X, ranker), ranker)
@@ -80,7 +82,7 @@ def make_graded(
     dtype: npt.DTypeLike = np.float64,
     random_state: Seed = None,
 ) -> QueryDataset:
-    """Make judged queries like real ones: few high grades, easy and hard queries, useful, redundant and idle features.
+    """Make judged queries like real ones: few high grades, easy and hard queries, useful and useless features.
 
     A hidden score is linear in the informative features, plus a shift per query and Gaussian `noise` (in units of the
     score's own spread); grade g starts where the hidden score passes the quantile that leaves a share ∝ 2^−g above
@@ -103,8 +105,8 @@ def make_graded(
     informative, redundant = _roles(n_features, n_informative, n_redundant)
     rng = np.random.default_rng(random_state)
     lengths = rng.integers(*_length_range(n_docs), size=n_queries, endpoint=True)
-    ptr = np.concatenate(([0], np.cumsum(lengths)))
-    X = rng.standard_normal((ptr[-1], n_features))
+    ptr = bounds_of(lengths)
+    X: Any = rng.standard_normal((ptr[-1], n_features))
     mixture = rng.standard_normal((informative, redundant)) / np.sqrt(informative)
     copies = X[:, informative : informative + redundant]
     copies *= 0.3
@@ -119,11 +121,11 @@ def make_graded(
     y = _grades(hidden, shares / shares.sum())
     _set_blank(y, hidden, ptr, rng.permutation(n_queries)[: round(blank * n_queries)])
     X = X[:, rng.permutation(n_features)].astype(dtype, copy=False)
-    if density is None:
-        return QueryDataset.from_arrays(X, y, np.repeat(np.arange(n_queries), lengths))
-    from scipy.sparse import csr_array
+    if density is not None:
+        from scipy.sparse import csr_array
 
-    return QueryDataset.from_arrays(csr_array(X), y, np.repeat(np.arange(n_queries), lengths))
+        X = csr_array(X)
+    return QueryDataset.from_arrays(X, y, query_of_rows(ptr))
 
 
 def make_mslr_like(
@@ -134,7 +136,7 @@ def make_mslr_like(
     dtype: npt.DTypeLike = np.float32,
     random_state: Seed = 0,
 ) -> QueryDataset:
-    """Make a set of the shape of one MSLR-WEB10K training fold (707,505 × 136 as it stands) in seconds.
+    """Make a data set of the shape of one MSLR-WEB10K training fold (707,505 × 136 by default) in seconds.
 
     `n_docs` is the mean list length. A third of the features is Gaussian, a third skewed like scores, a third whole
     numbers like counts; grades 0–4 have the shares of judged web results and follow a tenth of the features.
@@ -179,9 +181,8 @@ def _truncated_normal(rng: np.random.Generator, n: int) -> Floats:
 
 def _margin(scores: Floats, data: QueryDataset) -> float:
     """Smallest gap between neighbouring grades of a query (infinite where no query has two grades)."""
-    query = np.repeat(np.arange(data.n_queries), data.lengths)
-    order = np.lexsort((scores, data.y, query))
-    query, y, s = query[order], data.y[order], scores[order]
+    order = np.lexsort((scores, data.y, data.query_of_rows))
+    query, y, s = data.query_of_rows[order], data.y[order], scores[order]
     step = (query[1:] == query[:-1]) & (y[1:] > y[:-1])  # from the best of a grade to the worst of the next
     return float((s[1:] - s[:-1])[step].min(initial=np.inf))
 
@@ -212,11 +213,10 @@ def _grades(hidden: Floats, shares: AnyArray) -> Floats:
 
 def _set_blank(y: Floats, hidden: Floats, ptr: Ints, blank: Ints) -> None:
     """Give the blank queries no relevant document and every other query at least one."""
-    best = np.lexsort((-hidden, np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))))[ptr[:-1]]
+    query = query_of_rows(ptr)
+    best = np.lexsort((-hidden, query))[ptr[:-1]]
     y[best] = np.maximum(y[best], 1)
-    is_blank = np.zeros(len(ptr) - 1, dtype=bool)
-    is_blank[blank] = True
-    y[np.repeat(is_blank, np.diff(ptr))] = 0
+    y[np.isin(query, blank)] = 0
 
 
 def _web_lengths(rng: np.random.Generator, n_queries: int, total: int) -> Ints:

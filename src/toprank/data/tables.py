@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from difflib import get_close_matches
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from .._suggest import did_you_mean
 from .._typing import AnyArray, Ints, Matrix
-from ..errors import InputError, ParseError, needed
+from ..errors import InputError, naming, needed
 from . import validation
 from ._columns import METADATA, Column, open_columns
 from ._growing import physical_memory
 from ._text import ByteStream, create_bytes, name_of, text_array
 from .csr import as_csr, dense
 from .dataset import QueryDataset
-from .grouping import group_rows
+from .grouping import bounds_of, group_rows, in_order
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
@@ -50,7 +49,7 @@ def read_table(
     no feature), `qid=None` that all rows are one list, and a weight must be the same in all rows of its query. The
     features are the columns of `features`, or else all remaining ones but those of `exclude`. X is float32 if every
     feature is, else float64, and is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz,
-    .zst); its cells are parted by `sep`, or else by the tab, semicolon or comma of its first line. Parquet files of
+    .zst); between its cells stands `sep`, or else the tab, semicolon or comma of its first line. Parquet files of
     `write_parquet` also say which columns hold document ids and weights.
 
     >>> import tempfile
@@ -61,8 +60,10 @@ def read_table(
     >>> data.feature_names, data.query_ids.tolist(), data.X.tolist()
     (('bm25', 'age'), ['q1', 'q2'], [[2.5, 10.0], [0.5, 30.0], [1.5, 20.0]])
     """
+    validation.check_choice(get_args(validation.Missing), missing=missing)
     columns, stored = open_columns(source, sep)
-    with _naming(source):
+    is_file = isinstance(source, (str, os.PathLike, ByteStream))
+    with naming(name_of(source)) if is_file else nullcontext():
         if not columns:
             raise InputError("the table has no columns")
         if label is None and "label" in columns and qid != "label":
@@ -75,44 +76,35 @@ def read_table(
         doc_weight = doc_weight or weight_column(free, bool(stored))
         roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
         for name in (*roles, *(features or ()), *exclude):
-            _find(columns, name)
+            _check_there(columns, name)
         if features is None:
             features = [name for name in columns if name not in roles and name not in exclude]
-        chosen = _numeric([columns[name] for name in features])
+        chosen = [columns[name] for name in features]
+        _check_numeric(chosen)
         if not chosen:
             raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
-        labels = np.zeros(len(chosen[0].values())) if label is None else _number(columns[label])
+        labels = np.zeros(len(chosen[0].values())) if label is None else _numbers(columns[label])
         if not len(labels):
             raise InputError(_EMPTY)
-        ids = None if qid is None else _text(_complete(columns[qid]))
+        ids = None if qid is None else _as_text(_without_gaps(columns[qid]))
         ptr, query_ids, order = group_rows(ids, len(labels))
-        data = QueryDataset.from_arrays(
-            _assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
-            _grouped(labels, order),
-            np.repeat(query_ids, np.diff(ptr)),
-            feature_names=features if stored.get("named", True) else None,
-            doc_ids=None if doc_id is None else _grouped(_text(_complete(columns[doc_id])), order),
+        return QueryDataset(
+            X=_assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
+            y=in_order(labels, order),
+            ptr=ptr,
+            query_ids=query_ids,
+            feature_names=tuple(features) if stored.get("named", True) else None,
+            doc_ids=None if doc_id is None else in_order(_as_text(_without_gaps(columns[doc_id])), order),
             query_weight=None if query_weight is None else _per_query(columns[query_weight], ptr, order),
-            doc_weight=None if doc_weight is None else _grouped(_number(columns[doc_weight]), order),
+            doc_weight=None if doc_weight is None else in_order(_numbers(columns[doc_weight]), order),
+            order=order,
         )
-        return data if order is None else replace(data, order=order)
-
-
-@contextmanager
-def _naming(source: Any) -> Iterator[None]:
-    """Put the name of the file in front of what is wrong with its table."""
-    try:
-        yield
-    except InputError as error:
-        if not isinstance(source, (str, os.PathLike, ByteStream)) or isinstance(error, ParseError):
-            raise
-        raise InputError(f"{name_of(source)}: {error}") from None
 
 
 def weight_column(free: Collection[str], ours: bool) -> str | None:
     """Return the column of the documents' weights among those that were not said to be something else.
 
-    A column `weight` may as well be a feature, so that it is taken aloud; tables of `write_parquet` say what is what.
+    A column `weight` may as well be a feature, so a warning says how it is read; tables of `write_parquet` say it.
     """
     found = next((name for name in ("doc_weight",) + ("weight",) * (not ours) if name in free), None)
     if found == "weight":
@@ -169,15 +161,13 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     return target
 
 
-def _find(columns: dict[str, Column], name: str) -> None:
-    if name in columns:
-        return
-    near = get_close_matches(name, columns, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the columns are {', '.join(map(repr, list(columns)[:20]))}"
-    raise InputError(f"the table has no column {name!r}: {hint}")
+def _check_there(columns: dict[str, Column], name: str) -> None:
+    if name not in columns:
+        known = ", ".join(map(repr, list(columns)[:20]))
+        raise InputError(f"the table has no column {name!r}{did_you_mean(name, columns)}: its columns are {known}")
 
 
-def _not_a_number(column: Column) -> None:
+def _check_no_odd_cell(column: Column) -> None:
     """Name the first cell of text in a column that holds numbers for the most part."""
     cells = list(column.values())
     text = [
@@ -189,27 +179,22 @@ def _not_a_number(column: Column) -> None:
         raise InputError(f"column {column.name!r} holds {cells[text[0]]!r} in {column.place(text[0])}: not a number")
 
 
-def _numeric(columns: list[Column]) -> list[Column]:
-    for column in columns:
-        if not column.numeric:
-            _not_a_number(column)
-    text = [f"{column.name!r} ({column.kind})" for column in columns if not column.numeric]
+def _check_numeric(columns: list[Column]) -> None:
+    text = [column for column in columns if not column.numeric]
+    for column in text:
+        _check_no_odd_cell(column)
+    if text and not len(columns[0].values()):
+        raise InputError(_EMPTY)
     if text:
-        if not len(columns[0].values()):
-            raise InputError(_EMPTY)
-        if len(text) == 1:
-            raise InputError(
-                f"column {text[0]} cannot be a feature, which is a number: exclude it, or name it as the document id"
-            )
-        more = ", …" if len(text) > 10 else ""
+        names = ", ".join(f"{column.name!r} ({column.kind})" for column in text[:10]) + ", …" * (len(text) > 10)
+        what, them, one = ("s", "them", "one") if len(text) > 1 else ("", "it", "it")
         raise InputError(
-            f"columns {', '.join(text[:10])}{more} cannot be features, which are numbers: exclude them, or name one as "
-            "the document id"
+            f"column{what} {names} cannot be {'features' if what else 'a feature'}, since features are numbers: "
+            f"exclude {them}, or name {one} as the document id"
         )
-    return columns
 
 
-def _complete(column: Column) -> AnyArray:
+def _without_gaps(column: Column) -> AnyArray:
     """Return the values of a column in which no cell may be empty."""
     empty = np.asarray(column.missing(), dtype=bool)
     if empty.any():
@@ -218,14 +203,14 @@ def _complete(column: Column) -> AnyArray:
     return np.asarray(column.values())
 
 
-def _number(column: Column) -> AnyArray:
+def _numbers(column: Column) -> AnyArray:
     if not column.numeric:
-        _not_a_number(column)
+        _check_no_odd_cell(column)
         raise InputError(f"column {column.name!r} must hold numbers, it holds {column.kind}")
-    return _complete(column).astype(np.float64)
+    return _without_gaps(column).astype(np.float64)
 
 
-def _text(values: AnyArray) -> AnyArray:
+def _as_text(values: AnyArray) -> AnyArray:
     """Return ids of text as numpy text, whatever the table keeps them in; others as they are."""
     if values.dtype != object:
         return values
@@ -233,13 +218,9 @@ def _text(values: AnyArray) -> AnyArray:
     return text_array(words) if all(isinstance(word, str) for word in words) else values
 
 
-def _grouped(values: AnyArray, order: Ints | None) -> AnyArray:
-    return values if order is None else values[order]
-
-
 def _per_query(column: Column, ptr: Ints, order: Ints | None) -> AnyArray:
-    rows = _grouped(_number(column), order)
-    first = rows[ptr[:-1]]
+    rows = in_order(_numbers(column), order)
+    first: AnyArray = rows[ptr[:-1]]
     uneven = rows != np.repeat(first, np.diff(ptr))
     if uneven.any():
         at = int(uneven.argmax())
@@ -277,12 +258,12 @@ def _assemble_csr(
 ) -> Matrix:
     from scipy.sparse import csc_array
 
-    dense = (_grouped(_finite(column, missing), order) for column in columns)
+    dense = (in_order(_finite(column, missing), order) for column in columns)
     stored: list[tuple[AnyArray, AnyArray]] = [
         (rows := np.flatnonzero(values), values[rows].astype(dtype)) for values in dense
     ]
-    indptr = np.concatenate(([0], np.cumsum([len(rows) for rows, _ in stored])))
-    indices, values = np.concatenate([rows for rows, _ in stored]), np.concatenate([values for _, values in stored])
+    indices, values = (np.concatenate(parts) for parts in zip(*stored, strict=True))
+    indptr = bounds_of([len(rows) for rows, _ in stored])
     return as_csr(csc_array((values, indices, indptr), shape=(n_rows, len(columns))))
 
 
@@ -293,19 +274,14 @@ def _finite(column: Column, missing: validation.Missing) -> AnyArray:
         values, cells = np.full(len(values), np.nan), values
         held = ~np.asarray(column.missing(), dtype=bool)
         values[held] = cells[held].astype(np.float64)
-    if values.dtype.kind != "f":
+    if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return values
-    if missing == "zero":
-        bad = np.isinf(values)
-    if bad.any():
-        row = int(bad.argmax())
-        what, remedy = (
-            ("infinite", "clip or drop it")
-            if np.isinf(values[row])
-            else ("empty", "fill it in, or count it as 0 (missing=zero)")
+    infinite, gaps = np.isinf(values), np.isnan(values)
+    if infinite.any():
+        raise InputError(
+            f"column {column.name!r} is infinite in {column.place(int(infinite.argmax()))}: clip or drop it"
         )
-        raise InputError(f"column {column.name!r} is {what} in {column.place(row)}: {remedy}")
-    return np.where(np.isnan(values), 0, values)
+    if missing == "error":
+        place = column.place(int(gaps.argmax()))
+        raise InputError(f"column {column.name!r} is empty in {place}: fill it in, or count it as 0 (missing=zero)")
+    return np.where(gaps, 0, values)

@@ -43,7 +43,7 @@ class Run:
         """Make a run from scores by query and document; a run is returned as it is."""
         if isinstance(scores, Run):
             return scores
-        qid, doc_ids, values = _flat(scores, "run", "a dictionary {query: {document: score}}")
+        qid, doc_ids, values = _flattened(scores, "run", "score")
         return cls(qid, doc_ids, validation.as_scores(values))
 
     @cached_property
@@ -77,8 +77,8 @@ class Qrels:
         """Make judgements from grades by query and document; judgements are returned as they are."""
         if isinstance(grades, Qrels):
             return grades
-        qid, doc_ids, values = _flat(grades, "qrels", "a dictionary {query: {document: grade}}")
-        return cls(qid, doc_ids, _whole(values))
+        qid, doc_ids, values = _flattened(grades, "qrels", "grade")
+        return cls(qid, doc_ids, _whole_grades(values))
 
 
 def read_run(path: TextSource) -> Run:
@@ -88,7 +88,7 @@ def read_run(path: TextSource) -> Run:
     >>> read_run(io.BytesIO(b"1 Q0 d7 1 3.5 mine\\n1 Q0 d2 2 1.25 mine\\n")).scores.tolist()
     [3.5, 1.25]
     """
-    table = _Words.read(path, _RUN)
+    table = _WordTable.read(path, _RUN)
     scores = table.numbers(4, np.float64, "a score is a number")
     if np.isnan(scores).any():
         raise table.cell_error(int(np.isnan(scores).argmax()), 4, "a score is a number")
@@ -102,7 +102,7 @@ def read_qrels(path: TextSource) -> Qrels:
     >>> read_qrels(io.BytesIO(b"1 0 d7 2\\n1 0 d2 0\\n")).grades.tolist()
     [2, 0]
     """
-    table = _Words.read(path, _QRELS)
+    table = _WordTable.read(path, _QRELS)
     grades = table.numbers(3, np.int64, "a grade is a whole number")
     return Qrels(*table.ids(), grades)
 
@@ -115,8 +115,8 @@ def write_run(run: Run, path: str | os.PathLike[str], *, tag: str = "toprank") -
     q1 Q0 d1 2 0.5 toprank
     """
     order = np.lexsort((run.rank, numbered(run.qid)))
-    (label,) = _words("tag", np.array([tag]))
-    qid, doc_ids = _words("query ids", run.qid[order]), _words("document ids", run.doc_ids[order])
+    (label,) = _single_words("tag", np.array([tag]))
+    qid, doc_ids = _single_words("query ids", run.qid[order]), _single_words("document ids", run.doc_ids[order])
     rows = zip(qid, doc_ids, run.rank[order].tolist(), run.scores[order].tolist(), strict=True)
     _write(path, (f"{q} Q0 {d} {r} {s!r} {label}\n" for q, d, r, s in rows))
 
@@ -127,22 +127,19 @@ def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
     >>> write_qrels(Qrels.of({"q1": {"d1": 2}}), "-")
     q1 0 d1 2
     """
-    rows = zip(
-        _words("query ids", qrels.qid), _words("document ids", qrels.doc_ids), qrels.grades.tolist(), strict=True
-    )
-    _write(path, (f"{q} 0 {d} {g}\n" for q, d, g in rows))
+    qid, doc_ids = _single_words("query ids", qrels.qid), _single_words("document ids", qrels.doc_ids)
+    _write(path, (f"{q} 0 {d} {g}\n" for q, d, g in zip(qid, doc_ids, qrels.grades.tolist(), strict=True)))
 
 
 def run_of(data: QueryDataset, scores: ArrayLike) -> Run:
-    """Return the documents of a data set as a run, best first; without document ids the row numbers (from 1) stand in.
+    """Return the documents of a data set as a run, best first; without document ids, row numbers (from 1) are ids.
 
     >>> run = run_of(QueryDataset.from_arrays(np.zeros((3, 1)), [0, 1, 2], [7, 7, 8]), [0.5, 0.75, 0.25])
     >>> list(zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist()))
     [('7', '2', 1), ('7', '1', 2), ('8', '3', 1)]
     """
     values = data.grouped(validation.as_scores(scores, data.n_docs))
-    query = np.repeat(np.arange(data.n_queries), data.lengths)
-    order = np.lexsort((-values, query))
+    order = np.lexsort((-values, data.query_of_rows))
     return Run(data.qid.astype(str)[order], _doc_ids(data)[order], values[order])
 
 
@@ -152,7 +149,7 @@ def qrels_of(data: QueryDataset) -> Qrels:
     >>> qrels_of(QueryDataset.from_arrays(np.zeros((2, 1)), [0, 2], doc_ids=["a", "b"])).grades.tolist()
     [0, 2]
     """
-    return Qrels(data.qid.astype(str), _doc_ids(data), _whole(data.y))
+    return Qrels(data.qid.astype(str), _doc_ids(data), _whole_grades(data.y))
 
 
 def _check_lengths(*columns: AnyArray) -> None:
@@ -167,7 +164,7 @@ def _doc_ids(data: QueryDataset) -> AnyArray:
     return (rows + 1).astype(str)
 
 
-def _whole(grades: ArrayLike) -> Ints:
+def _whole_grades(grades: ArrayLike) -> Ints:
     values = validation.as_labels(grades)
     broken = values != np.rint(values)
     if broken.any():
@@ -175,16 +172,18 @@ def _whole(grades: ArrayLike) -> Ints:
     return values.astype(np.int64)
 
 
-def _flat(table: object, name: str, layout: str) -> tuple[AnyArray, AnyArray, list[float]]:
+def _flattened(table: object, name: str, value: str) -> tuple[AnyArray, AnyArray, list[float]]:
+    """Return the queries, the documents and the values of nested dictionaries, one of each per row."""
     if not isinstance(table, Mapping) or not all(isinstance(docs, Mapping) for docs in table.values()):
         what = type(table).__name__ if not isinstance(table, Mapping) else "a dictionary of something else"
-        raise InputError(f"{name} must be what toprank.read_{name} returns, or {layout}, got {what}")
+        nested = f"a dictionary {{query: {{document: {value}}}}}"
+        raise InputError(f"{name} must be what toprank.read_{name} returns, or {nested}, got {what}")
     rows = [(str(q), str(d), value) for q, docs in table.items() for d, value in docs.items()]
     return np.array([q for q, _, _ in rows]), np.array([d for _, d, _ in rows]), [value for *_, value in rows]
 
 
-def _words(what: str, ids: AnyArray) -> list[str]:
-    """Return ids that can stand between blanks."""
+def _single_words(what: str, ids: AnyArray) -> list[str]:
+    """Return ids as text without blanks, which part the words of a line."""
     words = [str(i) for i in ids.tolist()]
     if not all(words) or re.search(r"\s", "".join(words)):
         broken = next(word for word in words if len(word.split()) != 1 or word != word.strip())
@@ -198,18 +197,18 @@ def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
 
 
 _NUMBER: dict[type, type] = {np.float64: float, np.int64: int}
-_ODD = re.compile(rb"[\0_]")
-"""What numpy or Python forgive in a number, and TREC files do not mean."""
+_NOT_IN_NUMBERS = re.compile(rb"[\0_]")
+"""What numpy or Python allow in a number, and TREC files do not."""
 
 _WIDEST = 64
-"""Letters of a number up to which a column is converted as one array; every cell of that is as wide as the widest."""
+"""Most letters of a number in a column that is converted as one array, each cell of which is as wide as the widest."""
 
 _BLANK = np.zeros(256, dtype=bool)
 _BLANK[list(b" \t\n\r\v\f")] = True
 
 
 @dataclass(frozen=True)
-class _Words:
+class _WordTable:
     """A file whose lines hold the same number of words, and where each word stands."""
 
     file: str
@@ -219,7 +218,7 @@ class _Words:
     columns: list[list[bytes]]
 
     @classmethod
-    def read(cls, path: TextSource, layout: str) -> _Words:
+    def read(cls, path: TextSource, layout: str) -> _WordTable:
         width = len(layout.split())
         with open_bytes(path) as stream:
             data = stream.read()
@@ -251,7 +250,7 @@ class _Words:
     def numbers(self, column: int, dtype: type, what: str) -> AnyArray:
         """Return a column of numbers."""
         words = self.columns[column]
-        if max(map(len, words), default=0) <= _WIDEST and not _ODD.search(b"".join(words)):
+        if max(map(len, words), default=0) <= _WIDEST and not _NOT_IN_NUMBERS.search(b"".join(words)):
             with suppress(ValueError, OverflowError):
                 return np.array(words, dtype=bytes).astype(dtype)
         wrong = next((i for i, word in enumerate(words) if not _reads_as(word, dtype)), None)
@@ -262,7 +261,7 @@ class _Words:
     def ids(self) -> tuple[AnyArray, AnyArray]:
         """Return query and document ids; a document may stand only once under a query."""
         qid, doc_ids = self._decoded(0), self._decoded(2)
-        again = repeated(qid, doc_ids)
+        again = first_repeated(qid, doc_ids)
         if again is not None:
             raise self.cell_error(again, 2, f"this document stands twice under query {qid[again]}")
         return qid, doc_ids
@@ -275,19 +274,17 @@ class _Words:
         raise self.cell_error(row, column, "ids are UTF-8 text")
 
 
-def repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
-    """Return the first row whose document stood under the same query before."""
+def first_repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
+    """Return the first row whose document stood under the same query before; None where there is none."""
     pairs = numbered(qid) * (len(qid) + 1) + numbered(doc_ids)
     _, first = np.unique(pairs, return_index=True)
-    if len(first) == len(pairs):
-        return None
-    fresh = np.zeros(len(pairs), dtype=bool)
-    fresh[first] = True
-    return int(fresh.argmin())
+    again = np.ones(len(pairs), dtype=bool)
+    again[first] = False
+    return int(again.argmax()) if again.any() else None
 
 
 def _reads_as(word: bytes, dtype: type) -> bool:
     with suppress(ValueError, OverflowError):
         np.array(_NUMBER[dtype](word), dtype=dtype)
-        return not _ODD.search(word)
+        return not _NOT_IN_NUMBERS.search(word)
     return False

@@ -15,7 +15,7 @@ from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
-from ..data.mapped import in_any_order
+from ..data.mapped import read_in_any_order
 from ..data.validation import check_informative
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Norm
@@ -138,7 +138,7 @@ class KernelSlamPerceptron(StreamRanker):
         rng = np.random.default_rng(seed)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
-            with in_any_order(data.X, order):
+            with read_in_any_order(data.X, order):
                 rows.append(self._play(store, loss, data, order))
             tried = {kind: watch.value(store.model(kind)) for kind in self._kinds} if valid is not None else {}
             averaged = max(tried, key=lambda kind: tried[kind], default=False)

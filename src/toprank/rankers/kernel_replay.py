@@ -21,7 +21,7 @@ from ..certificates.mistakes import Run, ranking_margin
 from ..certificates.replay import Direction, Replay
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
-from ..data.mapped import in_any_order
+from ..data.mapped import read_in_any_order
 from ..errors import InputError
 from ..solvers.stream import OnlineDescent
 from .base import Ranker
@@ -61,7 +61,7 @@ class KernelReplay(Replay):
         for _ in range(ranker._passes["epochs"]):
             order = rng.permutation(data.n_queries) if ranker._passes["shuffle"] else np.arange(data.n_queries)
             scores, first = np.zeros(data.n_docs), len(rows)
-            with in_any_order(data.X, order):
+            with read_in_any_order(data.X, order):
                 for q in order:
                     rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
                     born += [played] * (int(self.store.counters[0]) - len(born))

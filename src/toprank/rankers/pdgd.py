@@ -12,7 +12,7 @@ from .._progress import track
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..data.mapped import in_any_order
+from ..data.mapped import read_in_any_order
 from ..data.sketch import Sketch
 from ..data.validation import check_count, check_informative, check_not_negative
 from ..errors import InputError
@@ -110,7 +110,7 @@ class PDGD(Ranker):
         watch = BestOnValidation[Model](self._judge(), valid, verbose=self.verbose)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(informative)
-            with in_any_order(data.X, order):
+            with read_in_any_order(data.X, order):
                 for q in order.tolist():
                     query = data[q]
                     shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]

@@ -10,7 +10,7 @@ import numpy as np
 from .._progress import track
 from .._typing import Floats
 from ..data import linear
-from ..data.mapped import in_any_order
+from ..data.mapped import read_in_any_order
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from ..surrogates.base import CompiledSurrogate, weighted
@@ -102,7 +102,7 @@ class MiniBatch(Solver):
         informative = np.flatnonzero(weight)
         scale = len(informative) / objective.total_weight
         order = rng.permutation(informative)
-        with in_any_order(data.X, order):
+        with read_in_any_order(data.X, order):
             for first in range(0, len(order), self.batch_size):
                 chosen = order[first : first + self.batch_size]
                 lengths = data.lengths[chosen]

@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
 from ..data.csr import dense
-from ..data.mapped import in_any_order
+from ..data.mapped import read_in_any_order
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Gain, Measure, Norm
 from ..measures.function import MeasureFunction
@@ -213,7 +213,7 @@ class OnlineDescent:
             discount = discount_table(longest)[row]
         if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
             best = self._judge.per_query(y, y, ptr)
-        with in_any_order(X, rows if len(rows) else order):
+        with read_in_any_order(X, rows if len(rows) else order):
             count, stopped, why = kernels.epoch(
                 *parts, rows, y, ptr, order, best, weight, sizes, state.weights, state.totals, codes, params, gain,
                 discount, *judged, *self._linked, len(parts[2]) + len(rows) > 0 or None, loss.address, loss.codes,
