@@ -93,7 +93,7 @@ MUTANTS = [
         "data/grouping.py", "heads[first], order", "np.unique(heads), order",
         "tests/data/test_dataset.py -k first_appearance",
     ),
-    Mutant("data/validation.py", "if (heights > largest)", "if (heights < 0)", f"{SILENCE} -k overflow"),
+    Mutant("data/validation.py", "if (heights > LARGEST)", "if (heights < 0)", f"{SILENCE} -k overflow"),
     Mutant(
         "data/dataset.py", "result[self.order] = values", "result[:] = values[self.order]",
         "tests/data/test_dataset.py -k permuting_rows",

@@ -138,7 +138,7 @@ def test_feature_choice() -> None:
         (
             {},
             {},
-            "column 'url' (String) cannot be a feature, since features are numbers: exclude it, or name it as the document id",
+            "column 'url' (String) cannot be a feature, since features are numbers: exclude it, or name it as",
         ),
         (
             {},

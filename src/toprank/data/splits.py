@@ -19,7 +19,7 @@ from . import validation
 from ._text import PACKED
 from .csr import csr_of, dense, is_sparse
 from .dataset import QueryDataset
-from .grouping import numbered
+from .grouping import bounds_of, numbered
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class QueryKFold:
         ids = groups if qid is None else qid
         if ids is None:
             raise InputError("QueryKFold needs the query of each row: pass groups=qid (or route qid)")
-        query = _query_of_rows(ids, _n_rows(X))
+        query = numbered(validation.as_qid(ids, _n_rows(X)))
         for test in self._folds(int(query.max()) + 1):
             in_test = test[query]
             yield np.flatnonzero(~in_test), np.flatnonzero(in_test)
@@ -135,7 +135,7 @@ def query_train_test_split(
         return data[~test], data[test]
     if y is None or qid is None:
         raise InputError("query_train_test_split takes a QueryDataset, or X, y and qid")
-    query = _query_of_rows(qid, _n_rows(data))
+    query = numbered(validation.as_qid(qid, _n_rows(data)))
     labels = validation.as_labels(y, len(query))
     in_test = _test_mask(int(query.max()) + 1, test_size, random_state)[query]
     parts = np.flatnonzero(~in_test), np.flatnonzero(in_test)
@@ -144,7 +144,7 @@ def query_train_test_split(
 
 
 def _test_mask(n_queries: int, test_size: float, random_state: Seed) -> AnyArray:
-    if isinstance(test_size, (int, np.integer)) and not isinstance(test_size, bool):
+    if validation.is_whole(test_size):
         n_test = int(test_size)
     elif 0 < test_size < 1:
         n_test = int(np.ceil(test_size * n_queries))
@@ -158,11 +158,6 @@ def _test_mask(n_queries: int, test_size: float, random_state: Seed) -> AnyArray
     mask = np.zeros(n_queries, dtype=bool)
     mask[np.random.default_rng(random_state).permutation(n_queries)[:n_test]] = True
     return mask
-
-
-def _query_of_rows(qid: ArrayLike, n_rows: int) -> Ints:
-    """Number the queries 0, 1, … by first appearance and return the number of each row."""
-    return numbered(validation.as_qid(qid, n_rows))
 
 
 def _n_rows(X: Any) -> int:
@@ -219,7 +214,7 @@ def stacked(parts: Sequence[QueryDataset]) -> QueryDataset:
     names = {part.feature_names for part in parts}
     return QueryDataset(
         X=_stacked_rows([part.X for part in wide]),
-        ptr=np.concatenate(([0], np.cumsum(np.concatenate([part.lengths for part in wide])))),
+        ptr=bounds_of(np.concatenate([part.lengths for part in wide])),
         feature_names=names.pop() if len(names) == 1 else None,
         **{name: _joined([vars(part)[name] for part in wide]) for name in ("y", "query_ids", "doc_ids")},
         query_weight=_joined_weights([(part.query_weight, part.n_queries) for part in wide]),

@@ -1,4 +1,5 @@
-"""The only place that checks arrays and numbers that a caller gave; what a file or a ranker alone can know, it refuses.
+"""The only place that checks arrays and numbers that a caller gave. (What only a file or a ranker can know is checked
+there.)
 
 Each function takes one thing as people have it (lists, frames, sparse matrices, any id type) and returns it as the
 kernels want it (C-order float32/float64 or canonical CSR, float64 labels, int64 pointers), or raises `InputError`
@@ -36,7 +37,7 @@ def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Mi
 
 
 def as_rows(X: Any) -> Matrix:
-    """Return X in the shape that `as_matrix` gives it, without a look at its values."""
+    """Return X in the form that `as_matrix` gives it, without reading its values."""
     return X if isinstance(X, RemoteMatrix) else as_csr(X) if is_sparse(X) else _as_dense(X)
 
 
@@ -66,7 +67,7 @@ def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missin
     if missing not in ("error", "zero"):
         raise InputError(f"missing must be 'error' or 'zero', got {missing!r}")
     values = matrix.data if is_sparse(matrix) else dense(matrix)
-    if _sums_up(values):
+    if _sum_is_finite(values):
         return matrix
     bad = np.isinf(values) if missing == "zero" else ~np.isfinite(values)
     if bad.any():
@@ -85,9 +86,12 @@ def _name_cell(matrix: Any, flat: int, feature_names: Sequence[str] | None) -> s
     else:
         row, column = (int(i) for i in np.unravel_index(flat, matrix.shape))
         value = matrix[row, column]
-    name = f" ({feature_names[column]!r})" if feature_names is not None else ""
     what, remedy = ("NaN", 'fill it in, or pass missing="zero"') if np.isnan(value) else ("infinity", "clip or drop it")
-    return f"X has {what} in row {row}, column {column}{name}: {remedy}"
+    return f"X has {what} in row {row}, {_name_column(column, feature_names)}: {remedy}"
+
+
+def _name_column(column: int, feature_names: Sequence[str] | None) -> str:
+    return f"column {column}" + ("" if feature_names is None else f" ({feature_names[column]!r})")
 
 
 def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
@@ -114,10 +118,9 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
         raise InputError(f"y must hold numbers: row {bad} is {labels[bad]!r}") from None
     if n_docs is not None and len(labels) != n_docs:
         raise InputError(f"y has {len(labels)} labels for {n_docs} documents")
-    if not _sums_up(labels):
-        _name_first(
-            ~np.isfinite(labels), lambda i: f"y has {labels[i]} in row {i}: every document needs a finite grade"
-        )
+    if not _sum_is_finite(labels):
+        remedy = "every document needs a finite grade"
+        _refuse_first(~np.isfinite(labels), lambda i: f"y has {labels[i]} in row {i}: {remedy}")
     return np.ascontiguousarray(labels)
 
 
@@ -129,10 +132,8 @@ def check_grades(y: Floats) -> None:
     ...
     toprank.errors.InputError: y has the negative grade -1 in row 1: grades start at 0 (map -1/+1 labels to 0/1)
     """
-    _name_first(
-        y < 0,
-        lambda i: f"y has the negative grade {y[i]:g} in row {i}: grades start at 0 (map -1/+1 labels to 0/1)",
-    )
+    remedy = "grades start at 0 (map -1/+1 labels to 0/1)"
+    _refuse_first(y < 0, lambda i: f"y has the negative grade {y[i]:g} in row {i}: {remedy}")
 
 
 def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
@@ -143,7 +144,7 @@ def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
     ...
     toprank.errors.InputError: y has the grade 5 in row 1: err takes grades up to max_grade=4, set it higher
     """
-    _name_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
+    _refuse_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
 
 
 def check_informative(informative: AnyArray, n_docs: int | None = None, also: str = "") -> None:
@@ -159,8 +160,12 @@ def check_informative(informative: AnyArray, n_docs: int | None = None, also: st
         raise InputError(f"no query is informative{only}: in each of them all documents have the same grade{also}")
 
 
-def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, largest: float = 1e150) -> None:
-    """Refuse features whose squares do not fit into a number, by their column; one pass, without a temporary.
+LARGEST = 1e150
+"""The squares of larger features do not fit into a number."""
+
+
+def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None) -> None:
+    """Refuse features whose squares do not fit into a number, by their column; one pass, without a temporary array.
 
     >>> check_magnitude(np.array([[1.0, 1e200]]), ["age", "views"])
     Traceback (most recent call last):
@@ -173,12 +178,11 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None, large
             return
         heights = abs(X).max(axis=0).toarray() if is_sparse(X) else np.maximum(X.max(axis=0), -X.min(axis=0))
     heights = heights.ravel()
-    if (heights > largest).any():
+    if (heights > LARGEST).any():
         column = int(heights.argmax())
-        name = f" ({feature_names[column]!r})" if feature_names is not None else ""
         raise InputError(
-            f"X has {heights[column]:.6g} in column {column}{name}: numbers beyond {largest:g} overflow, "
-            "scale the column down"
+            f"X has {heights[column]:.6g} in {_name_column(column, feature_names)}: numbers beyond {LARGEST:g} "
+            "overflow, scale the column down"
         )
 
 
@@ -186,14 +190,14 @@ UNEVEN = 1e4
 """From here on the ranges of features differ by orders of magnitude."""
 
 
-def unevenness(X: Matrix, rows: int = 1 << 14) -> float:
-    """Return how many times larger the largest column is than the median one, max |x| of each; some rows tell it.
+def unevenness(X: Matrix) -> float:
+    """Return how many times larger the largest column is than the median one, max |x| of each, by 16,384 rows.
 
     >>> unevenness(np.array([[1.0, 2.0, 4e6, 0.0], [1.0, -2.0, 0.0, 0.0]]))
     2000000.0
     """
-    part = X[:: max(1, X.shape[0] // rows)] if X.shape[0] else X
-    if is_sparse(part):  # of the columns that are written, however many there are beside them
+    part = X[:: max(1, X.shape[0] >> 14)] if X.shape[0] else X
+    if is_sparse(part):  # only of the columns that hold something
         columns, place = np.unique(part.indices, return_inverse=True)
         heights = np.zeros(len(columns))
         np.maximum.at(heights, place, np.abs(part.data))
@@ -211,8 +215,8 @@ def as_scores(scores: ArrayLike, n_docs: int | None = None) -> Floats:
         raise InputError(f"scores must have one dimension, got shape {array.shape}")
     if n_docs is not None and len(array) != n_docs:
         raise InputError(f"scores has {len(array)} values for {n_docs} documents")
-    if not _sums_up(array):  # infinities pass
-        _name_first(np.isnan(array), lambda i: f"scores has NaN in row {i}: a NaN has no place in an order")
+    if not _sum_is_finite(array):  # infinite scores are allowed
+        _refuse_first(np.isnan(array), lambda i: f"scores has NaN in row {i}: a NaN has no place in an order")
     return array
 
 
@@ -227,7 +231,7 @@ def as_vector(values: Any, n_features: int, name: str) -> Floats:
     array = _floats(values, name, f"{name} must hold {n_features} numbers, got {type(values).__name__}")
     if array.shape != (n_features,):
         raise InputError(f"{name} must have {n_features} weights, got shape {array.shape}")
-    _name_first(~np.isfinite(array), lambda i: f"{name} has {array[i]} as weight {i}: weights must be finite")
+    _refuse_first(~np.isfinite(array), lambda i: f"{name} has {array[i]} as weight {i}: weights must be finite")
     return array
 
 
@@ -257,10 +261,8 @@ def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
     if weight.shape != (count,):
         raise InputError(f"{name} must have one weight per {what} ({count}), got shape {weight.shape}")
     place = "in row" if what == "document" else "for query"
-    _name_first(
-        ~(np.isfinite(weight) & (weight >= 0)),
-        lambda i: f"{name} has {weight[i]} {place} {i}: weights are finite and not negative",
-    )
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    _refuse_first(bad, lambda i: f"{name} has {weight[i]} {place} {i}: weights are finite and not negative")
     return weight
 
 
@@ -275,17 +277,14 @@ def as_qid(qid: Any, n_docs: int) -> AnyArray:
     ids = _as_written(qid)
     if ids.ndim != 1 or len(ids) != n_docs:
         raise InputError(f"qid must have one id per document ({n_docs}), got shape {ids.shape}")
+    none: Any = False
     if ids.dtype.kind == "O":
-        _name_first(
-            np.fromiter((type(v).__hash__ is None for v in ids), dtype=bool, count=len(ids)),
-            lambda i: f"qid is a {type(ids[i]).__name__} in row {i}: an id is text, a number or a date",
-        )
+        none = np.array([v is None for v in ids], dtype=bool)
+        odd = np.array([type(v).__hash__ is None for v in ids], dtype=bool)
+        _refuse_first(odd, lambda i: f"qid is a {type(ids[i]).__name__} in row {i}: an id is text, a number or a date")
     if ids.dtype.kind in "mMfO":
-        none = [v is None for v in ids] if ids.dtype.kind == "O" else False
-        _name_first(
-            np.asarray(ids != ids, dtype=bool) | none,
-            lambda i: f"qid is missing ({'NaN' if ids.dtype.kind == 'f' else ids[i]}) in row {i}",
-        )
+        missing = np.asarray(ids != ids, dtype=bool) | none
+        _refuse_first(missing, lambda i: f"qid is missing ({'NaN' if ids.dtype.kind == 'f' else ids[i]}) in row {i}")
     return ids
 
 
@@ -375,12 +374,12 @@ def check_share(**values: float) -> None:
 
 def check_count(**values: int) -> None:
     """Refuse a hyper-parameter that is not a whole number ≥ 1, by its name."""
-    whole = (int, np.integer)
-    _check_each(
-        values,
-        lambda value: isinstance(value, whole) and not isinstance(value, bool) and bool(value >= 1),
-        "a whole number of at least 1",
-    )
+    _check_each(values, lambda value: is_whole(value) and bool(value >= 1), "a whole number of at least 1")
+
+
+def is_whole(value: Any) -> bool:
+    """Say whether this is a whole number, and no truth value."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -410,11 +409,9 @@ def _check_each(values: Mapping[str, Any], good: Callable[[Any], bool], wanted: 
 
 
 def _unmasked(values: Any, what: str) -> AnyArray:
-    """Return values as an array; cells that are masked are not silently taken for what lies behind the mask."""
+    """Return values as an array; masked cells are refused, since numpy would take the numbers behind the mask."""
     if np.ma.is_masked(values):
-        raise InputError(
-            f"{what} is a masked array with masked cells: fill them in with .filled(...), or leave them out"
-        )
+        raise InputError(f"{what} has masked cells: fill them in with .filled(...), or leave them out")
     try:
         return np.asarray(values)
     except Exception as error:  # rows of unequal length, or a package that cannot make an array of what it holds
@@ -438,8 +435,8 @@ def _floats(values: Any, what: str, otherwise: str) -> Floats:
         raise InputError(otherwise.format(error)) from None
 
 
-def _sums_up(values: AnyArray) -> bool:
-    """Say whether the sum is finite, and with it every term: one pass without a temporary."""
+def _sum_is_finite(values: AnyArray) -> bool:
+    """Say whether the sum is finite, and with it every term: one pass without a temporary array."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
 
@@ -456,6 +453,6 @@ def is_number(value: Any) -> bool:
     return False
 
 
-def _name_first(bad: AnyArray, message: Any) -> None:
+def _refuse_first(bad: AnyArray, message: Callable[[int], str]) -> None:
     if bad.any():
         raise InputError(message(int(np.flatnonzero(bad)[0])))

@@ -25,11 +25,10 @@ from .presets import CONVENTIONS, Blank, fixes_cutoff, rule
 if TYPE_CHECKING:
     from .plan import Recipe
 
-BLANK = {Blank.ZERO: 0.0, Blank.ONE: 1.0, Blank.SKIP: nan}
+BLANK_VALUE = {Blank.ZERO: 0.0, Blank.ONE: 1.0, Blank.SKIP: nan}
 """The value of a query with nothing to find."""
 
-_NAMED: dict[str, type[Measure]] = {}
-
+_BY_NAME: dict[str, type[Measure]] = {}
 
 BY_CONVENTION: Any = None
 """Default of a field that follows the measure's convention unless it is given."""
@@ -87,29 +86,29 @@ class Measure(ABC):
 
     @property
     def tells_apart(self) -> Literal["places", "relevant", "top", "first"]:
-        """Which orders are worth the same: none but those that swap equal grades; those with the same documents
-        relevant at each place; those with as many relevant in the top k; those with the same first relevant place."""
+        """What of an order decides the value: the grade at each place ("places"), which places are relevant, how many
+        of the first k are ("top"), or which is the first that is ("first")."""
         return "places"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = cls.__dict__.get("per_query")
         if own is not None and "doc_ids" not in signature(own).parameters:
-            cls.per_query = _guarded(own)  # type: ignore[method-assign]
+            cls.per_query = _with_checks(own)  # type: ignore[method-assign]
         if "short_name" not in cls.__dict__:
             return
         for name in (cls.short_name, *cls.aliases):
-            known = _NAMED.get(name)
+            known = _BY_NAME.get(name)
             if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise InputError(f"there is a measure named {name!r} already: give {cls.__name__} another short_name")
         for name in (cls.short_name, *cls.aliases):
-            _NAMED[name] = cls
+            _BY_NAME[name] = cls
 
     @classmethod
     def forget(cls) -> None:
-        """Let the names of a measure of your own go."""
+        """Remove a measure of your own, so that its names are free again."""
         for name in (cls.short_name, *cls.aliases):
-            _NAMED.pop(name, None)
+            _BY_NAME.pop(name, None)
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -145,10 +144,7 @@ class Measure(ABC):
 
     @property
     def list_function(self) -> MeasureFunction:
-        """The measure as a C function of lists, for compiled loops: one value per list.
-
-        A measure in plain Python is called back.
-        """
+        """The measure as a C function of lists, for compiled loops; one in plain Python is called from there."""
         from .plan import Plan
 
         return Plan.of((self,)).list_function
@@ -170,13 +166,7 @@ class Measure(ABC):
         return ":".join(parts)
 
     def mean(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        ptr: ArrayLike,
-        weight: ArrayLike | None = None,
-        *,
-        doc_ids: ArrayLike | None = None,
+        self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, weight: ArrayLike | None = None, *, doc_ids: Any = None
     ) -> float:
         """Return the mean over queries, weighted by `weight` where given."""
         return mean_value(self.per_query(scores, y, ptr, doc_ids=doc_ids), weight)
@@ -197,7 +187,7 @@ class Compiled(Measure):
         """Return the C function and its parameters."""
         from .plan import Recipe
 
-        first = BLANK[getattr(self, "blank", Blank.ZERO)], getattr(self, "above", 0.0)
+        first = BLANK_VALUE[getattr(self, "blank", Blank.ZERO)], getattr(self, "above", 0.0)
         codes, numbers = ([getattr(self, name) for name in names] for names in (self.codes, self.numbers))
         return Recipe(self.function, tuple(map(int, codes)), (*first, *numbers), self.k)
 
@@ -212,8 +202,8 @@ class Compiled(Measure):
         return values
 
 
-def _guarded(own: Callable[..., Any]) -> Callable[..., Floats]:
-    """Let a `per_query` of three arrays be called like any other, with whatever holds numbers."""
+def _with_checks(own: Callable[..., Any]) -> Callable[..., Floats]:
+    """Return a `per_query` of three arrays that can be called like any other; what goes in and out is checked."""
 
     @wraps(own)
     def per_query(
@@ -290,15 +280,13 @@ short=<Short.PAD: 0>, blank=<Blank.ZERO: 0>)
 def _named(head: str) -> tuple[type[Measure], str | None]:
     """Return the class and the cut-off of a name, as people type it: "ndcg@10", "nDCG@10", "ndcg_cut_10", "P.10"."""
     name, at, cut = (part.strip() for part in head.partition("@"))
-    kind = _NAMED.get(name.lower())
-    if kind is None and not at:
-        as_trec = re.fullmatch(r"(.+?)[_.](\d+)", name)
-        if as_trec is not None:
-            name, cut = as_trec.groups()
-            at, kind = "@", _NAMED.get(name.lower())
+    as_trec = re.fullmatch(r"(.+?)[_.](\d+)", name)
+    if not at and name.lower() not in _BY_NAME and as_trec is not None:
+        (name, cut), at = as_trec.groups(), "@"
+    kind = _BY_NAME.get(name.lower())
     if kind is None:
-        known = sorted({kind.short_name for kind in _NAMED.values()})
-        close = did_you_mean(name, _NAMED, cutoff=0.75)
+        known = sorted({kind.short_name for kind in _BY_NAME.values()})
+        close = did_you_mean(name, _BY_NAME, cutoff=0.75)
         raise InputError(f"unknown measure {name!r}{close}: there are {', '.join(known)}")
     return kind, cut if at else None
 

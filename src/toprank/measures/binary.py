@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from .._typing import Floats, Ints
 from ..data import validation
@@ -21,7 +21,7 @@ class Binary(Compiled):
     above: float = BY_CONVENTION
     ties: Ties = BY_CONVENTION
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,11 @@ class P(Binary):
 
     short: Short = BY_CONVENTION
 
-    short_name: ClassVar[str] = "p"
-    aliases: ClassVar[tuple[str, ...]] = ("precision", "prec", "pre")
-    tells_apart: ClassVar[Literal["top"]] = "top"
-    function: ClassVar[str] = "precision"
-    codes: ClassVar[tuple[str, ...]] = ("short",)
+    short_name = "p"
+    aliases = ("precision", "prec", "pre")
+    tells_apart = "top"
+    function = "precision"
+    codes = ("short",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +51,12 @@ class Recall(Binary):
 
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "recall"
-    aliases: ClassVar[tuple[str, ...]] = ("r",)
-    tells_apart: ClassVar[Literal["top"]] = "top"
-    function: ClassVar[str] = "recall"
-    numbers: ClassVar[tuple[str, ...]] = ("share",)
-    share: ClassVar[float] = 0.0
+    short_name = "recall"
+    aliases = ("r",)
+    tells_apart = "top"
+    function = "recall"
+    numbers = ("share",)
+    share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,9 @@ class WTA(Binary):
     [0.0]
     """
 
-    short_name: ClassVar[str] = "wta"
-    cuts: ClassVar[bool] = False
-    tells_apart: ClassVar[Literal["first"]] = "first"
+    short_name = "wta"
+    cuts = False
+    tells_apart = "first"
 
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""
@@ -84,10 +84,10 @@ class Success(Binary):
     [1.0]
     """
 
-    short_name: ClassVar[str] = "success"
-    aliases: ClassVar[tuple[str, ...]] = ("hit", "hit_rate")
-    tells_apart: ClassVar[Literal["top"]] = "top"
-    function: ClassVar[str] = "success"
+    short_name = "success"
+    aliases = ("hit", "hit_rate")
+    tells_apart = "top"
+    function = "success"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +103,12 @@ class PAtShare(Binary):
     share: float = 0.25
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "p@share"
-    cuts: ClassVar[bool] = False
-    best_is_one: ClassVar[bool] = True
-    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-    function: ClassVar[str] = "recall"
-    numbers: ClassVar[tuple[str, ...]] = ("share",)
+    short_name = "p@share"
+    cuts = False
+    best_is_one = True
+    tells_apart = "relevant"
+    function = "recall"
+    numbers = ("share",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,14 +137,14 @@ class RPrecision(Binary):
 
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "rprec"
-    aliases: ClassVar[tuple[str, ...]] = ("r-precision", "r_precision", "rprecision")
-    cuts: ClassVar[bool] = False
-    best_is_one: ClassVar[bool] = True
-    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-    function: ClassVar[str] = "recall"
-    numbers: ClassVar[tuple[str, ...]] = ("share",)
-    share: ClassVar[float] = 1.0
+    short_name = "rprec"
+    aliases = ("r-precision", "r_precision", "rprecision")
+    cuts = False
+    best_is_one = True
+    tells_apart = "relevant"
+    function = "recall"
+    numbers = ("share",)
+    share = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,13 +160,13 @@ class AP(Binary):
     norm: Norm = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "map"
-    aliases: ClassVar[tuple[str, ...]] = ("ap", "map_cut")
-    best_is_one: ClassVar[bool] = True
-    tells_apart: ClassVar[Literal["relevant"]] = "relevant"
-    tie_rules: ClassVar[tuple[Ties, ...]] = (*Compiled.tie_rules, Ties.SHARED)
-    function: ClassVar[str] = "average_precision"
-    codes: ClassVar[tuple[str, ...]] = ("norm",)
+    short_name = "map"
+    aliases = ("ap", "map_cut")
+    best_is_one = True
+    tells_apart = "relevant"
+    tie_rules = (*Compiled.tie_rules, Ties.SHARED)
+    function = "average_precision"
+    codes = ("norm",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,11 +179,11 @@ class MRR(Binary):
 
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "mrr"
-    aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank")
-    best_is_one: ClassVar[bool] = True
-    tells_apart: ClassVar[Literal["first"]] = "first"
-    function: ClassVar[str] = "reciprocal_rank"
+    short_name = "mrr"
+    aliases = ("rr", "recip_rank")
+    best_is_one = True
+    tells_apart = "first"
+    function = "reciprocal_rank"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,10 +199,10 @@ class RBP(Compiled):
     ties: Ties = BY_CONVENTION
     graded: bool = BY_CONVENTION
 
-    short_name: ClassVar[str] = "rbp"
-    function: ClassVar[str] = "rank_biased"
-    codes: ClassVar[tuple[str, ...]] = ("graded",)
-    numbers: ClassVar[tuple[str, ...]] = ("p",)
+    short_name = "rbp"
+    function = "rank_biased"
+    codes = ("graded",)
+    numbers = ("p",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,10 +237,10 @@ class AUC(Compiled):
     ties: Ties = BY_CONVENTION
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "auc"
-    aliases: ClassVar[tuple[str, ...]] = ("pair_accuracy",)
-    cuts: ClassVar[bool] = False
-    for_runs: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
-    best_is_one: ClassVar[bool] = True
-    function: ClassVar[str] = "pair_accuracy"
+    short_name = "auc"
+    aliases = ("pair_accuracy",)
+    cuts = False
+    for_runs = False
+    bounded = True
+    best_is_one = True
+    function = "pair_accuracy"

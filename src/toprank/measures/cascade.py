@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from .._typing import Floats, Ints
 from ..data import validation
@@ -26,11 +25,11 @@ class ERR(Compiled):
     max_grade: float = BY_CONVENTION
     ties: Ties = BY_CONVENTION
 
-    short_name: ClassVar[str] = "err"
-    function: ClassVar[str] = "expected_reciprocal_rank"
-    codes: ClassVar[tuple[str, ...]] = ("gain",)
-    numbers: ClassVar[tuple[str, ...]] = ("max_grade",)
-    bounded: ClassVar[bool] = True
+    short_name = "err"
+    function = "expected_reciprocal_rank"
+    codes = ("gain",)
+    numbers = ("max_grade",)
+    bounded = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

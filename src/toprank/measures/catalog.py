@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from inspect import cleandoc
 
 from .._tables import Table
-from .base import _NAMED, Measure, rule_text, rules_text
+from .base import _BY_NAME, Measure, rule_text, rules_text
 from .presets import CONVENTIONS, Value
 
 
 def kinds() -> list[type[Measure]]:
     """Return every measure class once, by name."""
-    return sorted(set(_NAMED.values()), key=lambda kind: kind.short_name)
+    return sorted(set(_BY_NAME.values()), key=lambda kind: kind.short_name)
 
 
 def catalog() -> list[Table]:
@@ -24,14 +24,10 @@ def catalog() -> list[Table]:
     >>> [row for row in conventions.rows if row[0] == "ranx"]
     [['ranx', 'gain=linear, ties=input · auc: ties=average · err: gain=exp2 · rbp: graded=true']]
     """
+    formulas = {kind: cleandoc(kind.__doc__ or "").split("\n")[0] for kind in kinds()}
     measures = [
-        [
-            kind.short_name,
-            ", ".join(kind.aliases),
-            "@k" if kind.cuts else "",
-            cleandoc(kind.__doc__ or "").split("\n")[0],
-        ]
-        for kind in kinds()
+        [kind.short_name, ", ".join(kind.aliases), "@k" if kind.cuts else "", formula]
+        for kind, formula in formulas.items()
     ]
     conventions = [[name, _differences(name)] for name in CONVENTIONS]
     return [

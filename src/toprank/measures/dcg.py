@@ -10,23 +10,27 @@ import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import validation
-from .base import BLANK, BY_CONVENTION, Compiled
+from .base import BY_CONVENTION, Compiled
 from .order import Ties
 from .plan import Recipe, discount_table
 from .presets import Blank, Discount, Gain, Short
 
-TABLE = 4096
+TABLE_RANKS = 4096
 """Ranks whose discount comes from a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaining(Compiled):
+class DiscountedGain(Compiled):
     """A measure that adds up gains of grades, discounted by rank."""
 
     gain: Gain = BY_CONVENTION
     discount: Discount = BY_CONVENTION
     ties: Ties = BY_CONVENTION
     short: Short = BY_CONVENTION
+
+    codes = ("short", "gain", "discount")
+    last_codes: ClassVar[tuple[int, ...]] = ()
+    """What the function reads after the length of the table."""
 
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades below 0, and those whose gains do not add up to a number."""
@@ -37,35 +41,33 @@ class Gaining(Compiled):
             remedy = f"2^l − 1 is too large to add up, use {self.name}:gain=linear or smaller grades"
             validation.check_largest_grade(y, most, remedy)
 
-    def _recipe(self, function: str, blank: float, *more: int) -> Recipe:
-        ranks = min(self.k or TABLE, TABLE)
-        table = discount_table(ranks)[self.discount, :ranks]
-        codes = (int(self.short), int(self.gain), int(self.discount), ranks, *more)
-        return Recipe(function, codes, (blank, 0.0, *table.tolist()), self.k)
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters, of which the discounts are the last."""
+        own, ranks = super().recipe(), min(self.k or TABLE_RANKS, TABLE_RANKS)
+        table = discount_table(ranks)[self.discount, :ranks].tolist()
+        return own._replace(codes=(*own.codes, ranks, *self.last_codes), numbers=(*own.numbers, *table))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCG(Gaining):
+class DCG(DiscountedGain):
     """DCG@k = Σ_{r ≤ k} G(l_r) D(r), l_r the grade at rank r.
 
     >>> DCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
     [1.8928]
     """
 
-    short_name: ClassVar[str] = "dcg"
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return self._recipe("dcg", 0.0)
+    short_name = "dcg"
+    function = "dcg"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normalised(Gaining):
+class NormalisedGain(DiscountedGain):
     """A measure of what is gained against what the best order gains."""
 
     blank: Blank = BY_CONVENTION
 
-    bounded: ClassVar[bool] = True
+    bounded = True
+    function = "ndcg"
 
     @property
     def best_is_one(self) -> bool:
@@ -74,35 +76,29 @@ class Normalised(Gaining):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NDCG(Normalised):
+class NDCG(NormalisedGain):
     """NDCG@k = DCG@k / max over orders of DCG@k; `blank` where every gain is 0.
 
     >>> NDCG(k=2).per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
     [0.5213]
     """
 
-    short_name: ClassVar[str] = "ndcg"
-    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return self._recipe("ndcg", BLANK[self.blank], 0)
+    short_name = "ndcg"
+    aliases = ("ndcg_cut",)
+    last_codes = (0,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanNDCG(Normalised):
+class MeanNDCG(NormalisedGain):
     """MeanNDCG = (1/n) Σ_{j ≤ n} NDCG@j, the figure LETOR prints; with a cut-off the mean runs over j ≤ k.
 
     >>> MeanNDCG(convention="letor4").per_query([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4).tolist()
     [0.5526]
     """
 
-    short_name: ClassVar[str] = "meanndcg"
-    for_runs: ClassVar[bool] = False
-
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return self._recipe("ndcg", BLANK[self.blank], 1)
+    short_name = "meanndcg"
+    for_runs = False
+    last_codes = (1,)
 
 
 def gains(y: Floats, gain: Gain) -> Floats:

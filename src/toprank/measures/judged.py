@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from .base import BY_CONVENTION, Compiled
 from .binary import Binary
@@ -26,11 +25,11 @@ class BPref(Binary):
 
     blank: Blank = BY_CONVENTION
 
-    short_name: ClassVar[str] = "bpref"
-    cuts: ClassVar[bool] = False
-    reads_unjudged: ClassVar[bool] = True
-    best_is_one: ClassVar[bool] = True
-    function: ClassVar[str] = "binary_preference"
+    short_name = "bpref"
+    cuts = False
+    reads_unjudged = True
+    best_is_one = True
+    function = "binary_preference"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +42,9 @@ class Judged(Compiled):
 
     ties: Ties = BY_CONVENTION
 
-    short_name: ClassVar[str] = "judged"
-    reads_unjudged: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
+    short_name = "judged"
+    reads_unjudged = True
+    bounded = True
 
     def recipe(self) -> Recipe:
         """Return the C function and its parameters."""

@@ -1,4 +1,4 @@
-"""Who comes first: descending scores, and one of six rules for documents that score the same.
+"""Which document comes first: descending scores, and one of six rules for documents that score the same.
 
 Every order in toprank is a stable descending sort; where documents must be shown, ties keep input order. The sort
 itself is `_order_kernels.order_list`: counting for short lists, merging for long ones, a bound on the k-th score where

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
-from ..data.grouping import rows_of
+from ..data.grouping import bounds_of, query_of_rows, rows_of
 from .base import Compiled, Measure
 from .function import NO_SCRATCH, MeasureFunction, called_back
 from .order import Ties, id_places
 from .presets import Discount
 
-EVERY = 1 << 40
+ALL_RANKS = 1 << 40
 """More ranks than any list has."""
+
+Packed: TypeAlias = tuple[str, tuple[int, ...], tuple[float, ...]]
+"""A function of `_value_kernels`, its codes and its numbers."""
 
 
 class Recipe(NamedTuple):
@@ -30,6 +33,11 @@ class Recipe(NamedTuple):
     """The value of a blank query, the grade that relevant documents lie above, and what follows."""
     depth: int | None
     """How many ranks it reads; None for all."""
+
+    def packed(self, ties: Ties) -> Packed:
+        """Return the function with all its codes, under a tie rule."""
+        rule = {Ties.AVERAGE: 1, Ties.SHARED: 2}.get(ties, 0)
+        return self.function, (self.depth or 0, rule, *self.codes), self.numbers
 
 
 @dataclass(frozen=True)
@@ -52,24 +60,12 @@ class Plan:
     def __reduce__(self) -> Any:
         return Plan.of, (self.measures,)  # addresses belong to a process
 
-    def run(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        ptr: ArrayLike,
-        doc_ids: ArrayLike | None = None,
-    ) -> Floats:
+    def run(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None) -> Floats:
         """Return the values, measure × query."""
         return self._run(*_checked(scores, y, ptr, doc_ids), want_mixed=False)[0]
 
     def run_with_ties(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        ptr: ArrayLike,
-        doc_ids: ArrayLike | None = None,
-        *,
-        of_run: bool = False,
+        self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None, *, of_run: bool = False
     ) -> tuple[Floats, AnyArray, Floats]:
         """Return the values, in which queries ties matter to any of them, and the values in the order of the rows.
 
@@ -166,28 +162,20 @@ class _Group:
 
     def function(self, want_mixed: bool) -> MeasureFunction:
         """Return the C function that computes all of them."""
-        recipes = [_recipe(measure) for measure in self.measures]
+        recipes = [measure.recipe() for measure in self.measures]
+        packed = [recipe.packed(measure.ties) for measure, recipe in zip(self.measures, recipes, strict=True)]
         if want_mixed:
-            recipes.append((("mixed_ties", (0, 1), (0.0,)), None))
-        deepest = max((EVERY if depth is None else depth for _, depth in recipes), default=EVERY)
-        return _function(tuple(recipe for recipe, _ in recipes), int(self.order), deepest)
-
-
-def _recipe(measure: Compiled) -> tuple[tuple[str, tuple[int, ...], tuple[float, ...]], int | None]:
-    """Return function, codes and numbers of a measure, and how many ranks it reads."""
-    recipe = measure.recipe()
-    rule = {Ties.AVERAGE: 1, Ties.SHARED: 2}.get(measure.ties, 0)
-    return (recipe.function, (recipe.depth or 0, rule, *recipe.codes), recipe.numbers), recipe.depth
+            packed.append(("mixed_ties", (0, 1), (0.0,)))
+        deepest = max((recipe.depth or ALL_RANKS for recipe in recipes), default=ALL_RANKS)
+        return _function(tuple(packed), int(self.order), ALL_RANKS if want_mixed else deepest)
 
 
 @lru_cache(maxsize=256)
-def _function(
-    recipes: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...], order: int, depth: int, places: bool = False
-) -> MeasureFunction:
+def _function(recipes: tuple[Packed, ...], order: int, depth: int, places: bool = False) -> MeasureFunction:
     from . import _judge_kernels as judge
     from . import _order_kernels, _value_kernels
 
-    ideal = max((own[0] or EVERY for function, own, _ in recipes if function == "ndcg"), default=0)
+    ideal = max((own[0] or ALL_RANKS for function, own, _ in recipes if function == "ndcg"), default=0)
     head = [_order_kernels.order_list.address, order, depth, ideal, int(places), len(recipes)]
     entries: list[int] = []
     codes: list[int] = []
@@ -203,7 +191,7 @@ def _function(
 def places(s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
     """Return the rank of each document in its query, from 1, under a rule that makes one order."""
     found = np.empty(len(s))
-    _function((), int(ties), EVERY, places=True).fill(s, y, ptr, NO_SCRATCH, found)
+    _function((), int(ties), ALL_RANKS, places=True).fill(s, y, ptr, NO_SCRATCH, found)
     return found
 
 
@@ -233,8 +221,7 @@ def _table(length: int) -> Floats:
 
 def _by_id(s: Floats, ptr: Ints, ids: AnyArray) -> Floats:
     """Return scores that put documents in the order of trec_eval: single precision, then ids descending."""
-    query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    order = np.lexsort((id_places(ids, len(s)), -s.astype(np.float32), query))
+    order = np.lexsort((id_places(ids, len(s)), -s.astype(np.float32), query_of_rows(ptr)))
     scores = np.empty(len(s))
     scores[order] = -np.arange(len(s)) + np.repeat(ptr[:-1], np.diff(ptr))
     return np.where(np.isnan(s), s, scores)
@@ -243,7 +230,7 @@ def _by_id(s: Floats, ptr: Ints, ids: AnyArray) -> Floats:
 def _retrieved(s: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats, Ints]:
     """Return the documents that a run holds."""
     held = ~np.isnan(s)
-    return s[held], y[held], np.concatenate(([0], np.cumsum(held)))[ptr]
+    return s[held], y[held], bounds_of(held)[ptr]
 
 
 def _checked(

@@ -78,10 +78,9 @@ _STANDARD: Rules = {
 }
 _LETOR_4: Rules = {
     "*": {"discount": Discount.LETOR, "ties": Ties.INPUT},
-    "dcg": {"short": Short.ZERO},
-    "ndcg": {"short": Short.ZERO},
-    "meanndcg": {"short": Short.ZERO},
+    **{measure: {"short": Short.ZERO} for measure in ("dcg", "ndcg", "meanndcg")},
 }
+_BLANK_NDCG_IS_1: Rules = {measure: {"blank": Blank.ONE} for measure in ("ndcg", "meanndcg")}
 
 CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
     {
@@ -96,21 +95,18 @@ CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
         },
         "lightgbm": {
             "*": {"ties": Ties.INPUT, "above": 0.5},
-            "ndcg": {"blank": Blank.ONE},
-            "meanndcg": {"blank": Blank.ONE},
+            **_BLANK_NDCG_IS_1,
             "map": {"norm": Norm.CUT, "blank": Blank.ONE},
         },
         "xgboost": {
             "*": {"ties": Ties.INPUT},
-            "ndcg": {"blank": Blank.ONE},
-            "meanndcg": {"blank": Blank.ONE},
+            **_BLANK_NDCG_IS_1,
             "map": {"norm": Norm.CUT, "blank": Blank.ONE},
             "p": {"short": Short.SHORTEN},
         },
         "catboost": {
             "*": {"gain": Gain.LINEAR, "ties": Ties.WORST, "above": 0.5},
-            "ndcg": {"blank": Blank.ONE},
-            "meanndcg": {"blank": Blank.ONE},
+            **_BLANK_NDCG_IS_1,
             "recall": {"blank": Blank.ONE},
             "map": {"norm": Norm.CUT},
             "p": {"short": Short.SHORTEN},
