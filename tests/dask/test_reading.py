@@ -70,7 +70,7 @@ def test_columns_are_chosen_as_on_one_machine(client, tmp_path):
     same(tr.read_table(frame, **options), tr.dask.read_table(sorted(map(str, tmp_path.iterdir())), client, **options))
     with pytest.raises(tr.InputError, match=r"column 'who' of .*part0.parquet is string, not a number"):
         tr.dask.read_table(path, client, "grade", "q")
-    with pytest.raises(tr.InputError, match=r"part0.parquet has no column 'label'"):
+    with pytest.raises(tr.InputError, match=r"part0.parquet: the table has no column 'label'"):
         tr.dask.read_table(path, client)
 
 
@@ -84,7 +84,7 @@ def without(table, name):
         (lambda t: t.slice(0, 0), "part1.parquet holds no rows"),
         (lambda t: without(t, "x3"), "part1.parquet has no column 'x3', which .*part0.parquet has"),
         (lambda t: t.append_column("new", t["x3"]), "part0.parquet has no column 'new', which .*part1.parquet has"),
-        (lambda t: without(t, "label"), "part1.parquet has no column 'label'"),
+        (lambda t: without(t, "label"), "part1.parquet: the table has no column 'label'"),
         (
             lambda t: without(t, "x5").append_column("x5", t["x5"].cast("double")),
             "column 'x5' is float in .*part0.parquet and double in .*part1.parquet",

@@ -199,7 +199,7 @@ def test_what_needs_all_rows_in_one_memory_says_so_at_once(client, ranker, monke
     def read(*_):
         pytest.fail("the rows were asked for")
 
-    monkeypatch.setattr(far.X, "call", read)
+    monkeypatch.setattr(far.X, "reduce", read)
     monkeypatch.setattr(far.X, "walk_parts", read)
     with pytest.raises(tr.InputError, match=f"^{type(ranker).__name__}: all rows of X are needed in one memory"):
         ranker.fit_queries(far)

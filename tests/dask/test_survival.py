@@ -119,7 +119,7 @@ def restrictions(dask_scheduler):
 
 
 def test_a_worker_that_joins_takes_parts_over(mortal, data, monkeypatch):
-    monkeypatch.setattr(placing, "LOOK", 0.0)
+    monkeypatch.setattr(placing, "LOOK_SECONDS", 0.0)
     far, weight = tr.dask.place(data, mortal, parts=6), np.linspace(0, 1, data.n_queries)
     near, far = (replace(each, query_weight=weight) for each in (data, far))  # parts made of parts
     here = tr.ListNet(tol=1e-9).fit_queries(near)

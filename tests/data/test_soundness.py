@@ -52,8 +52,8 @@ def test_features_and_bounds_are_converted():
         ({"y": np.full(N, "x")}, "y must hold numbers: row 0 is"),
         ({"y": np.zeros(N, dtype="M8[s]")}, "y must hold real numbers, it holds datetime64"),
         ({"y": np.zeros(N, dtype=complex)}, "y must hold real numbers"),
-        ({"y": np.ma.masked_equal(DATA.y, 0)}, "y is a masked array"),
-        ({"X": np.ma.masked_less(DATA.X, 0)}, "X is a masked array"),
+        ({"y": np.ma.masked_equal(DATA.y, 0)}, "y has masked cells"),
+        ({"X": np.ma.masked_less(DATA.X, 0)}, "X has masked cells"),
         ({"X": DATA.X[:-1]}, "ptr must rise from 0"),
         ({"X": DATA.X[:, 0]}, "X must have two dimensions"),
         ({"X": np.zeros((N, 2), dtype=complex)}, "Complex data"),
@@ -272,11 +272,11 @@ def test_cells_without_a_value_are_told_whatever_keeps_them():
     with pytest.raises(InputError, match="y "):
         tr.ListNet().fit([[1.0], [2.0]], flags)
     for name, wrong in (("query_weight", [1, 2]), ("doc_weight", [1, 2])):
-        with pytest.raises(InputError, match=f"{name} is a masked array"):
+        with pytest.raises(InputError, match=f"{name} has masked cells"):
             tr.QueryDataset.from_arrays(np.eye(2), [0, 1], [0, 1], **{name: np.ma.masked_equal(wrong, 1)})
-    with pytest.raises(InputError, match="scores is a masked array"):
+    with pytest.raises(InputError, match="scores has masked cells"):
         tr.evaluate(np.ma.masked_equal([0.0, 1.0], 0), y=[0, 1])
-    with pytest.raises(InputError, match="qid is a masked array"):
+    with pytest.raises(InputError, match="qid has masked cells"):
         tr.QueryDataset.from_arrays(np.eye(2), [0, 1], np.ma.masked_equal([0, 1], 0))
 
 

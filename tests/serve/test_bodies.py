@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.starting import NAMES, Running, items, model
-from toprank.data.sent import Columns, PathError, decode
+from toprank.data.documents import Columns, PathError, decode
 from toprank.rankers.persistence import parse
 from toprank.serve.bodies import Rank
 
@@ -144,6 +144,6 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["items", "ids", "features_f32", "top", "explain"]), values))
 def test_no_body_brings_anything_but_a_list_or_a_refusal(body: dict[str, Any]) -> None:
     with suppress(PathError):
-        listed = COLUMNS.listed(decode(json.dumps(body, default=str).encode(), Rank))
+        listed = COLUMNS.read(decode(json.dumps(body, default=str).encode(), Rank))
         assert listed.X.shape == (len(listed.ids), 3)
         assert np.isfinite(listed.X).all()

@@ -12,7 +12,7 @@ import pytest
 from tests.report.browser import Browser, Page
 from tests.serve.starting import Running, model, running
 from toprank._keys import new_key
-from toprank.data.sent import Listed
+from toprank.data.documents import DocumentList
 from toprank.demo.clicking import Clicking, beginner
 from toprank.serve.learning import Learner
 
@@ -46,13 +46,13 @@ def results(page: Page) -> list[str]:
 def order_of(server: Running) -> list[str]:
     """The ranking without sampling."""
     documents, X = server.app.demo.candidates(QUERY)
-    return [documents[row].id for row in server.service.rank(Listed([], X))[2]]
+    return [documents[row].id for row in server.service.rank(DocumentList([], X))[2]]
 
 
 def lead_of(server: Running, name: str) -> float:
     """By how much a document scores above the mean."""
     documents, X = server.app.demo.candidates(QUERY)
-    scores = server.service.rank(Listed([], X))[1]
+    scores = server.service.rank(DocumentList([], X))[1]
     return float(scores[[document.id for document in documents].index(name)] - scores.mean())
 
 

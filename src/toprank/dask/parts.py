@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Spec:
-    """How to read a part again, whenever and wherever: `read` depends on nothing but files or what it carries."""
+class PartSpec:
+    """How to read a part, at any time and on any worker: `read` needs nothing but files or what it carries."""
 
     read: Callable[[], QueryDataset]
     grid: Grid
@@ -46,30 +46,30 @@ class Part:
         return Part, (self.data, self.grid)
 
     def __sizeof__(self) -> int:
-        """What Dask moves and counts: mapped rows take no memory that would have to be freed."""
+        """What Dask counts as its memory: that of mapped rows need not be freed."""
         return 1 << 20 if self.pages else _size(self.data.X)
 
-    def kept(self, chain: Chain, values: int, alive: Sequence[Names], executor: Any) -> LocalResults[Any]:
+    def results(self, chain: Chain, values: int, in_use: Sequence[Names], executor: Any) -> LocalResults[Any]:
         """Return what a chain of functions makes of the blocks; as far as it was made before, it is not made again.
 
-        Of each chain that is `alive` the last result is kept, and no earlier one.
+        Of each chain that is `in_use` the latest result is kept, and no earlier one.
         """
         with self.lock:
             names = names_of(values, chain)
-            start = self._made(names)
+            start = self._longest_made(names)
             found = self.made[start] if start else LocalResults.of(self.data, values, grid=self.grid)
             found = replace(found, executor=executor)
             for n in range(len(start) + 1, len(names) + 1):
                 found = self.made[names[:n]] = found if n == 1 else found.keep(chain[n - 2][1])
-                wanted = {names[:n], *map(self._made, alive)}
+                wanted = {names[:n], *map(self._longest_made, in_use)}
                 self.made = {key: kept for key, kept in self.made.items() if key in wanted}
             return found
 
-    def _made(self, names: Names) -> Names:
-        """Return how far a chain was made."""
+    def _longest_made(self, names: Names) -> Names:
+        """Return the longest beginning of a chain whose results are kept."""
         return next((names[:n] for n in range(len(names), 0, -1) if names[:n] in self.made), ())
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Give the pages of mapped rows back; they come from the file, or its cache, when they are needed again."""
         for page in self.pages:
             page.madvise(mmap.MADV_DONTNEED)
@@ -85,14 +85,14 @@ def names_of(values: int, chain: Chain) -> Names:
     return (str(values), *(name for name, _ in chain))
 
 
-def load(spec: Spec) -> Part:
+def load(spec: PartSpec) -> Part:
     """Read a part; runs on a worker."""
     data = spec.read()
     if data.n_docs != spec.rows[1] - spec.rows[0] or data.n_queries != spec.queries[1] - spec.queries[0]:
         raise InputError(f"rows {spec.rows[0]} to {spec.rows[1]} are not what they were: a file changed meanwhile")
     validation.check_magnitude(data.X, data.feature_names)
     if not data.is_sparse and data.mapped is None:
-        # What travelled may not be written to: to the compiler that is another type, and compiling takes longer.
+        # What was sent here may not be written to: to the compiler that is another type, and compiling takes longer.
         data = data._with(**{name: np.require(getattr(data, name), requirements="W") for name in ("X", "y", "ptr")})
     if not spec.mapped or not hasattr(mmap, "MADV_DONTNEED"):
         return Part(data, spec.grid)
@@ -106,9 +106,9 @@ def load(spec: Spec) -> Part:
 
 
 def _mapped(array: AnyArray) -> tuple[AnyArray, mmap.mmap]:
-    """Return the array in a file of the worker's folder that has no name any more: it goes when nobody maps it.
+    """Return the array in a file of the worker's folder that has no name: it is gone when it is no longer mapped.
 
-    Nothing writes to it; that it could be written to, in a copy, saves compiling all kernels for another type.
+    Nothing writes to it; as it could be written to (in a copy), kernels need not be compiled for another type.
     """
     with tempfile.TemporaryFile(dir=distributed().get_worker().local_directory) as file:
         np.ascontiguousarray(array).tofile(file)
@@ -131,7 +131,7 @@ def reduce_parts(
     parts: list[Part],
     chain: Chain,
     values: int,
-    alive: Sequence[Names],
+    in_use: Sequence[Names],
     fn: Callable[..., T],
     combine: Callable[[T, T], T] | None,
 ) -> tuple[str, list[PartialResult[T]]]:
@@ -141,13 +141,13 @@ def reduce_parts(
         executor = pool if worker.state.nthreads > 1 else None
         found: list[PartialResult[T]] = []
         for part in parts:
-            found += part.kept(chain, values, alive, executor).partial_results(fn, combine)
-            part.rest()
+            found += part.results(chain, values, in_use, executor).partial_results(fn, combine)
+            part.release()
     return worker.address, blocks.combine_neighbours(found, parts[0].grid.total, combine)
 
 
 def step(part: Part, fn: Callable[[S, QueryDataset], T], state: S) -> T:
-    """Let a state go over a part; runs on a worker."""
+    """Return what fn makes of a state and a part; runs on a worker."""
     result = fn(state, part.data)
-    part.rest()
+    part.release()
     return result

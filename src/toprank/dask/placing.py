@@ -19,8 +19,8 @@ from ..data import blocks, validation
 from ..data.blocks import BlockResults, Grid, PartialResult
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
-from .parts import Chain, Part, Spec, load, names_of, reduce_parts, relabel, step
-from .workers import ATTEMPTS, Asked, Workers
+from .parts import Chain, Part, PartSpec, load, names_of, reduce_parts, relabel, step
+from .workers import ATTEMPTS, Request, Workers
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -31,8 +31,8 @@ PART_BYTES = 1 << 27
 IN_MEMORY = 0.4
 """Share of the workers' memory up to which X stays in it; a larger X lies in their local folders, mapped."""
 
-LOOK = 5.0
-"""Seconds between two looks for workers that came."""
+LOOK_SECONDS = 5.0
+"""Seconds between two looks for new workers."""
 
 _numbers = itertools.count()
 
@@ -41,80 +41,83 @@ class PlacedMatrix(RemoteMatrix):
     """Features in parts on the workers of a cluster."""
 
     def __init__(
-        self, workers: Workers, specs: list[Spec], shape: tuple[int, int], dtype: Any, row_values: float
+        self, workers: Workers, specs: list[PartSpec], shape: tuple[int, int], dtype: Any, row_values: float
     ) -> None:
         self.workers, self.specs, self.shape, self.dtype, self.row_values = workers, specs, shape, dtype, row_values
         self.base: PlacedMatrix | None = None
-        self.beside: list[dict[str, Any]] = []
-        self.own: dict[str, Any] = {}
-        self.alike: WeakSet[PlacedMatrix] = WeakSet()
-        self.latest: PlacedMatrix | None = None
-        self.kept: WeakSet[PlacedResults[Any]] = WeakSet()
-        self.groups: dict[str, list[int]] | None = None
+        """The same features beside other grades or weights, from whose parts these are made."""
+        self.changes: list[dict[str, Any]] = []
+        """The grades and weights of each part that are not those of `base`."""
+        self.beside_X: dict[str, Any] = {}
+        self.variants: WeakSet[PlacedMatrix] = WeakSet()
+        """Matrices whose base this is."""
+        self.last_used: PlacedMatrix | None = None
+        self.results: WeakSet[PlacedResults[Any]] = WeakSet()
+        self.parts_of_worker: dict[str, list[int]] | None = None
         self.futures: list[Any] = []
         self.sources: list[Any] = []
-        """What the futures were made of, where they are another matrix beside other grades or weights."""
-        self.coming: dict[int, tuple[str, Any]] = {}
-        """Parts that workers load which came later."""
-        self.looked, self.failed = 0.0, 0
+        """The futures of `base` that these were made of."""
+        self.moving: dict[int, tuple[str, Any]] = {}
+        """Parts that workers which came later are loading: the worker and the future."""
+        self.last_look, self.failed_moves = 0.0, 0
 
     def start(self) -> None:
         """Ask the workers to load the parts, wherever there is room."""
-        self.groups, self.coming, self.looked = None, {}, time.monotonic()
+        self.parts_of_worker, self.moving, self.last_look = None, {}, time.monotonic()
         if self.base is None:
-            self.futures = self._asked(load, self.specs)
+            self.futures = self._submit(load, self.specs)
         else:
             self.sources = list(self.base.futures)
-            self.futures = self._asked(relabel, self.sources, self.beside)
+            self.futures = self._submit(relabel, self.sources, self.changes)
 
-    def _asked(self, fn: Callable[..., Part], *each: list[Any], **where: Any) -> list[Any]:
+    def _submit(self, fn: Callable[..., Part], *each: list[Any], **where: Any) -> list[Any]:
         keys = [f"toprank-part-{next(_numbers)}" for _ in each[0]]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # `place` says that arrays travel so
             futures: list[Any] = self.workers.client.map(fn, *each, key=keys, pure=False, **where)
         return futures
 
-    def spread(self) -> None:
-        """Let workers that came later take parts over: they load them while others go on, and have them when all do."""
+    def share_out(self) -> None:
+        """Let new workers take parts over: they load them while the others go on, and work when all are loaded."""
         if self.base is not None:
-            self.base.spread()
+            self.base.share_out()
             moved = [i for i, source in enumerate(self.base.futures) if source is not self.sources[i]]
             if moved:
                 self.sources = list(self.base.futures)
-                new = self._asked(relabel, [self.sources[i] for i in moved], [self.beside[i] for i in moved])
+                new = self._submit(relabel, [self.sources[i] for i in moved], [self.changes[i] for i in moved])
                 self._replace(dict(zip(moved, new, strict=True)))
-        elif self.coming and all(future.done() for _, future in self.coming.values()):
-            came = {i: future for i, (_, future) in self.coming.items() if future.status == "finished"}
-            self.failed += len(came) < len(self.coming)
+        elif self.moving and all(future.done() for _, future in self.moving.values()):
+            came = {i: future for i, (_, future) in self.moving.items() if future.status == "finished"}
+            self.failed_moves += len(came) < len(self.moving)
             self.workers.free(came.values())
             self._replace(came)
-        elif time.monotonic() - self.looked > LOOK and self.failed < ATTEMPTS:
-            self.looked, there, groups = time.monotonic(), self.workers.threads(), self._placement()
-            if any(address not in there for address, _ in self.coming.values()):
-                self.failed += 1
+        elif time.monotonic() - self.last_look > LOOK_SECONDS and self.failed_moves < ATTEMPTS:
+            self.last_look, there, groups = time.monotonic(), self.workers.threads(), self._placement()
+            if any(address not in there for address, _ in self.moving.values()):
+                self.failed_moves += 1
                 self._replace({})
-            if not self.coming:
+            if not self.moving:
                 share = -(-len(self.specs) // max(1, len(there)))
                 spare = [i for group in groups.values() for i in group[share:]]
                 for i, address in zip(spare, cycle(address for address in there if address not in groups)):
-                    self.coming[i] = address, self._asked(load, [self.specs[i]], workers=[address])[0]
+                    self.moving[i] = address, self._submit(load, [self.specs[i]], workers=[address])[0]
 
     def _replace(self, new: dict[int, Any]) -> None:
         self.futures = [new.get(i, old) for i, old in enumerate(self.futures)]
-        self.groups, self.coming = None, {}
+        self.parts_of_worker, self.moving = None, {}
 
-    def renew(self, attempt: int) -> None:
+    def reload(self, attempt: int) -> None:
         """Look again where the parts are; from the second time on, load all of them under new keys."""
-        self.groups = None
+        self.parts_of_worker = None
         if attempt:
             if self.base is not None:
-                self.base.renew(attempt)
+                self.base.reload(attempt)
             self.workers.drop(self.futures)
             self.start()
 
     def keep(self, data: QueryDataset, fn: Callable[[QueryDataset], T], values: int) -> BlockResults[T]:
         """Keep fn of each block on its worker."""
-        return PlacedResults(self.of(data), values).keep(fn)
+        return PlacedResults(self.beside(data), values).keep(fn)
 
     def collect(self, fn: Callable[[Matrix, Ints], AnyArray]) -> AnyArray:
         """Return fn(X, ptr) of runs of queries in order, one behind the other."""
@@ -124,38 +127,38 @@ class PlacedMatrix(RemoteMatrix):
         self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S
     ) -> tuple[S, list[T]]:
         """Send a state from part to part."""
-        own, results = self.of(data), []
-        self.latest = own if own is not self else None  # the next epoch asks for it again
-        for i in range(len(own.specs)):
-            state, result = own._result(i, partial(step, fn=fn, state=state))
+        matrix, results = self.beside(data), []
+        self.last_used = matrix if matrix is not self else None  # the next epoch asks for it again
+        for i in range(len(matrix.specs)):
+            state, result = matrix._result(i, partial(step, fn=fn, state=state))
             results.append(result)
         return state, results
 
-    def of(self, data: QueryDataset) -> PlacedMatrix:
+    def beside(self, data: QueryDataset) -> PlacedMatrix:
         """Return these features beside the grades and weights of `data`."""
         names = ("y", "query_weight", "doc_weight")
-        changed = {name: getattr(data, name) for name in names if getattr(data, name) is not self.own.get(name)}
+        changed = {name: getattr(data, name) for name in names if getattr(data, name) is not self.beside_X.get(name)}
         if not changed:
             return self
-        for other in self.alike:
-            if all(getattr(data, name) is other.own.get(name) for name in names):
+        for other in self.variants:
+            if all(getattr(data, name) is other.beside_X.get(name) for name in names):
                 return other
         made = PlacedMatrix(self.workers, self.specs, self.shape, self.dtype, self.row_values)
-        made.base, made.own = self, self.own | changed
+        made.base, made.beside_X = self, self.beside_X | changed
         for spec in self.specs:
             spans = {"y": spec.rows, "doc_weight": spec.rows, "query_weight": spec.queries}
-            made.beside.append({k: None if v is None else v[slice(*spans[k])] for k, v in changed.items()})
+            made.changes.append({k: None if v is None else v[slice(*spans[k])] for k, v in changed.items()})
         made.start()
-        self.alike.add(made)
+        self.variants.add(made)
         return made
 
-    def call(self, kept: PlacedResults[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None) -> T:
+    def reduce(self, kept: PlacedResults[Any], fn: Callable[..., T], combine: Callable[[T, T], T] | None) -> T:
         """Reduce what is kept: one task for each worker that holds parts."""
-        self.spread()
-        alive = [names_of(one.values, one.chain) for one in self.kept]
-        work = partial(reduce_parts, chain=kept.chain, values=kept.values, alive=alive, fn=fn, combine=combine)
+        self.share_out()
+        in_use = [names_of(one.values, one.chain) for one in self.results]
+        work = partial(reduce_parts, chain=kept.chain, values=kept.values, in_use=in_use, fn=fn, combine=combine)
 
-        def ask() -> Asked:
+        def ask() -> Request:
             placed = self._placement()
             futures = [
                 self.workers.client.submit(
@@ -164,26 +167,26 @@ class PlacedMatrix(RemoteMatrix):
                 )
                 for address, group in placed.items()
             ]  # fmt: skip
-            return Asked(futures, tuple(placed))
+            return Request(futures, tuple(placed))
 
-        found = self.workers.results(ask, self.renew, self.futures)
-        if [address for address, _ in found] != list(self.groups or ()):
-            self.groups = None  # somebody else did it: parts have moved
+        found = self.workers.results(ask, self.reload, self.futures)
+        if [address for address, _ in found] != list(self.parts_of_worker or ()):
+            self.parts_of_worker = None  # another worker did it: parts have moved
         results: list[PartialResult[T]] = [result for _, part in found for result in part]
         return blocks.combined(results, combine, self.specs[0].grid.total)
 
     def _result(self, i: int, work: Callable[[Part], T]) -> T:
-        def ask() -> Asked:
+        def ask() -> Request:
             key = f"toprank-step-{next(_numbers)}"
-            return Asked([self.workers.client.submit(work, self.futures[i], key=key, pure=False)])
+            return Request([self.workers.client.submit(work, self.futures[i], key=key, pure=False)])
 
-        found: list[T] = self.workers.results(ask, self.renew, self.futures)
+        found: list[T] = self.workers.results(ask, self.reload, self.futures)
         return found[0]
 
     def _placement(self) -> dict[str, list[int]]:
         """Return the workers with the parts that each of them holds, once all are loaded."""
-        while self.groups is None:
-            self.workers.ready(lambda: Asked(self.futures), self.renew)
+        while self.parts_of_worker is None:
+            self.workers.ready(lambda: Request(self.futures), self.reload)
             holders = self.workers.client.who_has(self.futures)
             groups: dict[str, list[int]] = {}
             for i, future in enumerate(self.futures):
@@ -192,8 +195,8 @@ class PlacedMatrix(RemoteMatrix):
                     break
                 groups.setdefault(min(held, key=lambda one: len(groups.get(one, ()))), []).append(i)
             else:
-                self.groups = groups
-        return self.groups
+                self.parts_of_worker = groups
+        return self.parts_of_worker
 
 
 class PlacedResults(BlockResults[T]):
@@ -201,7 +204,7 @@ class PlacedResults(BlockResults[T]):
 
     def __init__(self, matrix: PlacedMatrix, values: int, chain: Chain = ()) -> None:
         self.matrix, self.values, self.chain = matrix, values, chain
-        matrix.kept.add(self)
+        matrix.results.add(self)
 
     def keep(self, fn: Callable[[T], S]) -> BlockResults[S]:
         """Return fn of each, to be kept."""
@@ -209,7 +212,7 @@ class PlacedResults(BlockResults[T]):
 
     def map_reduce(self, fn: Callable[[T], S], combine: Callable[[S, S], S] | None = None) -> S:
         """Combine fn of each on the workers, then what they return here."""
-        return self.matrix.call(self, fn, combine)
+        return self.matrix.reduce(self, fn, combine)
 
 
 def _listed(fn: Callable[[Matrix, Ints], AnyArray], block: QueryDataset) -> list[AnyArray]:
@@ -249,10 +252,10 @@ def placed(
         first, last = borders[a], borders[b]
         rows = int(ptr[first]), int(ptr[last])
         grid = replace(whole, row=rows[0], run=a)
-        specs.append(Spec(read(first, last, *rows), grid, (first, last), rows, mapped))
+        specs.append(PartSpec(read(first, last, *rows), grid, (first, last), rows, mapped))
     X = PlacedMatrix(workers, specs, (n_docs, n_features), np.dtype(dtype), row_values)
     data = QueryDataset(X=X, **beside)
-    X.own = {"y": data.y, "query_weight": data.query_weight, "doc_weight": data.doc_weight}
+    X.beside_X = {"y": data.y, "query_weight": data.query_weight, "doc_weight": data.doc_weight}
     X.start()
     return data
 

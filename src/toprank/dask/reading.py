@@ -16,23 +16,25 @@ from .._typing import AnyArray, Floats, Ints
 from ..data import csr, letor, tables
 from ..data._columns import METADATA, read_notes
 from ..data._text import PACKED
-from ..data.dataset import QueryDataset
+from ..data.dataset import PER_ROW, QueryDataset
+from ..data.grouping import bounds_of
+from ..data.splits import joined
 from ..data.validation import Missing
 from ..errors import InputError, naming, needed
 from .placing import checked, placed
-from .workers import Asked, Workers
+from .workers import Request, Workers
 
 RANGE_BYTES = 1 << 26
 """Bytes of LETOR text that are parsed at a time."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class Piece:
     """What a worker found in a piece of a file: everything but the features."""
 
     file: str
     source: Any
-    """What the piece is read by again: the sizes of its row groups, or its range of bytes."""
+    """How the piece is found again: the sizes of its row groups, or its range of bytes."""
     data: QueryDataset | None
     """Grades, ids and weights, with features that do not count; None where no row begins in the piece."""
     stored: int = 0
@@ -79,7 +81,7 @@ def read_table(
     beside = _joined(found)
 
     def read(first: int, last: int, start: int, stop: int) -> Callable[[], QueryDataset]:
-        pieces = [(seen.file, seen.source[0], a, b) for seen, a, b in _pieces(found, start, stop)]
+        pieces = [(piece.file, piece.source[0], a, b) for piece, a, b in _pieces_of(found, start, stop)]
         return partial(_read_table, fs, pieces, roles, names, missing, unnamed)
 
     return placed(
@@ -121,19 +123,19 @@ def read_letor(
         else:
             ranges += [(file, a, a + RANGE_BYTES) for a in range(0, size, RANGE_BYTES)]
     options: dict[str, Any] = {"dtype": np.dtype(dtype), "zero_based": zero_based}
-    found = [seen for seen in _scanned(workers, partial(_scan_letor, fs, options), ranges) if seen.data is not None]
+    found = [piece for piece in _scanned(workers, partial(_scan_letor, fs, options), ranges) if piece.data is not None]
     for file in files:
-        if not any(seen.file == file for seen in found):
+        if not any(piece.file == file for piece in found):
             raise InputError(f"{file} holds no rows: remove it, or write it again")
-    width = n_features or max(seen.width for seen in found)
+    width = n_features or max(piece.width for piece in found)
     beside = _joined(found)
-    n_docs, stored = int(beside["ptr"][-1]), sum(seen.stored for seen in found)
+    n_docs, stored = int(beside["ptr"][-1]), sum(piece.stored for piece in found)
     if dense is None:
         dense = stored >= n_docs * width / 4
     options |= {"dense": dense, "n_features": width}
 
     def read(first: int, last: int, start: int, stop: int) -> Callable[[], QueryDataset]:
-        pieces = [(seen.file, *seen.source, a, b) for seen, a, b in _pieces(found, start, stop)]
+        pieces = [(piece.file, *piece.source, a, b) for piece, a, b in _pieces_of(found, start, stop)]
         return partial(_read_letor, fs, options, pieces, beside["query_ids"].dtype.kind)
 
     return placed(
@@ -158,23 +160,23 @@ def _find(path: str | Sequence[str], options: dict[str, Any] | None, suffix: str
     return fs, list(files)
 
 
-def _scanned(workers: Workers, scan: Callable[..., Seen], calls: list[tuple[Any, ...]]) -> list[Seen]:
-    def ask() -> Asked:
-        return Asked(workers.client.map(scan, *zip(*calls, strict=True), pure=False))
+def _scanned(workers: Workers, scan: Callable[..., Piece], calls: list[tuple[Any, ...]]) -> list[Piece]:
+    def ask() -> Request:
+        return Request(workers.client.map(scan, *zip(*calls, strict=True), pure=False))
 
     return workers.results(ask, lambda attempt: None)
 
 
-def _pieces(found: list[Seen], start: int, stop: int) -> list[tuple[Seen, int, int]]:
+def _pieces_of(found: list[Piece], start: int, stop: int) -> list[tuple[Piece, int, int]]:
     """Return the pieces that hold rows start:stop, and which rows of each."""
-    ends = np.cumsum([0, *(seen.data.n_docs for seen in found if seen.data is not None)]).tolist()
+    ends = np.cumsum([0, *(piece.data.n_docs for piece in found if piece.data is not None)]).tolist()
     low, high = bisect_right(ends, start) - 1, bisect_left(ends, stop)
     return [(found[i], max(start, ends[i]) - ends[i], min(stop, ends[i + 1]) - ends[i]) for i in range(low, high)]
 
 
-def _joined(found: list[Seen]) -> dict[str, Any]:
-    """Put what was seen in all pieces together: a query that ends one may go on in the next."""
-    parts = [seen.data for seen in found if seen.data is not None]
+def _joined(found: list[Piece]) -> dict[str, Any]:
+    """Put what was found in all pieces together: a query at the end of one may go on in the next."""
+    parts = [piece.data for piece in found if piece.data is not None]
     kinds = {part.query_ids.dtype.kind for part in parts}
     ids = np.concatenate([part.query_ids.astype(str) if len(kinds) > 1 else part.query_ids for part in parts])
     lengths = np.concatenate([part.lengths for part in parts])
@@ -182,10 +184,10 @@ def _joined(found: list[Seen]) -> dict[str, Any]:
     new = np.ones(len(ids), dtype=bool)
     for at in first[1:-1]:
         new[at] = ids[at] != ids[at - 1]
-    ptr = np.append(np.concatenate(([0], np.cumsum(lengths)))[:-1][new], lengths.sum()).astype(np.int64)
+    ptr = np.append(bounds_of(lengths)[:-1][new], lengths.sum()).astype(np.int64)
     query_ids = ids[new]
     if len(set(query_ids.tolist())) < len(query_ids):
-        _name_again(query_ids, np.flatnonzero(new), first, [seen.file for seen in found])
+        _refuse_repeated(query_ids, np.flatnonzero(new), first, [piece.file for piece in found])
     weights = None
     if parts[0].query_weight is not None:
         given = np.concatenate([part.query_weight for part in parts if part.query_weight is not None])
@@ -193,19 +195,11 @@ def _joined(found: list[Seen]) -> dict[str, Any]:
         uneven = given != np.repeat(weights, np.diff(np.append(np.flatnonzero(new), len(ids))))
         if uneven.any():
             raise InputError(f"query {ids[uneven.argmax()]!r} has two weights: it must be the same in all its rows")
-    doc_ids = [part.doc_ids for part in parts]
-    own = [part.doc_weight for part in parts]
-    return {
-        "y": np.concatenate([part.y for part in parts]),
-        "ptr": ptr,
-        "query_ids": query_ids,
-        "query_weight": weights,
-        "doc_ids": None if any(one is None for one in doc_ids) else np.concatenate(doc_ids),  # type: ignore[arg-type]
-        "doc_weight": None if any(one is None for one in own) else np.concatenate(own),  # type: ignore[arg-type]
-    }
+    per_row = {name: joined([vars(part)[name] for part in parts]) for name in PER_ROW}
+    return {"ptr": ptr, "query_ids": query_ids, "query_weight": weights, **per_row}
 
 
-def _name_again(ids: AnyArray, runs: Ints, first: Ints, files: list[str]) -> None:
+def _refuse_repeated(ids: AnyArray, runs: Ints, first: Ints, files: list[str]) -> None:
     seen: dict[Any, str] = {}
     for query, run in zip(ids.tolist(), runs.tolist(), strict=True):
         file = files[int(np.searchsorted(first, run, "right")) - 1]
@@ -228,7 +222,7 @@ def _compare(one: str, columns: dict[str, str], other: str, others: dict[str, st
 
 def _scan_table(
     fs: Any, file: str, *, roles: dict[str, Any], features: Any, exclude: tuple[str, ...], missing: Missing
-) -> Seen:
+) -> Piece:
     """Read everything but the features of a Parquet file; runs on a worker."""
     pa, pq = (needed(module, "reading Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     with naming(file):
@@ -242,27 +236,15 @@ def _scan_table(
             if notes.get("sparse"):
                 raise InputError(f"{file} was written from sparse features: read LETOR text, or place the data")
             columns = {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
-            used = dict(roles)
-            for role in ("doc_id", "query_weight"):
-                used[role] = used[role] or notes.get(role)
-            free = [name for name in columns if name not in (*used.values(), *(features or ()), *exclude)]
-            used["doc_id"] = used["doc_id"] or ("doc_id" if "doc_id" in free else None)
-            used["doc_weight"] = used["doc_weight"] or tables.weight_column(free, bool(notes))
-            named = {role: name for role, name in used.items() if name is not None}
-            for name in (*named.values(), *(features or ()), *exclude):
-                if name not in columns:
-                    raise InputError(f"{file} has no column {name!r}: it has {', '.join(columns)}")
-            left = [name for name in features or columns if name not in named.values() and name not in exclude]
-            if not left:
-                raise InputError(f"{file}: no feature column is left beside {', '.join(map(repr, named.values()))}")
-            wide = next((name for name in left if not _numeric(pa, schema.field(name).type)), None)
-            if wide is not None:
-                raise InputError(f"column {wide!r} of {file} is {columns[wide]}, not a number: exclude it")
+            named, left = tables.column_roles(columns, notes, roles, features, exclude)
+            text = next((name for name in left if not _numeric(pa, schema.field(name).type)), None)
+            if text is not None:
+                raise InputError(f"column {text!r} of {file} is {columns[text]}, not a number: exclude it")
             table = parquet.read(columns=[*dict.fromkeys(named.values())])
         stand_in = table.append_column("\0", pa.array(np.zeros(len(table), dtype=np.float32)))
         given: dict[str, Any] = {role: named.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
         data = tables.read_table(stand_in, named["label"], named["qid"], features=["\0"], **given)
-    return Seen(file, (groups, columns, named, not notes.get("named", True)), _contiguous(data, file))
+    return Piece(file, (groups, columns, named, not notes.get("named", True)), _contiguous(data, file))
 
 
 def _numeric(pa: Any, kind: Any) -> bool:
@@ -331,13 +313,13 @@ def _parsed(fs: Any, file: str, start: int, stop: int | None, **options: Any) ->
     return _contiguous(letor.read_letor(lines, threads=1, **options), file)
 
 
-def _scan_letor(fs: Any, options: dict[str, Any], file: str, start: int, stop: int | None) -> Seen:
+def _scan_letor(fs: Any, options: dict[str, Any], file: str, start: int, stop: int | None) -> Piece:
     """Read everything but the features of a range of bytes; runs on a worker."""
     data = _parsed(fs, file, start, stop, dense=False, **options)
     if data is None:
-        return Seen(file, (start, stop), None)
+        return Piece(file, (start, stop), None)
     bare = data.with_X(np.zeros((data.n_docs, 1), dtype=np.float32))
-    return Seen(file, (start, stop), bare, round(data.row_values * data.n_docs), data.n_features)
+    return Piece(file, (start, stop), bare, round(data.row_values * data.n_docs), data.n_features)
 
 
 def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any], kind: str) -> QueryDataset:
@@ -353,5 +335,4 @@ def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any], kind: str) 
         found.append((csr.rows(data.X, start, stop), data.y[start:stop], qid, ids))
     X, y, query, doc_ids = zip(*found, strict=True)
     rows = X[0] if len(X) == 1 else np.concatenate(X) if options["dense"] else vstack(X, format="csr")
-    every = None if any(one is None for one in doc_ids) else np.concatenate(doc_ids)
-    return QueryDataset.from_arrays(rows, np.concatenate(y), np.concatenate(query), doc_ids=every)
+    return QueryDataset.from_arrays(rows, np.concatenate(y), np.concatenate(query), doc_ids=joined(doc_ids))

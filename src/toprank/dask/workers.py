@@ -1,4 +1,4 @@
-"""A cluster that may lose workers: what is asked of it is done, or an error says why, within a time that is known."""
+"""A cluster that may lose workers: a request is done, or an error says why not, within a time that is known."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError, MissingExtraError, WorkersLost
 
-POLL = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks at how things stand."""
 
 ATTEMPTS = 4
-"""How often the same is asked for, under new keys each time, before the workers count as lost."""
+"""How often the same is requested, under new keys each time, before the workers count as lost."""
 
-LONG = 10
-"""So many times the time without progress may pass while workers say that they are at it."""
+LONGEST_TIMES = 10
+"""While workers say that they are busy, so many times the usual time may pass without progress."""
+
+GONE_SECONDS = 2.0
+"""Seconds without progress after which a request to a worker that is gone goes to another one."""
 
 
-GONE = 2.0
-"""Seconds without progress after which what was asked of a worker that went is asked of another."""
-
-
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """Futures, and the workers that they were meant for."""
 
     futures: list[Any]
-    at: Sequence[str] = ()
+    workers: Sequence[str] = ()
 
 
 class StalledError(Exception):
-    """What was asked for must be asked again."""
+    """A request must be made again."""
 
 
 def distributed() -> Any:
@@ -68,10 +67,10 @@ class Workers:
         ]
         return sum(limits) if all(limits) else 0
 
-    def results(self, ask: Callable[[], Asked], renew: Callable[[int], None], of: Sequence[Any] = ()) -> list[Any]:
-        """Return the results of the futures that `ask` makes, asking again after `renew` where nothing moves.
+    def results(self, ask: Callable[[], Request], reload: Callable[[int], None], of: Sequence[Any] = ()) -> list[Any]:
+        """Return the results of the futures that `ask` makes, asking again after `reload` where nothing moves.
 
-        `of` are futures that they wait for. What was asked for is taken back where it is not waited for any longer.
+        `of` are futures that they wait for. A request is cancelled when nobody waits for it any longer.
         """
 
         def gathered(futures: Sequence[Any]) -> list[Any]:
@@ -79,23 +78,23 @@ class Workers:
             found: list[Any] = self.client.gather(futures)
             return found
 
-        answers: list[Any] = self._settled(ask, renew, of, gathered)
+        answers: list[Any] = self._settled(ask, reload, of, gathered)
         return answers
 
-    def ready(self, ask: Callable[[], Asked], renew: Callable[[int], None]) -> None:
+    def ready(self, ask: Callable[[], Request], reload: Callable[[int], None]) -> None:
         """Wait until all futures have results, which stay where they are."""
-        self._settled(ask, renew, (), _raise_first)
+        self._settled(ask, reload, (), _raise_first)
 
-    def _settled(self, ask: Callable[[], Asked], renew: Callable[[int], None], of: Sequence[Any], end: Any) -> Any:
+    def _settled(self, ask: Callable[[], Request], reload: Callable[[int], None], of: Sequence[Any], end: Any) -> Any:
         for attempt in range(ATTEMPTS):
-            asked = Asked([])
+            request = Request([])
             try:
-                asked = ask()
-                self._wait(asked, of, self.timeout * 2**attempt)
-                return end(asked.futures)
+                request = ask()
+                self._wait(request, of, self.timeout * 2**attempt)
+                return end(request.futures)
             except (StalledError, CancelledError):
-                self.drop(asked.futures)
-                renew(attempt)
+                self.drop(request.futures)
+                reload(attempt)
             except distributed().KilledWorker as error:
                 raise InputError(
                     f"{error.allowed_failures + 1} workers died one after the other at the same work, which is what "
@@ -103,42 +102,43 @@ class Workers:
                     "(parts=…)"
                 ) from None
             except BaseException:
-                self.drop(asked.futures)
+                self.drop(request.futures)
                 raise
         raise WorkersLost(f"the workers made no progress in {ATTEMPTS} attempts: look at their logs")
 
     def free(self, futures: Iterable[Any]) -> None:
-        """Let what was loaded by a certain worker be loaded by any, should it be lost."""
+        """Allow any worker to load again what one certain worker has loaded, should it be lost."""
         anywhere: dict[str, list[str]] = {future.key: [] for future in futures}
         self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
 
     def drop(self, futures: Sequence[Any]) -> None:
-        """Take back what was asked for."""
+        """Cancel futures."""
         if futures and self.client.status == "running":
             self.client.cancel(list(futures), force=True)
 
-    def _wait(self, asked: Asked, of: Sequence[Any], patience: float) -> None:
+    def _wait(self, request: Request, of: Sequence[Any], patience: float) -> None:
         moved = alive = time.monotonic()
         done = -1
         while True:
             try:
-                distributed().wait(asked.futures, timeout=POLL)
+                distributed().wait(request.futures, timeout=POLL_SECONDS)
                 return
             except TimeoutError:
                 pass
             if self.client.status != "running":
                 raise WorkersLost("the client of the cluster was closed, or its scheduler is gone")
             there, now = self.threads(), time.monotonic()
-            finished = sum(future.done() for future in (*asked.futures, *of))
+            finished = sum(future.done() for future in (*request.futures, *of))
             if finished > done or not there:
                 moved, done = now, finished
             if there:
                 alive = now
             elif now - alive > self.timeout:
                 raise WorkersLost(f"no worker came back within {self.timeout:g} s")
-            # What is asked of a worker that went may wait for ever for it: the scheduler looks for others only at once.
-            limit = patience if all(address in there for address in asked.at) else GONE
-            if now - moved > limit and (now - moved > LONG * patience or not self._working(asked.futures, of)):
+            # A request to a worker that is gone may wait for ever: the scheduler looks for another only at the start.
+            limit = patience if all(address in there for address in request.workers) else GONE_SECONDS
+            still = now - moved
+            if still > limit and (still > LONGEST_TIMES * patience or not self._working(request.futures, of)):
                 raise StalledError
 
     def _working(self, futures: Sequence[Any], of: Sequence[Any]) -> bool:

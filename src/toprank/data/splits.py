@@ -216,7 +216,7 @@ def stacked(parts: Sequence[QueryDataset]) -> QueryDataset:
         X=_stacked_rows([part.X for part in wide]),
         ptr=bounds_of(np.concatenate([part.lengths for part in wide])),
         feature_names=names.pop() if len(names) == 1 else None,
-        **{name: _joined([vars(part)[name] for part in wide]) for name in ("y", "query_ids", "doc_ids")},
+        **{name: joined([vars(part)[name] for part in wide]) for name in ("y", "query_ids", "doc_ids")},
         query_weight=_joined_weights([(part.query_weight, part.n_queries) for part in wide]),
         doc_weight=_joined_weights([(part.doc_weight, part.n_docs) for part in wide]),
     )
@@ -230,8 +230,8 @@ def _stacked_rows(parts: Sequence[Matrix]) -> Any:
     return np.concatenate([dense(X) for X in parts])
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
-    """Concatenate ids; those of different kinds stay what they are, as objects. None where a part has none."""
+def joined(arrays: Sequence[Any]) -> Any:
+    """Return the arrays of all parts as one; ids of different kinds become objects. None where a part has none."""
     if any(array is None for array in arrays):
         return None
     same = len({array.dtype.kind for array in arrays}) == 1

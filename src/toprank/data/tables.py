@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
@@ -68,25 +68,15 @@ def read_table(
             raise InputError("the table has no columns")
         if label is None and "label" in columns and qid != "label":
             exclude = [*exclude, "label"]
-        doc_id = stored.get("doc_id") if doc_id is None else doc_id
-        free = [name for name in columns if name not in (label, qid, query_weight, *(features or ()), *exclude)]
-        if doc_id is None and "doc_id" in free:
-            doc_id = "doc_id"
-        query_weight = stored.get("query_weight") if query_weight is None else query_weight
-        doc_weight = doc_weight or weight_column(free, bool(stored))
-        roles = [name for name in (label, qid, doc_id, query_weight, doc_weight) if name is not None]
-        for name in (*roles, *(features or ()), *exclude):
-            _check_there(columns, name)
-        if features is None:
-            features = [name for name in columns if name not in roles and name not in exclude]
+        named = {"label": label, "qid": qid, "doc_id": doc_id, "query_weight": query_weight, "doc_weight": doc_weight}
+        roles, features = column_roles(columns, stored, named, features, exclude)
+        column = {role: columns[name] for role, name in roles.items()}
         chosen = [columns[name] for name in features]
         _check_numeric(chosen)
-        if not chosen:
-            raise InputError(f"no feature column is left beside {', '.join(map(repr, roles))}")
-        labels = np.zeros(len(chosen[0].values())) if label is None else _numbers(columns[label])
+        labels = np.zeros(len(chosen[0].values())) if label is None else _numbers(column["label"])
         if not len(labels):
             raise InputError(_EMPTY)
-        ids = None if qid is None else _as_text(_without_gaps(columns[qid]))
+        ids = None if qid is None else _as_text(_without_gaps(column["qid"]))
         ptr, query_ids, order = group_rows(ids, len(labels))
         return QueryDataset(
             X=_assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
@@ -94,14 +84,45 @@ def read_table(
             ptr=ptr,
             query_ids=query_ids,
             feature_names=tuple(features) if stored.get("named", True) else None,
-            doc_ids=None if doc_id is None else in_order(_as_text(_without_gaps(columns[doc_id])), order),
-            query_weight=None if query_weight is None else _per_query(columns[query_weight], ptr, order),
-            doc_weight=None if doc_weight is None else in_order(_numbers(columns[doc_weight]), order),
+            doc_ids=in_order(_as_text(_without_gaps(column["doc_id"])), order) if "doc_id" in roles else None,
+            query_weight=_per_query(column["query_weight"], ptr, order) if "query_weight" in roles else None,
+            doc_weight=in_order(_numbers(column["doc_weight"]), order) if "doc_weight" in roles else None,
             order=order,
         )
 
 
-def weight_column(free: Collection[str], ours: bool) -> str | None:
+def column_roles(
+    columns: Collection[str],
+    notes: Mapping[str, Any],
+    named: Mapping[str, str | None],
+    features: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> tuple[dict[str, str], list[str]]:
+    """Return which column has which role, and the columns that are features.
+
+    `named` are the roles as the caller gave them, None where he did not; `notes` is what `write_parquet` noted.
+    """
+    roles = dict(named)
+    for role in ("doc_id", "query_weight"):
+        roles[role] = notes.get(role) if roles[role] is None else roles[role]
+    chosen = (*(features or ()), *exclude)
+    free = [name for name in columns if name not in (*roles.values(), *chosen)]
+    if roles["doc_id"] is None and "doc_id" in free:
+        roles["doc_id"] = "doc_id"
+    roles["doc_weight"] = roles["doc_weight"] or _weight_column(free, bool(notes))
+    found = {role: name for role, name in roles.items() if name is not None}
+    for name in (*found.values(), *chosen):
+        if name not in columns:
+            known = ", ".join(map(repr, list(columns)[:20]))
+            raise InputError(f"the table has no column {name!r}{did_you_mean(name, columns)}: its columns are {known}")
+    if features is None:
+        features = [name for name in columns if name not in found.values() and name not in exclude]
+    if not features:
+        raise InputError(f"no feature column is left beside {', '.join(map(repr, found.values()))}")
+    return found, list(features)
+
+
+def _weight_column(free: Collection[str], ours: bool) -> str | None:
     """Return the column of the documents' weights among those that were not said to be something else.
 
     A column `weight` may as well be a feature, so a warning says how it is read; tables of `write_parquet` say it.
@@ -112,7 +133,7 @@ def weight_column(free: Collection[str], ours: bool) -> str | None:
             "column 'weight' is read as the weights of the documents: name it among the features to use it as one, "
             "exclude it to ignore it, or call it doc_weight to say so",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return found
 
@@ -159,12 +180,6 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
             parts += [pa.array(np.ascontiguousarray(column)) for column in block]
             writer.write_table(pa.Table.from_arrays(parts, schema=schema))
     return target
-
-
-def _check_there(columns: dict[str, Column], name: str) -> None:
-    if name not in columns:
-        known = ", ".join(map(repr, list(columns)[:20]))
-        raise InputError(f"the table has no column {name!r}{did_you_mean(name, columns)}: its columns are {known}")
 
 
 def _check_no_odd_cell(column: Column) -> None:

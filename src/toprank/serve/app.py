@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from .._keys import Scope
 from .._version import __version__
-from ..data.sent import JSON, LINES, PACKED, PathError, decode
+from ..data.documents import JSON, LINES, PACKED, PathError, decode
 from ..errors import InputError
 from .bodies import BodyError, Events, Feedback, Model, Problem, need
 from .guard import Keys, Limits, check_origin, read_body

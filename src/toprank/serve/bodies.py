@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ..data.sent import Documents, Features, Grade, Id, PathError
+from ..data.documents import Documents, Features, Grade, Id, PathError
 
 EVENTS = 1_000
 """Most events of one request."""

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from .._version import __version__
 from ..data.dataset import QueryDataset
-from ..data.sent import JSON, Listed, PathError
+from ..data.documents import JSON, DocumentList, PathError
 from ..export import writing
 from ..export.targets import Settings
 from ..rankers.online import OnlineRanker
@@ -39,10 +39,10 @@ WEIGHTS, TOP = 16, 5
 @endpoint("POST", "/v1/rank", "rank")
 async def rank(call: Call, body: bodies.Rank) -> Ranking:
     """Rank documents; feedback on the ranking can be given by its id for a while."""
-    listed = call.service.served.columns.listed(body)
-    served, rows, ranking = _ranked(call.service, listed, body.explore, body.top)
+    docs = call.service.served.columns.read(body)
+    served, rows, ranking = _ranked(call.service, docs, body.explore, body.top)
     if body.explain:
-        parts = contributions(served.ranker.model_, listed.X[rows])
+        parts = contributions(served.ranker.model_, docs.X[rows])
         if parts is None:
             raise BodyError("the scores of this model are no sums over features", "$.explain")
         for item, row in zip(ranking.items, parts.tolist(), strict=True):
@@ -50,11 +50,11 @@ async def rank(call: Call, body: bodies.Rank) -> Ranking:
     return ranking
 
 
-def _ranked(service: Service, listed: Listed, explore: bool, top: int | None) -> tuple[Learner, list[int], Ranking]:
-    served, scores, order = service.rank(listed, explore=explore)
+def _ranked(service: Service, docs: DocumentList, explore: bool, top: int | None) -> tuple[Learner, list[int], Ranking]:
+    served, scores, order = service.rank(docs, explore=explore)
     rows = order[:top].tolist()
-    items = [*map(Ranked, [listed.ids[row] for row in rows], range(1, len(rows) + 1), scores[rows].tolist())]
-    name = service.waiting.put(replace(listed, shown=rows if explore else None))
+    items = [*map(Ranked, [docs.ids[row] for row in rows], range(1, len(rows) + 1), scores[rows].tolist())]
+    name = service.waiting.put(replace(docs, shown=rows if explore else None))
     return served, rows, Ranking(name, served.version, items)
 
 
@@ -78,8 +78,8 @@ def _event(service: Service, body: bodies.Feedback) -> Event:
     one = (body.ranking_id is None) != (body.items is None and body.ids is None)
     need(one, "give the ranking_id, or the documents again: one of them", "$")
     served = service.served
-    listed = served.columns.listed(body) if body.ranking_id is None else service.waiting.get(body.ranking_id)
-    event = Event.of(body, listed)
+    docs = served.columns.read(body) if body.ranking_id is None else service.waiting.get(body.ranking_id)
+    event = Event.of(body, docs)
     served.check(event.kind)
     return event
 
@@ -93,7 +93,7 @@ async def rerank(call: Call, body: bodies.Rerank) -> bodies.Reranked:
             raise BodyError('plain text has no features: send objects {"features": {...}}', f"$.documents[{i}]")
         features.append(document.features)
     X = call.service.served.columns.rows(features, "$.documents")
-    served, scores, order = call.service.rank(Listed([], X))
+    served, scores, order = call.service.rank(DocumentList([], X))
     results = [bodies.Result(row, float(scores[row])) for row in order[: body.top_n].tolist()]
     return bodies.Reranked(call.name, results, {"version": served.version})
 
@@ -139,7 +139,7 @@ async def certificate(call: Call) -> dict[str, Any]:
 
 def _proved(ranker: OnlineRanker, events: list[Event]) -> list[dict[str, Any]]:
     qid = np.repeat(np.arange(len(events)), [len(event.y) for event in events])
-    X = np.concatenate([event.listed.X.astype(np.float64) for event in events])
+    X = np.concatenate([event.docs.X.astype(np.float64) for event in events])
     data = QueryDataset.from_arrays(X, np.concatenate([event.y for event in events]), qid)
     return [one.to_dict() | {"terms": {}} for one in ranker.certify(data)]
 
@@ -189,8 +189,8 @@ async def export(call: Call, body: bodies.Export) -> Response:
 async def search(call: Call, body: bodies.Search) -> Ranking:
     """Search the demo's library: the ranking is sampled, so that clicks on it can be learned from."""
     documents, X = await asyncio.to_thread(call.app.demo.candidates, body.query)
-    listed = Listed([document.id for document in documents], np.ascontiguousarray(X, dtype=np.float64))
-    _, rows, ranking = _ranked(call.service, listed, body.explore, 10)
+    docs = DocumentList([document.id for document in documents], np.ascontiguousarray(X, dtype=np.float64))
+    _, rows, ranking = _ranked(call.service, docs, body.explore, 10)
     for item, row in zip(ranking.items, rows, strict=True):
         item.summary = documents[row].summary
     return ranking
@@ -238,8 +238,8 @@ def _last(step: Step) -> dict[str, Any]:
     """The best documents of an event before and after it was learned from."""
     found: dict[str, Any] = {"seq": step.after.version, "event": step.event.event_id, "measure": step.measure}
     for when, learner in (("before", step.before), ("after", step.after)):
-        order = np.argsort(-learner.ranker.model_.scores(step.event.listed.X), kind="stable")[:TOP]
-        found[when] = [step.event.listed.ids[row] for row in order.tolist()]
+        order = np.argsort(-learner.ranker.model_.scores(step.event.docs.X), kind="stable")[:TOP]
+        found[when] = [step.event.docs.ids[row] for row in order.tolist()]
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import Floats
 from ..certificates.performance import RunningMean
-from ..data.sent import Columns, Listed
+from ..data.documents import Columns, DocumentList
 from ..rankers.base import Ranker
 from ..rankers.models import LinearModel
 from ..rankers.online import OnlineRanker
@@ -25,36 +25,36 @@ class Event:
     """One list with what came of it: a grade per document, or, where rows were shown, a flag for each click on them."""
 
     event_id: str
-    listed: Listed
+    docs: DocumentList
     y: Floats
 
     @property
     def kind(self) -> Literal["labels", "clicks"]:
         """What it tells."""
-        return "labels" if self.listed.shown is None else "clicks"
+        return "labels" if self.docs.shown is None else "clicks"
 
     @classmethod
-    def of(cls, body: Feedback, listed: Listed) -> Event:
+    def of(cls, body: Feedback, docs: DocumentList) -> Event:
         """Return the event that a body tells of documents."""
         one = (body.labels is None) != (body.clicks is None)
         need(one, "give labels (grades), or clicks on a sampled ranking: one of them", "$")
         if body.labels is not None:
-            unknown = body.labels.keys() - listed.ids
+            unknown = body.labels.keys() - docs.ids
             need(not unknown, "no such document in this ranking", f"$.labels.{min(unknown, default='')}")
-            y = np.array([body.labels.get(name, 0.0) for name in listed.ids])
-            return cls(body.event_id, replace(listed, shown=None), y)
-        if listed.shown is None:
+            y = np.array([body.labels.get(name, 0.0) for name in docs.ids])
+            return cls(body.event_id, replace(docs, shown=None), y)
+        if docs.shown is None:
             told = 'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking'
             raise BodyError(told, "$.clicks")
-        shown = listed.shown if body.shown is None else _places(body.shown, listed.ids, "$.shown")
+        shown = docs.shown if body.shown is None else _places(body.shown, docs.ids, "$.shown")
         flags = np.zeros(len(shown))
-        flags[_places(body.clicks or [], [listed.ids[row] for row in shown], "$.clicks")] = 1
-        return cls(body.event_id, replace(listed, shown=shown), flags)
+        flags[_places(body.clicks or [], [docs.ids[row] for row in shown], "$.clicks")] = 1
+        return cls(body.event_id, replace(docs, shown=shown), flags)
 
     def pack(self) -> bytes:
         """Return the event as bytes for the store."""
-        X, shown = self.listed.X, np.array(self.listed.shown or [], dtype=np.int64)
-        parts = (X.dtype.str, X.shape[1], X.tobytes(), self.y.tobytes(), shown.tobytes(), self.listed.ids)
+        X, shown = self.docs.X, np.array(self.docs.shown or [], dtype=np.int64)
+        parts = (X.dtype.str, X.shape[1], X.tobytes(), self.y.tobytes(), shown.tobytes(), self.docs.ids)
         return msgspec.msgpack.encode(parts)
 
     @classmethod
@@ -63,7 +63,7 @@ class Event:
         dtype, width, X, y, shown, ids = msgspec.msgpack.decode(body)
         rows = np.frombuffer(X, dtype=dtype).reshape(-1, width).copy()
         places = np.frombuffer(shown, dtype=np.int64).tolist() if kind == "clicks" else None
-        return cls(event_id, Listed(ids, rows, places), np.frombuffer(y).copy())
+        return cls(event_id, DocumentList(ids, rows, places), np.frombuffer(y).copy())
 
 
 def _places(ids: list[str], among: list[str], at: str) -> list[int]:
@@ -126,11 +126,11 @@ class Learner:
         self.check(event.kind)
         ranker, value, best, progress = copy.copy(self.ranker), None, True, self.progress
         if isinstance(ranker, OnlineRanker):
-            ranker.partial_fit(event.listed.X, event.y)
+            ranker.partial_fit(event.docs.X, event.y)
             if len(ranker.trace_["measure"]):
                 value, best = float(ranker.trace_["measure"][-1]), not ranker.trace_["mistake"][-1]
         elif isinstance(ranker, PDGD):
-            ranker.partial_fit_clicks(event.listed.X, np.array(event.listed.shown, dtype=np.int64), event.y)
+            ranker.partial_fit_clicks(event.docs.X, np.array(event.docs.shown, dtype=np.int64), event.y)
             if event.y.any():
                 value = 1.0 / (1 + int(event.y.argmax()))
                 best = value == 1.0

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._typing import Floats, Ints
 from ..certificates.performance import RunningMean
-from ..data.sent import Listed
+from ..data.documents import DocumentList
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
 from .bodies import BodyError, Learned, need
@@ -51,13 +51,13 @@ class Waiting:
 
     def __init__(self, most: float = 256e6, seconds: float = 1800.0) -> None:
         self._most, self._seconds, self.nbytes = most, seconds, 0
-        self.lists: OrderedDict[str, tuple[float, Listed]] = OrderedDict()
+        self.lists: OrderedDict[str, tuple[float, DocumentList]] = OrderedDict()
 
-    def put(self, listed: Listed) -> str:
+    def put(self, docs: DocumentList) -> str:
         """Keep a ranking for a while; return its id."""
         name, now = secrets.token_urlsafe(12), time.monotonic()
-        self.lists[name] = (now, listed)
-        self.nbytes += listed.nbytes
+        self.lists[name] = (now, docs)
+        self.nbytes += docs.nbytes
         while self.lists:
             at, oldest = next(iter(self.lists.values()))
             if self.nbytes <= self._most and now - at <= self._seconds:
@@ -66,12 +66,12 @@ class Waiting:
             self.nbytes -= oldest.nbytes
         return name
 
-    def get(self, name: str) -> Listed:
+    def get(self, name: str) -> DocumentList:
         """Return a ranking that still waits."""
-        at, listed = self.lists.get(name, (-np.inf, None))
-        if listed is None or time.monotonic() - at > self._seconds:
+        at, docs = self.lists.get(name, (-np.inf, None))
+        if docs is None or time.monotonic() - at > self._seconds:
             raise BodyError("this ranking is unknown, or was forgotten by now: send items with the event", status=404)
-        return listed
+        return docs
 
 
 class Service:
@@ -108,10 +108,10 @@ class Service:
         if self._store is not None:
             self._store.close()
 
-    def rank(self, listed: Listed, *, explore: bool = False) -> tuple[Learner, Floats, Ints]:
+    def rank(self, docs: DocumentList, *, explore: bool = False) -> tuple[Learner, Floats, Ints]:
         """Return what was served, the scores, and the rows best first; `explore` samples as PDGD does."""
         served = self.served
-        scores = served.ranker.model_.scores(listed.X)
+        scores = served.ranker.model_.scores(docs.X)
         need(np.isfinite(scores).all(), "scores overflow: scale the features down")
         if not explore:
             return served, scores, np.argsort(-scores, kind="stable")
@@ -199,7 +199,7 @@ class Service:
             if self.served.ranker.learns_from != "nothing":
                 shown = [0, 1] if self.served.ranker.learns_from == "clicks" else None
                 with suppress(InputError):  # compiled all the same
-                    self.served.after(Event("warm", Listed([], X, shown), np.array([0.0, 1.0])))
+                    self.served.after(Event("warm", DocumentList([], X, shown), np.array([0.0, 1.0])))
         self.ready.set()
 
     # What follows runs on the writing thread: hand it to `submit`.

@@ -1,4 +1,4 @@
-"""What somebody sends: bytes to types, and documents to rows; what cannot be used is refused with the path to it.
+"""Documents that are sent to us: bytes to types, and documents to rows; a refusal names the path to what is wrong.
 
 Features of a document come by name, by position, or all at once as float32 (base64 in JSON, bytes in MessagePack).
 """
@@ -18,9 +18,7 @@ from msgspec import Meta, Struct
 from .._suggest import did_you_mean
 from .._typing import AnyArray
 from ..errors import InputError
-
-LARGEST = 1e150
-"""Squares of larger features do not fit into a number."""
+from .validation import LARGEST
 
 JSON, PACKED, LINES = "application/json", "application/msgpack", "application/x-ndjson"
 
@@ -30,7 +28,7 @@ Features = dict[str, float] | list[float]
 
 
 class PathError(InputError):
-    """Something sent that cannot be used: `at` is the path to it."""
+    """Something that was sent cannot be used: `at` is the path to it."""
 
     def __init__(self, message: str, at: str | None = None) -> None:
         super().__init__(message if at is None else f"{message} - at {at}")
@@ -65,20 +63,20 @@ def decode(body: bytes, kind: Any, media: str = JSON) -> Any:
     >>> decode(b'{"items": [{"id": "a", "features": {"bm25": "high"}}]}', Documents)
     Traceback (most recent call last):
     ...
-    toprank.data.sent.PathError: Expected `float`, got `str` - at $.items[0].features.bm25
+    toprank.data.documents.PathError: Expected `float`, got `str` - at $.items[0].features.bm25
     """
     try:
         return _decoder(kind, media)(body)
     except msgspec.ValidationError as error:
         message, _, at = str(error).partition(" - at `")
-        raise PathError(message, _named(at.rstrip("`"), body, media) or "$") from None
+        raise PathError(message, _with_key(at.rstrip("`"), body, media) or "$") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise PathError(f"the body is not {'MessagePack' if media == PACKED else 'JSON'}: {why}") from None
 
 
-def _named(path: str, body: bytes, media: str) -> str:
-    """Put the first key whose value is no number, or no grade, where msgspec only says that it is some key."""
+def _with_key(path: str, body: bytes, media: str) -> str:
+    """Name the first key whose value is no number, or no grade, where msgspec only says that it is some key."""
     head, some, tail = path.partition("[...]")
     if not some:
         return path
@@ -97,7 +95,7 @@ def _named(path: str, body: bytes, media: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class DocumentList:
     """Documents as a model takes them."""
 
     ids: list[str]
@@ -120,7 +118,7 @@ class Columns:
     >>> columns.rows([{"age": 2.0, "bm52": 1.5}], "$.items")
     Traceback (most recent call last):
     ...
-    toprank.data.sent.PathError: the feature 'bm25' is missing - at $.items[0].features
+    toprank.data.documents.PathError: the feature 'bm25' is missing - at $.items[0].features
     """
 
     def __init__(self, n_features: int, names: list[str] | None) -> None:
@@ -129,7 +127,7 @@ class Columns:
         # `itemgetter` of one name does not return a tuple.
         self._get = itemgetter(*self.labels) if n_features > 1 else lambda values: (values[self.labels[0]],)
 
-    def listed(self, body: Documents) -> Listed:
+    def read(self, body: Documents) -> DocumentList:
         """Return the documents of a body."""
         if body.items is not None:
             if body.ids is not None or body.features_f32 is not None:
@@ -144,7 +142,7 @@ class Columns:
         if len(set(ids)) != len(ids):
             twice = next(i for i, name in enumerate(ids) if name in ids[:i])
             raise PathError(f"the id {ids[twice]!r} comes twice", f"{at}[{twice}]{end}")
-        return Listed(ids, X)
+        return DocumentList(ids, X)
 
     def _unpacked(self, n: int, packed: bytes) -> AnyArray:
         if len(packed) != 4 * n * self.n_features:
@@ -157,20 +155,20 @@ class Columns:
 
     def rows(self, features: list[Features], at: str) -> AnyArray:
         """Return one row of float64 per document."""
-        listed = []
+        found = []
         for i, values in enumerate(features):
             if isinstance(values, dict):
                 values = self._by_name(values, f"{at}[{i}].features")
             elif len(values) != self.n_features:
                 raise PathError(f"expected {self.n_features} numbers, got {len(values)}", f"{at}[{i}].features")
-            listed.append(values)
-        rows = np.array(listed, dtype=np.float64)
+            found.append(values)
+        rows = np.array(found, dtype=np.float64)
         self._check(rows, at + "[{row}].features.{name}")
         return rows
 
     def _by_name(self, values: dict[str, float], at: str) -> Any:
         if self.names is None:
-            raise PathError(f"this model has no names of features: send lists of {self.n_features} numbers", at)
+            raise PathError(f"the features of this model have no names: send lists of {self.n_features} numbers", at)
         try:
             found = self._get(values)
         except KeyError as error:
