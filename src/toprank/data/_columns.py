@@ -1,4 +1,4 @@
-"""Where tables come from: files and frames of any make, seen as named columns that are not read yet."""
+"""Tables from files and from data frames of any package, as named columns that are not read yet."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BLOCK_ROWS = 1 << 13
 
 @dataclass(frozen=True)
 class Column:
-    """One column, not yet read: whatever the table, this is what the reader needs to know."""
+    """One column, not yet read: what the reader needs to know of it, whatever the table."""
 
     name: str
     kind: str

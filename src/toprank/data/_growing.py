@@ -1,4 +1,4 @@
-"""Arrays that grow at their end without ever standing in memory twice."""
+"""Arrays that grow at their end without ever being in memory twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text files as people keep them: plain, .gz, .bz2, .xz or .zst, standard input, or a file that is open already."""
+"""Text files: plain, .gz, .bz2, .xz or .zst, standard input, or a file that is open already."""
 
 from __future__ import annotations
 

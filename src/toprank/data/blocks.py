@@ -1,4 +1,4 @@
-"""Runs of queries, and one way to work through them.
+"""Blocks of queries, and one way to compute something from all of them.
 
 The split depends on the data alone and so does the order in which results are combined, so serial code, threads,
 processes, memory-mapped files and the workers of a cluster all give the same bits.

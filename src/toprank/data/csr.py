@@ -1,4 +1,4 @@
-"""CSR matrices: made and cut without a copy, and checked once before a kernel reads what their indices point to."""
+"""CSR matrices: made and cut without a copy, and checked once before a kernel follows their indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_sparse(X: object) -> TypeIs[CSR]:
 
 
 def dense(X: Matrix) -> AnyArray:
-    """Return X as an ndarray: written out where it is sparse."""
+    """Return X as an ndarray; a sparse X is written out in full."""
     if isinstance(X, RemoteMatrix):
         X.refuse()
     return X.toarray() if is_sparse(X) else X
@@ -49,7 +49,7 @@ def rows(X: Matrix, start: int, stop: int) -> Matrix:
 
 
 def as_csr(X: Any) -> CSR:
-    """Return any sparse X as canonical CSR of float32 or float64, every index of which points into it."""
+    """Return any sparse X as canonical CSR of float32 or float64, with no index that points outside."""
     from scipy.sparse import csr_array
 
     if _is_marked(X):
@@ -60,10 +60,10 @@ def as_csr(X: Any) -> CSR:
         raise InputError("Complex data not supported: X must be real" if X.dtype.kind == "c" else "X must hold numbers")
     try:
         if X.format == "coo":
-            X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # looks at what it is given
+            X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # checks what it is given
         elif X.format in ("csc", "bsr"):
             X.check_format(full_check=True)
-        if X.format == "csr":  # its parts in a matrix of our own, which may be marked
+        if X.format == "csr":  # its arrays in a matrix of our own, which can be marked as checked
             stored = int(X.indptr[-1])
             matrix = csr_of(X.data[:stored], X.indices[:stored], X.indptr, X.shape[1])
         else:
@@ -105,12 +105,12 @@ def is_canonical(values: AnyArray, columns: AnyArray, indptr: AnyArray, shape: t
 
 
 def _mark(X: Any) -> CSR:
-    """Note that X was looked at, or is a part of what was."""
-    X.sound = (X.data, X.indices, X.indptr)
+    """Remember that X was checked, or is a part of what was."""
+    X.checked = (X.data, X.indices, X.indptr)
     return cast("CSR", X)
 
 
 def _is_marked(X: Any) -> bool:
-    """Say whether X consists of what was looked at; a copy, or other parts, are looked at again."""
-    sound = getattr(X, "sound", None)
-    return sound is not None and all(a is b for a, b in zip(sound, (X.data, X.indices, X.indptr), strict=True))
+    """Say whether X consists of arrays that were checked; a copy, or other arrays, are checked again."""
+    checked = getattr(X, "checked", None)
+    return checked is not None and all(a is b for a, b in zip(checked, (X.data, X.indices, X.indptr), strict=True))

@@ -1,4 +1,4 @@
-"""One way in and one way out for every format: the name of the file says which."""
+"""Reading and writing any format: the name of the file says which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that belong to one query brought together, and ids numbered as they appear."""
+"""Bringing the rows of one query together, and numbering ids as they appear."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class DatasetInfo:
 
 
 def _varying_columns(X: CSR) -> int:
-    """Count the columns of a CSR matrix with two different values, in memory that does not grow with its width."""
+    """Count the columns of a CSR matrix that have different values, in memory that does not grow with its width."""
     by_column = np.argsort(X.indices, kind="stable")
     columns, first, counts = np.unique(X.indices[by_column], return_index=True, return_counts=True)
     if not len(columns):

@@ -1,4 +1,4 @@
-"""Two classes out of whatever labels a caller has."""
+"""Two classes out of any labels that a caller has."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class TwoClasses:
             return (grades > 0).astype(np.float64)
         positive = labels == self.positive
         if self.kind == "pair":
-            stranger = ~(positive | (labels == self.negative))
-            if np.any(stranger):
-                row = int(np.flatnonzero(stranger)[0])
+            unknown = ~(positive | (labels == self.negative))
+            if np.any(unknown):
+                row = int(np.flatnonzero(unknown)[0])
                 raise InputError(
                     f"y has the label {_scalar(labels[row])!r} in row {row}: known are {self.negative!r} and "
                     f"{self.positive!r}"

@@ -1,4 +1,4 @@
-"""The only two ways a linear learner touches X: X w and Xᵀ g, dense or CSR alike."""
+"""What a linear learner computes from X: X w and Xᵀ g above all, for dense X and CSR alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _kernels() -> Any:
 def parts(X: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return X as compiled code takes it: values, indices, indptr, the last two empty where X is dense.
 
-    Kernels read along addresses: one column of a wider array would give them the numbers between.
+    Kernels read one address after the other: of one column of a wider array they would read the other columns too.
     """
     if is_sparse(X):
         return X.data, X.indices, X.indptr
@@ -120,7 +120,7 @@ def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1) -> Floats:
 
 
 def places_by_grade(X: Matrix, y: Floats, ptr: Ints, seed: int) -> Ints:
-    """Return each document's place in its list by grade, those of one grade as the seed and their features draw.
+    """Return each document's place in its list by grade; those of one grade in an order drawn from seed and features.
 
     The order of the rows does not matter, except among equal rows, which are one document to a linear model.
 

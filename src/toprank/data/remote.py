@@ -27,10 +27,10 @@ class NotInMemoryError(InputError, AttributeError):
 
 
 class RemoteMatrix(ABC):
-    """A matrix whose rows lie elsewhere, in parts of whole queries. Functions go to the rows, never rows to a function.
+    """A matrix whose rows lie elsewhere, in parts of whole queries: functions are sent to the rows.
 
-    Grades, borders and ids of the queries are here, in the data set: only X is not. Whatever else is asked of X is
-    refused in one sentence.
+    Grades, boundaries and ids of the queries are here, in the data set. Anything else that needs X is refused in one
+    sentence.
     """
 
     shape: tuple[int, int]
@@ -44,16 +44,16 @@ class RemoteMatrix(ABC):
 
     @abstractmethod
     def collect(self, fn: Callable[[Matrix, Ints], AnyArray]) -> AnyArray:
-        """Return fn(X, ptr) of the parts in order, one behind the other."""
+        """Return fn(X, ptr) of all parts, concatenated in their order."""
 
     @abstractmethod
     def walk_parts(
         self, data: QueryDataset, fn: Callable[[S, QueryDataset], tuple[S, T]], state: S
     ) -> tuple[S, list[T]]:
-        """Send a state from part to part in order: return it as the last part left it, and what each returned."""
+        """Take a state from part to part in order: return the state after the last one, and what each returned."""
 
     def refuse(self) -> NoReturn:
-        """Say that rows cannot be had here."""
+        """Say that the rows are not here."""
         raise NotInMemoryError(ALL_ROWS)
 
     def __getattr__(self, name: str) -> NoReturn:

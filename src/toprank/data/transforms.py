@@ -56,7 +56,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     def fit(self, X: Any, y: object = None, qid: ArrayLike | None = None) -> Self:
         """Note the features and whether there is more than one query; nothing is learned from the values."""
-        matrix = self._checked(X, reset=True)
+        matrix = self._checked(_matrix(self, X, reset=True))
         self.n_queries_in_ = len(group_rows(qid, matrix.shape[0])[1])
         return self
 
@@ -67,7 +67,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 f"transform needs qid: this QueryNormalizer was fitted on {self.n_queries_in_} queries, and without qid"
                 " all rows would count as one list (in a pipeline: sklearn.set_config(enable_metadata_routing=True))"
             )
-        matrix = self._checked(X, reset=False)
+        matrix = self._checked(_matrix(self, X, reset=False))
         ptr, query_ids, order = group_rows(qid, matrix.shape[0])
         rows = np.arange(matrix.shape[0]) if order is None else order
         return self._scaled(matrix, ptr, rows, query_ids)
@@ -78,13 +78,10 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     def transform_queries(self, data: QueryDataset) -> QueryDataset:
         """Return the data set with normalised features."""
-        scaled = self._scaled(self._usable(data.X), data.ptr, np.arange(data.n_docs), data.query_ids)
+        scaled = self._scaled(self._checked(data.X), data.ptr, np.arange(data.n_docs), data.query_ids)
         return data.with_X(scaled, data.feature_names)
 
-    def _checked(self, X: Any, *, reset: bool) -> Matrix:
-        return self._usable(_matrix(self, X, reset=reset))
-
-    def _usable(self, X: Matrix) -> Matrix:
+    def _checked(self, X: Matrix) -> Matrix:
         validation.check_choice(get_args(Method), method=self.method)
         if self.method == "standard" and validation.is_sparse(X):
             raise InputError(
@@ -106,14 +103,14 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 f"query {query_ids[query]}: column {column} has values below 0 beside absent ones, so zeros would not "
                 "stay 0 and X not sparse: pass X.toarray()"
             )
-        return _like(X, values)
+        return _with_values(X, values)
 
     def __sklearn_tags__(self) -> Tags:
         return _tags(self, super().__sklearn_tags__(), sparse=self.method == "minmax")
 
 
 class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """x ← sign(x) · log(1 + |x|): tames counts and other heavy tails, keeps signs, zeros and sparsity.
+    """x ← sign(x) · log(1 + |x|): makes very large counts comparable with small ones; keeps signs, zeros and sparsity.
 
     >>> SignedLog().fit_transform([[0.0, np.e - 1, 1 - np.e]])
     array([[ 0.,  1., -1.]])
@@ -137,7 +134,7 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def _logs(self, X: Matrix) -> Matrix:
         if validation.is_sparse(X):
-            return _like(X, _signed_logs(X.data))
+            return _with_values(X, _signed_logs(X.data))
         return _signed_logs(dense(X))
 
     def __sklearn_tags__(self) -> Tags:
@@ -201,8 +198,8 @@ def _signed_logs(values: AnyArray) -> AnyArray:
     return np.copysign(np.log1p(out, out=out), values, out=out)
 
 
-def _like(X: CSR, values: AnyArray) -> CSR:
-    """Return CSR with other values at the same places."""
+def _with_values(X: CSR, values: AnyArray) -> CSR:
+    """Return X with other values at the same places."""
     return csr_of(values, X.indices, X.indptr, X.shape[1])
 
 
