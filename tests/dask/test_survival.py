@@ -132,9 +132,9 @@ def test_a_worker_that_joins_takes_parts_over(mortal, data, monkeypatch):
             mortal.cluster.scale(3)
             mortal.wait_for_workers(3, timeout=60)
             joined.extend(set(mortal.nthreads()) - before)
-            until(lambda: plain(self, w)[0] == steps[-1] and joined[0] in self._parts.matrix.groups)
+            until(lambda: plain(self, w)[0] == steps[-1] and joined[0] in self._parts.matrix.parts_of_worker)
         elif len(steps) > 3:
-            assert len(self._parts.matrix.groups[joined[0]]) == 2  # a third of the parts, in every later step
+            assert len(self._parts.matrix.parts_of_worker[joined[0]]) == 2  # a third of the parts, in every later step
         return plain(self, w)
 
     monkeypatch.setattr(Objective, "value_and_grad", watched)

@@ -14,8 +14,8 @@ from tests.oracles import export as linear_oracle
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
 from toprank.export import Stumps
+from toprank.export.model_trees import single_above, single_below
 from toprank.export.solr import reached, written
-from toprank.export.trees import above, below
 from toprank.rankers.models import StumpModel
 
 NAMES = ("bm25", "age", "flat", "clicks")
@@ -73,7 +73,7 @@ def test_the_engine_scores_as_the_model(tmp_path_factory, to, stumps, X, fill, s
         assert got.tolist() == oracle_scores(oracle, to, path, NAMES, as_rows(X))
     truth = np.array([oracle.score(stumps, row, fill) for row in as_rows(X)]) + (2.5 if shift else 0.0)
     exact = np.array_equal(X.astype(np.float32), X, equal_nan=True)
-    apart = len({(f, t) for f, t, _ in stumps}) == len({(f, below(t)) for f, t, _ in stumps})
+    apart = len({(f, t) for f, t, _ in stumps}) == len({(f, single_below(t)) for f, t, _ in stumps})
     if exact or apart or to not in SINGLE:
         assert (np.abs(got - truth) <= replica.rounding(seen)).all()
     if exact:  # what float32 can hold falls on the model's side of every threshold, ties with a threshold too
@@ -129,7 +129,7 @@ def test_a_wrong_threshold_or_leaf_is_found(tmp_path, to):
 @example(1e-50)
 @example(1.0)
 def test_single_precision_neighbours(value):
-    low, high = below(value), above(value)
+    low, high = single_below(value), single_above(value)
     assert low <= value < high
     assert np.float32(low) == low
     assert np.nextafter(np.float32(low), np.float32(np.inf)) == np.float32(high)
@@ -145,7 +145,7 @@ def test_neighbours_in_the_training_data_stay_apart(value, gap):
     if not other - value > 2**-23 * largest:  # the larger one may be the other
         other = value + largest * 2**-22 * gap
     threshold = value + 0.5 * (other - value)  # as RankBoost places it
-    assert np.float32(value) <= below(threshold) < np.float32(other)
+    assert np.float32(value) <= single_below(threshold) < np.float32(other)
 
 
 @given(st.one_of(st.floats(-1e30, 1e30), st.floats(-1e-4, 1e-4), st.floats(-1e-12, 1e-12)))
@@ -160,9 +160,9 @@ def test_solr_adds_its_slack_to_what_is_written(threshold):
     assert got == reached(number)
     assert got <= threshold
     # It is the largest that can be reached: exact, or off by less than the digits that 1e-6 leaves.
-    after = np.nextafter(np.float32(number), np.float32(np.inf))
-    assert got == below(threshold) or reached(float(after)) > threshold
-    assert below(threshold) - got <= max(2**-43, abs(threshold) * 2**-22)
+    following = np.nextafter(np.float32(number), np.float32(np.inf))
+    assert got == single_below(threshold) or reached(float(following)) > threshold
+    assert single_below(threshold) - got <= max(2**-43, abs(threshold) * 2**-22)
     assert (got >= 0) == (threshold >= 0)  # a value of 0, the most frequent one, is on the right side
 
 

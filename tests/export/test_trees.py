@@ -15,7 +15,7 @@ from tests.interop.test_tree_files import boosted, raw, table
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
 from toprank.export import Trees
-from toprank.export.trees import below
+from toprank.export.model_trees import single_below
 from toprank.rankers.models import TreeModel
 
 NAMES = ("bm25", "age", "clicks")
@@ -187,7 +187,7 @@ def test_what_is_refused_in_one_line(tmp_path):
         tr.export.write(Trees(("a",), TreeModel.build(1, [deep])), tmp_path / "x", "vespa")
     with pytest.raises(InputError, match="a threshold of 'a' does not fit into float32"):
         tr.export.write(Trees(("a",), TreeModel.build(1, [(0, 1e39, False, 0.0, 1.0)])), tmp_path / "x", "solr")
-    assert below(1e30) <= 1e30
+    assert single_below(1e30) <= 1e30
     assert not (tmp_path / "x").exists()
 
 

@@ -129,7 +129,7 @@ def test_what_is_no_json_is_told_so(server: Running, body: bytes) -> None:
 def test_a_model_without_names_takes_lists(tmp_path) -> None:
     columns = Columns(2, None)
     assert columns.rows([[1.0, 2.0]], "$").tolist() == [[1.0, 2.0]]
-    with pytest.raises(PathError, match=r"no names of features: send lists of 2 numbers - at \$\[0\].features"):
+    with pytest.raises(PathError, match=r"have no names: send lists of 2 numbers - at \$\[0\].features"):
         columns.rows([{"a": 1.0}], "$")
 
 

@@ -14,33 +14,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
 from ..errors import InputError
-from . import lucene
+from . import lucene, model_trees
+from .model_trees import ModelSplit, Tree
 from .replicas import Replica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import NAME, Artifact, Settings, Target, check_names, model_name, to_json
-from .tree_replicas import Split, TreeReplica, float32_of, side
-from .trees import (
-    EVERY,
-    Cut,
-    Tree,
-    above,
-    check_single,
-    forest_of,
-    limit,
-    missing_note,
-    shift_up,
-    side_notes,
-    single,
-    steps_of,
-    used_features,
-    used_note,
-)
+from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
 LINEAR, TREES = "model/linear", "model/xgboost+json"
 PLAIN = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
@@ -118,9 +103,9 @@ class LtrPlugin(Target):
 
     name: str
     engine: str
-    family: ClassVar[str] = "elasticsearch/opensearch"
-    settings: ClassVar[frozenset[str]] = frozenset({"store", "feature_set", "shift", "normalizers"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"type"\s*:\s*"model/')
+    family = "elasticsearch/opensearch"
+    settings = frozenset({"store", "feature_set", "shift", "normalizers"})
+    marks = re.compile(rb'"type"\s*:\s*"model/')
     gaps: Literal["split", "right", "zero"] = "split"
     """Where trees of a file send a feature that does not match: as `missing` says, to the right, or where 0 goes."""
 
@@ -138,13 +123,13 @@ class LtrPlugin(Target):
             if given is not None and not NAME.fullmatch(given):
                 raise InputError(f"{given!r} is not the name of a {what}: use letters, digits, _, . and -")
         encoded = self._linear(scorer, settings) if isinstance(scorer, Linear) else self._trees(scorer, settings)
-        needed, definition, told = encoded
-        place = "_ltr/" if settings.store is None else f"_ltr/{settings.store}/"
+        needed, definition, own_notes = encoded
+        address = "_ltr/" if settings.store is None else f"_ltr/{settings.store}/"
         notes = (
-            f"create it with POST {place}_featureset/{feature_set}/_createmodel; the feature set must have all "
+            f"create it with POST {address}_featureset/{feature_set}/_createmodel; the feature set must have all "
             f"{needed} features by these names",
             f"a model cannot be changed in {self.engine}: its name {name} carries the version",
-            *told,
+            *own_notes,
             "keep window_size at from + size or more: it counts on each shard, and what is not rescored stands apart",
         )
         # The plugin's parser refuses what it does not know, so what a reader must know stands in a file beside it.
@@ -171,24 +156,26 @@ class LtrPlugin(Target):
                 }
                 for j in form.moved
             }
-        told = [
+        own_notes = [
             *form.notes,
             *lucene.missing_notes(scorer, f"{self.engine} takes 0 for a feature that does not match"),
         ]
-        return len(weights), definition, told
+        return len(weights), definition, own_notes
 
     def _trees(self, scorer: Stumps | Trees, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
-        roots = forest_of(scorer, above)
-        shift, lifted = shift_up(scorer, roots, settings)
-        check_single(scorer, roots, shift)
+        roots = model_trees.forest_of(scorer, model_trees.single_above)
+        shift, shift_notes = model_trees.shift_up(scorer, roots, settings)
+        model_trees.check_single(scorer, roots, scorer.offset + shift)
         guarded = roots
         how = (
             "`missing` of each split does it, in plugins that know it; those before 2024 (OpenSearch before 3.2) take 0"
         )
         if isinstance(scorer, Stumps):  # a first split that every number passes, and no missing value
             guarded = [
-                Cut(step.feature, EVERY, root, step.height(scorer.fill_value(step.feature) or 0.0))
-                for root, step in zip(roots, steps_of(scorer), strict=True)
+                ModelSplit(
+                    step.feature, model_trees.ABOVE_ALL, root, step.height(scorer.fill_value(step.feature) or 0.0)
+                )
+                for root, step in zip(roots, model_trees.steps_of(scorer), strict=True)
             ]
             how = "the first split of each tree does it" + (
                 ""
@@ -196,20 +183,20 @@ class LtrPlugin(Target):
                 else "; plugins before 2024 (OpenSearch before 3.2) take 0"
             )
         trees = [_node(root, scorer.names, 0, 0, count(1)) for root in guarded]
-        constant = single(scorer.offset + shift)
+        constant = model_trees.nearest_single(scorer.offset + shift)
         if constant:
             trees.append({"nodeid": 0, "leaf": constant})
-        told = [
-            used_note(scorer, roots),
-            missing_note(scorer, roots, how, "the file takes 0 for a feature that does not match"),
-            *side_notes(scorer, roots),
-            *lifted,
+        notes = [
+            model_trees.used_note(scorer, roots),
+            model_trees.missing_note(scorer, roots, how, "the file takes 0 for a feature that does not match"),
+            *model_trees.side_notes(scorer, roots),
+            *shift_notes,
         ]
         # As text, which every version hands to its parser as it stands.
         text = json.dumps(trees, separators=(",", ":"))
-        return len(used_features(roots)), {"type": TREES, "definition": text}, told
+        return len(model_trees.used_features(roots)), {"type": TREES, "definition": text}, notes
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the model as the plugin scores with it."""
         body = msgspec.json.decode(content, type=_Body).model.model
         # The plugin takes the definition as text too.
@@ -217,26 +204,26 @@ class LtrPlugin(Target):
         if body.type == TREES:
             return _forest(text, self.gaps)
         if body.type != LINEAR:
-            raise InputError(f"{place} holds a {body.type!r}; {LINEAR!r} and {TREES!r} are what can be verified here")
+            raise InputError(f"{path} holds a {body.type!r}; {LINEAR!r} and {TREES!r} are what can be verified here")
         weights = msgspec.json.decode(text, type=dict[str, float])
         unknown = next((name for name in body.feature_normalizers if name not in weights), None)
         if unknown is not None:
-            raise InputError(f"{place} normalises {unknown!r}, a feature without a weight")
+            raise InputError(f"{path} normalises {unknown!r}, a feature without a weight")
         names = tuple(weights)
         scalers = [body.feature_normalizers.get(name, _Normalizer()).scaler() for name in names]
         order = ", added in the order of the feature set (rounding is allowed for in any)"
-        return lucene.replica(place, names, np.array(list(weights.values())), scalers, np.zeros(len(names)), order)
+        return lucene.replica(path, names, np.array(list(weights.values())), scalers, np.zeros(len(names)), order)
 
 
 def _node(node: Tree, names: Sequence[str], nodeid: int, depth: int, ids: Iterator[int]) -> dict[str, Any]:
-    if not isinstance(node, Cut):
-        return {"nodeid": nodeid, "leaf": single(node)}
+    if not isinstance(node, ModelSplit):
+        return {"nodeid": nodeid, "leaf": model_trees.nearest_single(node)}
     yes, no = next(ids), next(ids)
     return {
         "nodeid": nodeid,
         "depth": depth,
         "split": names[node.feature],
-        "split_condition": limit(node.threshold),
+        "split_condition": model_trees.finite_in_single(node.threshold),
         "yes": yes,
         "no": no,
         "missing": yes if node.missing_low else no,
@@ -261,7 +248,7 @@ def _forest(text: str | bytes, gaps: Literal["split", "right", "zero"]) -> TreeR
     return TreeReplica(tuple(places), roots, rule, np.float32, np.float32, fill)
 
 
-def _parsed(node: _Node, places: dict[str, int], right: bool) -> Split | float:
+def _parsed(node: _Node, places: dict[str, int], right: bool) -> EngineSplit | float:
     if node.leaf is not None:
         return float32_of(node.leaf)
     if None in (node.depth, node.split, node.split_condition, node.yes, node.no) or len(node.children) != 2:
@@ -276,7 +263,7 @@ def _parsed(node: _Node, places: dict[str, int], right: bool) -> Split | float:
     last = next_single(condition, -np.inf)  # x < condition is x ≤ the float32 number before it
     feature = places.setdefault(node.split, len(places))
     low, high = (_parsed(child, places, right) for child in node.children)
-    return Split(feature, last, condition, low, high, side(node.missing == node.yes and not right))
+    return EngineSplit(feature, last, condition, low, high, node.missing == node.yes and not right)
 
 
 def rescore_request(name: str, store: str | None) -> dict[str, Any]:

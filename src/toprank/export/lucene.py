@@ -9,10 +9,10 @@ import numpy as np
 
 from .._typing import Floats
 from ..errors import InputError
+from .model_trees import negative_note, shift_note
 from .replicas import LinearReplica
 from .scorers import Linear
 from .targets import Settings, listing, policy_note, round_up, single_precision_notes
-from .trees import negative_note, shift_note
 
 RULE = "float32{order}; a feature without a value is {default}"
 
@@ -78,9 +78,9 @@ def normal_form(linear: Linear, settings: Settings, *, lifted: bool = False) -> 
 
 def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
     """Say that scores can fall below 0: features of Lucene cannot, so weights and normalisers decide."""
-    below = [name for name, weight in zip(linear.names, linear.weights, strict=True) if weight < 0]
-    if below:
-        return [] if given else [negative_note(f"{listing(below)} count against a document", "--shift-from DATA")]
+    negative = [name for name, weight in zip(linear.names, linear.weights, strict=True) if weight < 0]
+    if negative:
+        return [] if given else [negative_note(f"{listing(negative)} count against a document", "--shift-from DATA")]
     least = -float(form.weights @ (form.center / form.scale))
     return [negative_note(f"down to {least:.3g}, by the normalisers", "--shift-from DATA")] if least < 0 else []
 
@@ -88,13 +88,13 @@ def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
 def missing_notes(linear: Linear, where: str) -> list[str]:
     """State the missing-value policy and what the engine does instead, where it differs."""
     values = [(name, linear.fill_value(j)) for j, name in enumerate(linear.names) if linear.weights[j] != 0]
-    told = listing([f"{name} = {value:g}" for name, value in values if value])
-    instead = f" ({told}), but {where}: let the features themselves give these values"
-    return [policy_note(linear, where, instead if told else f", as {where}")]
+    values_text = listing([f"{name} = {value:g}" for name, value in values if value])
+    instead = f" ({values_text}), but {where}: let the features themselves give these values"
+    return [policy_note(linear, where, instead if values_text else f", as {where}")]
 
 
 def replica(
-    place: str,
+    path: str,
     names: tuple[str, ...],
     weights: Floats,
     scalers: Sequence[tuple[float, float]],
@@ -106,6 +106,6 @@ def replica(
     with np.errstate(over="ignore", under="ignore"):
         fits = all(np.isfinite(column.astype(np.float32)).all() for column in (weights, center, scale))
         if not fits or not (scale.astype(np.float32) > 0).all():
-            raise InputError(f"{place}: weights and normalisers must be finite float32 numbers, and scales above 0")
+            raise InputError(f"{path}: weights and normalisers must be finite float32 numbers, and scales above 0")
     rule = RULE.format(order=order, default="0" if not fill.any() else "its defaultValue")
     return LinearReplica(names, weights, rule, np.float32, np.float32, fill=fill, center=center, scale=scale)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..errors import InputError
-from .replicas import Replica, unit
+from . import model_trees
+from .model_trees import ModelSplit, Tree
+from .replicas import Replica, unit_roundoff
 from .scorers import Linear, Scorer, Stumps, Trees
 from .sql import DIALECTS, Terms, balanced
 from .sql_engines import SqlReplica, run_sqlite, sqlite_engine
 from .targets import Artifact, Settings, Target, check_names, listing, model_name, to_json
-from .trees import Cut, Tree, negative_note, shift_note, shift_up, used_note
 
 LONGEST = 65_535
 """Bytes of a script that the engines take by default; Java takes a method of about as many."""
@@ -49,9 +49,9 @@ class LuceneExpression(Target):
     """Expressions of Lucene, alone or as a search with `script_score`."""
 
     name = "lucene-expression"
-    settings: ClassVar[frozenset[str]] = frozenset({"shift", "form"})
-    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"lang"\s*:\s*"expression"')
+    settings = frozenset({"shift", "form"})
+    prepares = frozenset({"log"})
+    marks = re.compile(rb'"lang"\s*:\s*"expression"')
     """The language of the script; an expression alone cannot be told from other text."""
     file = "an expression as toprank writes it"
 
@@ -62,15 +62,15 @@ class LuceneExpression(Target):
         check_names(scorer.names, self.name, bad="'\\")
         name = model_name(scorer, settings)
         writer = _Writer(scorer)
-        shift, told = writer.shift(settings)
+        shift, shift_notes = writer.shift(settings)
         source = writer.source(shift)
         notes = [
             f"every feature is a numeric field of its name ({listing([scorer.names[j] for j in writer.used])})",
             "script_score rounds the score to float32; a sort by _script with the same source keeps float64",
             f"{scorer.missing}"
             + ("" if scorer.fill is not None or scorer.follows else ", but a field without a value is 0"),
-            *([used_note(writer.inner, writer.roots)] if isinstance(writer.inner, (Stumps, Trees)) else []),
-            *told,
+            *([model_trees.used_note(writer.inner, writer.roots)] if isinstance(writer.inner, (Stumps, Trees)) else []),
+            *shift_notes,
         ]
         if len(source.encode()) > LONGEST:
             notes.append(
@@ -82,7 +82,7 @@ class LuceneExpression(Target):
         content = (source + "\n").encode() if settings.form == "expression" else to_json(body)
         return Artifact(content, name, tuple(notes))
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the expression, restated for SQLite."""
         text = content.decode().strip()
         if text.startswith("{"):
@@ -96,7 +96,7 @@ class LuceneExpression(Target):
             "documents",
             ("query", "id"),
             run_sqlite,
-            place,
+            path,
             rule,
             f"restated for and {sqlite_engine()}",
         )
@@ -105,7 +105,7 @@ class LuceneExpression(Target):
 class ScriptReplica(SqlReplica):
     """An expression whose value becomes a float32 score."""
 
-    last: ClassVar[float] = unit(np.float32)
+    last = unit_roundoff(np.float32)
 
     def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores as script_score has them."""
@@ -140,16 +140,18 @@ class _Writer(Terms):
     def shift(self, settings: Settings) -> tuple[float, list[str]]:
         """Return what is added to every score, and what to know of it."""
         if self.roots:
-            return shift_up(self.inner, self.roots, settings)
+            return model_trees.shift_up(self.inner, self.roots, settings)
         shift = settings.shift or 0.0
-        told = [shift_note(shift)] if shift else []
+        shift_notes = [model_trees.shift_note(shift)] if shift else []
         if not settings.shift:
             assert isinstance(self.inner, Linear)
-            below = [self.scorer.names[j] for j in np.flatnonzero(self.inner.weights < 0).tolist()]
-            if below or self.inner.offset < 0:
-                why = f"{listing(below)} count against a document" if below else "the constant is below 0"
-                told.append(f"{negative_note(why, '--shift-from DATA')}; script_score refuses negative scores")
-        return shift, told
+            negative = [self.scorer.names[j] for j in np.flatnonzero(self.inner.weights < 0).tolist()]
+            if negative or self.inner.offset < 0:
+                why = f"{listing(negative)} count against a document" if negative else "the constant is below 0"
+                shift_notes.append(
+                    f"{model_trees.negative_note(why, '--shift-from DATA')}; script_score refuses negative scores"
+                )
+        return shift, shift_notes
 
     def source(self, shift: float) -> str:
         """Return the expression."""
@@ -166,7 +168,7 @@ class _Writer(Terms):
 
     def _choice(self, node: Tree) -> str:
         """Return a tree as choices; a missing value is 0, and where that goes the wrong way `.empty` decides."""
-        if not isinstance(node, Cut):
+        if not isinstance(node, ModelSplit):
             return _number(node)
         low, high = self._choice(node.low), self._choice(node.high)
         sign, first, second = ("<=", low, high) if node.missing_low else (">", high, low)

@@ -10,18 +10,19 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from .._version import __version__
 from ..errors import InputError, needed
-from .replicas import SLACK, LinearReplica, Replica, next_single, unit
+from . import model_trees
+from .model_trees import ModelSplit, Tree
+from .replicas import SLACK, LinearReplica, Replica, next_single, unit_roundoff
 from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
-from .tree_replicas import Split, TreeReplica, side
-from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, used_note
+from .tree_replicas import EngineSplit, TreeReplica
 
 MISSING = "missing_value_tracks_true"
 OPSET, ML_OPSET, IR_VERSION = 13, 1, 8
@@ -53,7 +54,7 @@ class OnnxReplica(Replica):
         filled = X if self.like.fill is None else np.where(np.isnan(X), self.like.fill, X)
         for _ in range(self.logs):
             filled = np.sign(filled) * np.log1p(np.abs(filled))
-        ones = SLACK * self.logs * unit(np.float32) * float(np.abs(self.like.weights).sum())
+        ones = SLACK * self.logs * unit_roundoff(np.float32) * float(np.abs(self.like.weights).sum())
         return self.like.rounding(filled) + ones
 
     def doubtful(self, X: Floats) -> int | None:
@@ -65,9 +66,9 @@ class Onnx(Target):
     """ONNX files."""
 
     name = "onnx"
-    settings: ClassVar[frozenset[str]] = frozenset({"shift"})
-    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A\x08")
+    settings = frozenset({"shift"})
+    prepares = frozenset({"log"})
+    marks = re.compile(rb"\A\x08")
     """The field tag of the IR version, with which these files begin and no text does."""
     file = "an ONNX model as toprank writes it"
 
@@ -108,10 +109,8 @@ class Onnx(Target):
             constants |= {"weights": inner.weights[:, None], "constant": np.array([constant])}
             nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
         else:
-            roots = forest_of(inner, below)
-            check_single(inner, roots, constant)
-            notes = [used_note(inner, roots), *side_notes(inner, roots)]
-            trees = {**_attributes(roots), "base_values": [single(constant)]}
+            roots, notes = model_trees.single_forest(inner, model_trees.single_below, constant)
+            trees = {**_attributes(roots), "base_values": [model_trees.nearest_single(constant)]}
             nodes.append(helper.make_node("TreeEnsembleRegressor", [entry], ["scores"], domain="ai.onnx.ml", **trees))
         graph = helper.make_graph(
             nodes,
@@ -132,13 +131,13 @@ class Onnx(Target):
         }
         helper.set_model_props(model, metadata)
         onnx.checker.check_model(model)
-        told = "input features (float32, documents × features), output scores (documents × 1)"
+        interface = "input features (float32, documents × features), output scores (documents × 1)"
         gap = "NaN gives NaN" if isinstance(inner, Linear) else "NaN goes some way or other, so give none"
         how = "NaN in the input does" if scorer.follows else "IsNaN and Where in the graph"
         rule = f"{scorer.missing}: " + (gap if scorer.fill is None and not scorer.follows else how)
-        return Artifact(model.SerializeToString(deterministic=True), name, (told, rule, *notes))
+        return Artifact(model.SerializeToString(deterministic=True), name, (interface, rule, *notes))
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the graph in onnxruntime."""
         onnx = needed("onnx", "ONNX")
         onnxruntime = needed("onnxruntime", "verifying ONNX")
@@ -149,7 +148,7 @@ class Onnx(Target):
             model = onnx.load_from_string(content)
             session = onnxruntime.InferenceSession(content, quiet, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has a dozen kinds of its own, without a base
-            raise InputError(f"{place} is not an ONNX model that onnxruntime can run: {error}") from None
+            raise InputError(f"{path} is not an ONNX model that onnxruntime can run: {error}") from None
         found = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         about = {item.key: item.value for item in model.metadata_props}
         names = tuple(str(name) for name in json.loads(about["feature_names"]))
@@ -163,7 +162,7 @@ class Onnx(Target):
         weights = found["weights"].astype(np.float64).reshape(-1)
         constant = float(found["constant"].reshape(-1)[0])
         if len(names) != len(weights):
-            raise InputError(f"{place} names {len(names)} features for {len(weights)} weights")
+            raise InputError(f"{path} names {len(names)} features for {len(weights)} weights")
         like = LinearReplica(names, weights, "float32", np.float32, np.float32, fill=fill, end=constant)
         logs = sum(node.op_type == "Log" for node in model.graph.node)
         return OnnxReplica(names, session, like, engine, logs)
@@ -176,21 +175,21 @@ def _attributes(roots: Sequence[Tree]) -> dict[str, Any]:
     for tree, root in enumerate(roots):
         nodes = [root]
         for place, node in enumerate(nodes):  # grows while it is read: children get the next numbers
-            if isinstance(node, Cut):
+            if isinstance(node, ModelSplit):
                 first, second = len(nodes), len(nodes) + 1
                 nodes += [node.low, node.high]
-                threshold = limit(node.threshold)
+                threshold = model_trees.finite_in_single(node.threshold)
                 rows.append((tree, place, node.feature, "BRANCH_LEQ", threshold, first, second, int(node.missing_low)))
             else:
                 rows.append((tree, place, 0, "LEAF", 0.0, 0, 0, 0))
-                tips.append((tree, place, 0, single(node)))
+                tips.append((tree, place, 0, model_trees.nearest_single(node)))
     keys = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", MISSING)
     named = {f"nodes_{key}": [row[i] for row in rows] for i, key in enumerate(keys)}
     targets = ("treeids", "nodeids", "ids", "weights")
     return {**named, **{f"target_{key}": [tip[i] for tip in tips] for i, key in enumerate(targets)}, "n_targets": 1}
 
 
-def _roots(options: Mapping[str, Any]) -> list[Split | float]:
+def _roots(options: Mapping[str, Any]) -> list[EngineSplit | float]:
     """Return the trees of a TreeEnsembleRegressor as the specification reads them."""
     place = {key: i for i, key in enumerate(zip(options["nodes_treeids"], options["nodes_nodeids"], strict=True))}
     tips = {}
@@ -202,7 +201,7 @@ def _roots(options: Mapping[str, Any]) -> list[Split | float]:
     if set(modes) - {"BRANCH_LEQ", "LEAF"}:
         raise ValueError("a tree compares otherwise than with ≤")
 
-    def built(tree: int, node: int, depth: int) -> Split | float:
+    def built(tree: int, node: int, depth: int) -> EngineSplit | float:
         if depth > 500:
             raise ValueError("a tree has no end")
         i = place[tree, node]
@@ -212,7 +211,8 @@ def _roots(options: Mapping[str, Any]) -> list[Split | float]:
         high = built(tree, options["nodes_falsenodeids"][i], depth + 1)
         last = float(options["nodes_values"][i])
         tracks = options.get(f"nodes_{MISSING}") or [0] * len(modes)
-        return Split(options["nodes_featureids"][i], last, next_single(last, np.inf), low, high, side(bool(tracks[i])))
+        first = next_single(last, np.inf)
+        return EngineSplit(options["nodes_featureids"][i], last, first, low, high, bool(tracks[i]))
 
     children = {
         (tree, child)

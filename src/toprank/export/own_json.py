@@ -12,19 +12,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from .._version import __version__
-from ..errors import InputError
+from ..errors import InputError, naming
 from ..rankers.models import StumpModel, TreeModel
+from .model_trees import ModelSplit, Tree, forest_of, steps_of
 from .replicas import LinearReplica, PreparedReplica, Replica
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, to_json
-from .tree_replicas import Split, TreeReplica, side
-from .trees import Cut, Tree, forest_of, steps_of
+from .tree_replicas import EngineSplit, TreeReplica
 
 LINEAR, STUMPS, TREES = "toprank-linear", "toprank-stumps", "toprank-trees"
 FORMATS = (LINEAR, STUMPS, TREES)
@@ -151,10 +151,8 @@ def _stump_rows(stumps: Stumps) -> list[StepFeature]:
 def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees | Prepared:
     """Return the scorer of a file, with the preparation of its features where it has one."""
     file = _checked(content, path)
-    try:
+    with naming(str(path)):
         inner = _scorer(file)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     return Prepared(replace(inner, fill=None), tuple(file.prepare), inner.fill) if file.prepare else inner
 
 
@@ -222,9 +220,9 @@ class OwnJson(Target):
     """The formats as a target; `toprank export` also takes such a file as its model."""
 
     name = "json"
-    settings: ClassVar[frozenset[str]] = frozenset({"shift"})
-    prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees))"')
+    settings = frozenset({"shift"})
+    prepares = frozenset({"log", "minmax", "standard"})
+    marks = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees))"')
     file = "a file of toprank"
 
     def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
@@ -236,11 +234,11 @@ class OwnJson(Target):
             shifted = replace(scorer, offset=constant)
         return Artifact(encode(shifted, name), name, (f"{scorer.missing}: the file says so",))
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the score as a careful reader would compute it."""
-        scorer = decode(content, place)
+        scorer = decode(content, path)
         inner, rule = scorer.inner if isinstance(scorer, Prepared) else scorer, f"float64; {scorer.missing}"
-        like = _replica(inner, _checked(content, place), rule)
+        like = _replica(inner, _checked(content, path), rule)
         if isinstance(scorer, Prepared):
             return PreparedReplica(scorer.names, scorer.steps, like, scorer.fill, rule)
         return like
@@ -257,17 +255,17 @@ def _replica(scorer: Linear | Stumps | Trees, file: Any, rule: str) -> Replica:
     return TreeReplica(names, roots, rule, double, double, fill, not scorer.follows, file.offset)
 
 
-def _split(node: Tree) -> Split | float:
-    if not isinstance(node, Cut):
+def _split(node: Tree) -> EngineSplit | float:
+    if not isinstance(node, ModelSplit):
         return node
     low, high = _split(node.low), _split(node.high)
     first = math.nextafter(node.threshold, math.inf)
-    return Split(node.feature, node.threshold, first, low, high, side(node.missing_low))
+    return EngineSplit(node.feature, node.threshold, first, low, high, node.missing_low)
 
 
-def _ladder(feature: int, row: StepFeature) -> Split | float:
+def _ladder(feature: int, row: StepFeature) -> EngineSplit | float:
     """Return one comparison after the other, from the highest threshold down."""
-    root: Split | float = row.scores[0]
+    root: EngineSplit | float = row.scores[0]
     for threshold, score in zip(row.thresholds, row.scores[1:], strict=True):
-        root = Split(feature, threshold, math.nextafter(threshold, math.inf), root, score)
+        root = EngineSplit(feature, threshold, math.nextafter(threshold, math.inf), root, score)
     return root

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,12 +16,13 @@ import numpy as np
 from .._version import __version__
 from ..errors import InputError
 from ..rankers.models import StumpModel
+from . import model_trees
 from .lucene import missing_notes
+from .model_trees import ModelSplit, Tree
 from .replicas import LinearReplica, Replica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, policy_note
-from .tree_replicas import Split, TreeReplica, float32_of
-from .trees import Cut, Tree, below, check_single, forest_of, limit, side_notes, single, stand_in, used_note
+from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
 RULE = "float32 features, {sums} sums; a feature without a value is 0, with -missingZero at the end of a row too"
 PLAIN, CONSTANT, BOOSTED, TREES = "Coordinate Ascent", "Linear Regression", "RankBoost", "LambdaMART"
@@ -33,8 +33,8 @@ class RankLib(Target):
     """RankLib's own format, for its command line and for engines that read it."""
 
     name = "ranklib"
-    settings: ClassVar[frozenset[str]] = frozenset({"shift"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A## ")
+    settings = frozenset({"shift"})
+    marks = re.compile(rb"\A## ")
     """The first line names the kind of model."""
     file = "a model of RankLib that can be verified here"
 
@@ -62,13 +62,13 @@ class RankLib(Target):
             *(f"## {j} = {json.dumps(name)}" for j, name in enumerate(scorer.names, start=1)),
             *lines,
         ]
-        told = (
+        usage = (
             f"score with java -jar RankLib.jar -load FILE -rank DATA -score OUT -missingZero; RankLib calls the model "
             f"{kind}, and without -missingZero it stops at a row whose last features are absent"
         )
-        return Artifact(("\n".join(text) + "\n").encode(), model_name(scorer, settings), (told, *notes))
+        return Artifact(("\n".join(text) + "\n").encode(), model_name(scorer, settings), (usage, *notes))
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the model as RankLib scores with it."""
         first, *rest = (line.strip() for line in content.decode().split("\n"))
         kind = first.removeprefix("## ")
@@ -87,7 +87,7 @@ class RankLib(Target):
             raise ValueError("the features are not numbered 1, 2, …")
         weights = np.array([pairs[j] for j in sorted(pairs)])
         if not np.isfinite(weights).all() or not np.isfinite(start):
-            raise InputError(f"{place} has a weight that is not a number")
+            raise InputError(f"{path} has a weight that is not a number")
         rule, zeros = RULE.format(sums="float64"), np.zeros(len(weights))
         return LinearReplica(None, weights, rule, np.float32, np.float64, fill=zeros, start=start, width=len(weights))
 
@@ -98,16 +98,15 @@ def _boosted(thresholds: list[tuple[int, float, float]]) -> TreeReplica:
     width = 1 + max(feature for feature, _, _ in thresholds)
     features, limits, weights = (np.array(column) for column in zip(*thresholds, strict=True))
     StumpModel(width, features, limits, weights)  # refuses numbers that are not finite
-    roots = [Split(feature, limit, limit, 0.0, weight) for feature, limit, weight in thresholds]
+    roots = [EngineSplit(feature, threshold, threshold, 0.0, weight) for feature, threshold, weight in thresholds]
     rule = RULE.format(sums="float64")
     return TreeReplica(None, roots, rule, np.float32, np.float64, np.zeros(width), width=width)
 
 
 def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:
     """Return what to know, and the ensemble with one line for each element."""
-    roots = forest_of(scorer, below)
-    check_single(scorer, roots, constant)
-    other = [scorer.names[j] for j, value in stand_in(scorer, roots, "RankLib").items() if value]
+    roots, notes = model_trees.single_forest(scorer, model_trees.single_below, constant)
+    other = [scorer.names[j] for j, value in model_trees.stand_in(scorer, roots, "RankLib").items() if value]
     if other:
         raise InputError(
             f"RankLib takes 0 for a missing value, and the trees send one of {other[0]!r} where 0 does not go: say "
@@ -117,15 +116,15 @@ def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:
     for number, root in enumerate([*roots, constant] if constant else roots, start=1):
         lines += [f'<tree id="{number}" weight="1.0">', "<split>", *_lines(root), "</split>", "</tree>"]
     policy = f"{scorer.missing}{'' if scorer.follows or scorer.fill is not None else ' by the model'}; RankLib takes 0"
-    return [used_note(scorer, roots), policy, *side_notes(scorer, roots)], [*lines, "</ensemble>"]
+    return [*notes, policy], [*lines, "</ensemble>"]
 
 
 def _lines(node: Tree) -> Iterator[str]:
-    if not isinstance(node, Cut):
-        yield f"<output>{single(node)!r}</output>"
+    if not isinstance(node, ModelSplit):
+        yield f"<output>{model_trees.nearest_single(node)!r}</output>"
         return
     yield f"<feature>{node.feature + 1}</feature>"
-    yield f"<threshold>{limit(node.threshold)!r}</threshold>"
+    yield f"<threshold>{model_trees.finite_in_single(node.threshold)!r}</threshold>"
     for pos, branch in (("left", node.low), ("right", node.high)):
         yield f'<split pos="{pos}">'
         yield from _lines(branch)
@@ -145,7 +144,7 @@ def _forest(text: str) -> TreeReplica:
     return TreeReplica(None, roots, rule, np.float32, np.float32, np.zeros(width), width=width)
 
 
-def _parsed(element: ElementTree.Element, used: list[int]) -> Split | float:
+def _parsed(element: ElementTree.Element, used: list[int]) -> EngineSplit | float:
     parts = {child.tag if child.tag != "split" else child.attrib["pos"]: child for child in element}
     if "output" in parts:
         return float32_of(parts["output"].text or "")
@@ -156,4 +155,4 @@ def _parsed(element: ElementTree.Element, used: list[int]) -> Split | float:
         raise ValueError("features are numbered from 1")
     used.append(feature)
     low, high = (_parsed(parts[pos], used) for pos in ("left", "right"))
-    return Split(feature - 1, last, next_single(last, np.inf), low, high)
+    return EngineSplit(feature - 1, last, next_single(last, np.inf), low, high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Replica(ABC):
     """Who computed: the name of the engine where it ran, "restated" where its arithmetic was computed here."""
     rule: str
     """Precision and missing-value rule in words."""
-    last: ClassVar[float] = 0.0
+    last = 0.0
     """Relative error of a last rounding that `rounding` says nothing of."""
 
     @property
@@ -51,7 +51,7 @@ class Replica(ABC):
         return None
 
 
-def unit(precision: Precision) -> float:
+def unit_roundoff(precision: Precision) -> float:
     """Return the largest relative error of one rounding."""
     return float(np.finfo(precision).eps) / 2
 
@@ -116,7 +116,7 @@ class LinearReplica(Replica):
         reach = (np.abs(np.nan_to_num(self._filled(X))) + center) / scale
         constant = abs(self.start) + abs(self.end or 0.0)
         size = reach @ np.abs(self.weights) + constant
-        relative = SLACK * unit(self.values) + (self.n_features + SLACK) * unit(self.sums)
+        relative = SLACK * unit_roundoff(self.values) + (self.n_features + SLACK) * unit_roundoff(self.sums)
         # What is too small for a precision is lost whole: at most its smallest number, for each operation.
         lost = float(np.finfo(self.sums).smallest_subnormal) * (reach.sum(axis=1) + self.n_features)
         gone = (

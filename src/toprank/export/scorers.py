@@ -163,7 +163,7 @@ class Linear(Scorer):
 
 
 @dataclass(frozen=True, eq=False)
-class _OfModel(Scorer):
+class _ModelScorer(Scorer):
     """score = offset + what a model of ours says."""
 
     names: tuple[str, ...]
@@ -183,7 +183,7 @@ class _OfModel(Scorer):
 
 
 @dataclass(frozen=True, eq=False)
-class Stumps(_OfModel):
+class Stumps(_ModelScorer):
     """score = offset + Σ_t weight_t [x_{feature_t} > threshold_t]: what RankBoost learns.
 
     >>> model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
@@ -206,7 +206,7 @@ class Stumps(_OfModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Trees(_OfModel):
+class Trees(_ModelScorer):
     """score = offset + Σ_t the leaf that x reaches in tree t: boosted trees of LightGBM or XGBoost.
 
     Without a `fill`, a missing value follows the splits (`gaps="follow"`), or is refused (`gaps="refuse"`).
@@ -227,7 +227,7 @@ class Trees(_OfModel):
         return self.fill is None and self.gaps == "follow"
 
     @cached_property
-    def single(self) -> bool:
+    def same_in_single(self) -> bool:
         """Whether a value and its float32 rounding always take the same way, as in XGBoost, which rounds first."""
         threshold = self.model.value[self.model.feature >= 0]
         threshold = threshold[threshold < np.finfo(np.float64).max]

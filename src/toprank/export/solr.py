@@ -11,32 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ..errors import InputError
-from . import lucene
+from . import lucene, model_trees
+from .model_trees import ModelSplit, Tree
 from .replicas import Replica, next_single
 from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, check_names, model_name, policy_note, to_json
-from .tree_replicas import Split, TreeReplica, float32_of
-from .trees import (
-    EVERY,
-    Cut,
-    Tree,
-    below,
-    check_single,
-    cuts,
-    forest_of,
-    limit,
-    side_notes,
-    single,
-    stand_in,
-    used_features,
-    used_note,
-)
+from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
 CLASS = "org.apache.solr.ltr.model.LinearModel"
 TREES = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -119,17 +105,17 @@ class Solr(Target):
     """Solr's learning-to-rank module."""
 
     name = "solr"
-    settings: ClassVar[frozenset[str]] = frozenset({"store", "shift", "normalizers"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb'"class"\s*:\s*"org\.apache\.solr\.ltr\.model')
+    settings = frozenset({"store", "shift", "normalizers"})
+    marks = re.compile(rb'"class"\s*:\s*"org\.apache\.solr\.ltr\.model')
     file = "a model for Solr"
-    beside: ClassVar[tuple[str, ...]] = (FEATURES,)
+    companions = (FEATURES,)
 
     def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
         """Return the model, and a store of its features beside it."""
         check_names(scorer.names, self.name, bad=',="')
         name = model_name(scorer, settings)
         store = {} if settings.store is None else {"store": settings.store}
-        needed, body, told = _linear(scorer, settings) if isinstance(scorer, Linear) else _trees(scorer, settings)
+        needed, body, own_notes = _linear(scorer, settings) if isinstance(scorer, Linear) else _trees(scorer, settings)
         stored = [
             {
                 **store,
@@ -143,7 +129,7 @@ class Solr(Target):
         notes = (
             "PUT the features to schema/feature-store first, then the model to schema/model-store",
             f"in *{FEATURES} every feature is a field of its name: replace those that are computed otherwise",
-            *told,
+            *own_notes,
             policy_note(scorer, "Solr takes 0", f", which the defaultValue of each feature {does}"),
         )
         rescore = {"params": {"rq": f"{{!ltr model={name} reRankDocs=100}}", "fl": "id,score"}}
@@ -155,10 +141,10 @@ class Solr(Target):
             )
         return Artifact(content, name, notes, {FEATURES: to_json(stored)}, rescore)
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the model as Solr scores with it, defaults from the feature store beside it."""
         kind = msgspec.json.decode(content, type=_Head).kind
-        stored = msgspec.json.decode(beside.get(FEATURES, b"[]"), type=list[_Stored])
+        stored = msgspec.json.decode(companions.get(FEATURES, b"[]"), type=list[_Stored])
         defaults = {feature.name: float(feature.params.get("defaultValue", 0)) for feature in stored}
         if kind == TREES:
             return _forest(msgspec.json.decode(content, type=_Forest), defaults)
@@ -169,9 +155,9 @@ class Solr(Target):
         names = tuple(feature.name for feature in body.features)
         lacking = next((name for name in names if name not in body.params.weights), None)
         if lacking is not None:
-            raise InputError(f"{place} lists {lacking!r} without a weight, which Solr refuses")
+            raise InputError(f"{path} lists {lacking!r} without a weight, which Solr refuses")
         weights = np.array([body.params.weights[name] for name in names])
-        return lucene.replica(place, names, weights, scalers, np.array([defaults.get(name, 0.0) for name in names]))
+        return lucene.replica(path, names, weights, scalers, np.array([defaults.get(name, 0.0) for name in names]))
 
 
 _Encoded: TypeAlias = tuple[dict[int, float | None], dict[str, Any], list[str]]
@@ -193,19 +179,16 @@ def _linear(scorer: Linear, settings: Settings) -> _Encoded:
 
 
 def _trees(scorer: Stumps | Trees, settings: Settings) -> _Encoded:
-    exact = forest_of(scorer)
-    roots, shift = forest_of(scorer, written), settings.shift or 0.0
-    check_single(scorer, roots, shift)
+    exact, constant = model_trees.forest_of(scorer), scorer.offset + (settings.shift or 0.0)
+    roots, notes = model_trees.single_forest(scorer, written, constant)
     trees = [{"weight": "1", "root": _node(root, scorer.names)} for root in roots]
-    constant = single(scorer.offset + shift)
-    if constant:
-        trees.append({"weight": "1", "root": {"value": repr(constant)}})
-    defaults = stand_in(scorer, exact, "Solr") if scorer.follows else {}
-    needed = {j: defaults.get(j, scorer.fill_value(j)) for j in used_features(roots)}
+    if model_trees.nearest_single(constant):
+        trees.append({"weight": "1", "root": _node(constant, scorer.names)})
+    defaults = model_trees.stand_in(scorer, exact, "Solr") if scorer.follows else {}
+    needed = {j: defaults.get(j, scorer.fill_value(j)) for j in model_trees.used_features(roots)}
     body = {"class": TREES, "features": [{"name": scorer.names[j]} for j in needed], "params": {"trees": trees}}
-    notes = [used_note(scorer, roots), *side_notes(scorer, roots)]
-    meant = [cut.threshold for cut in cuts(exact) if cut.threshold != EVERY]
-    coarse = [t for t in meant if reached(written(t)) != below(t)]
+    meant = [cut.threshold for cut in model_trees.splits_of(exact) if cut.threshold != model_trees.ABOVE_ALL]
+    coarse = [t for t in meant if reached(written(t)) != model_trees.single_below(t)]
     if coarse:
         notes.append(
             f"Solr adds 1e-6 to a threshold, which leaves too few digits for {len(set(coarse))} of them: they are off "
@@ -215,11 +198,11 @@ def _trees(scorer: Stumps | Trees, settings: Settings) -> _Encoded:
 
 
 def _node(node: Tree, names: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(node, Cut):
-        return {"value": repr(single(node))}
+    if not isinstance(node, ModelSplit):
+        return {"value": repr(model_trees.nearest_single(node))}
     return {
         "feature": names[node.feature],
-        "threshold": repr(limit(node.threshold)),
+        "threshold": repr(model_trees.finite_in_single(node.threshold)),
         "left": _node(node.low, names),
         "right": _node(node.high, names),
     }
@@ -240,7 +223,7 @@ def written(threshold: float) -> float:
     >>> reached(written(0.5)), reached(written(0.0)), reached(written(-3.0))
     (0.5, 0.0, -3.0)
     """
-    meant = below(threshold)
+    meant = model_trees.single_below(threshold)
     number = float(np.float32(meant) - SLACK)
     if reached(number) == meant:
         return number
@@ -263,7 +246,7 @@ def _forest(body: _Forest, defaults: dict[str, float]) -> TreeReplica:
     return TreeReplica(names, roots, lucene.RULE.format(order="", default=default), np.float32, np.float32, fill)
 
 
-def _parsed(node: _Node, weight: float, places: dict[str, int]) -> Split | float:
+def _parsed(node: _Node, weight: float, places: dict[str, int]) -> EngineSplit | float:
     if node.feature is None:
         if node.left is not None or node.right is not None:
             raise ValueError("a leaf of a tree has branches")
@@ -276,4 +259,4 @@ def _parsed(node: _Node, weight: float, places: dict[str, int]) -> Split | float
     last = reached(number)
     first = max(next_single(last, np.inf), reached(next_single(number, np.inf)))
     low, high = (_parsed(branch, weight, places) for branch in (node.left, node.right))
-    return Split(places[node.feature], last, first, low, high)
+    return EngineSplit(places[node.feature], last, first, low, high)

@@ -14,18 +14,18 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar, get_args
+from typing import get_args
 
 import numpy as np
 
 from .._version import __version__
 from ..data.validation import check_choice
 from ..errors import InputError
+from .model_trees import ModelSplit, Tree, forest_of, used_features, used_note
 from .replicas import Replica
 from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 from .sql_engines import SqlReplica, run_duckdb, runner_of
 from .targets import Artifact, Form, Settings, Target, check_names, model_name
-from .trees import Cut, Tree, forest_of, used_features, used_note
 
 HEAD = "-- toprank-sql: "
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?e[-+]?[0-9]+"
@@ -114,8 +114,8 @@ def exact_in_sqlite(value: float, text: str) -> str:
     """Return the text, or a quotient of whole numbers where SQLite, which rounds its own way, reads another number."""
     if _sqlite().execute(f"SELECT {text}").fetchone()[0] == value:
         return text
-    above, below = value.as_integer_ratio()
-    quotient = f"({above}e0 / {below}e0)"
+    numerator, denominator = value.as_integer_ratio()
+    quotient = f"({numerator}e0 / {denominator}e0)"
     return quotient if _sqlite().execute(f"SELECT {quotient}").fetchone()[0] == value else text
 
 
@@ -123,9 +123,9 @@ class Sql(Target):
     """SQL of several dialects, as a SELECT, a view or an expression."""
 
     name = "sql"
-    settings: ClassVar[frozenset[str]] = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
-    prepares: ClassVar[frozenset[str]] = frozenset({"log", "minmax", "standard"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\A.*\n" + HEAD.encode())
+    settings = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
+    prepares = frozenset({"log", "minmax", "standard"})
+    marks = re.compile(rb"\A.*\n" + HEAD.encode())
     file = "SQL as toprank writes it"
 
     def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
@@ -150,7 +150,7 @@ class Sql(Target):
         text = "\n".join(lines) + ("\n" if settings.form == "expression" else ";\n")
         return Artifact(text.encode(), name, tuple(writer.notes(len(text))))
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the SQL as an engine runs it: its own where it can be had in Python, else SQLite in its place."""
         _, line, body = content.decode().split("\n", 2)
         about = json.loads(line.removeprefix(HEAD))
@@ -168,7 +168,7 @@ class Sql(Target):
             body = body.replace(f"FROM {whole}\n", f"FROM {dialect.identifier(table)}\n")
         runner, how = runner_of(dialect.name)
         run = body if runner is run_duckdb else dialect.in_sqlite(body)
-        return SqlReplica(names, run.rstrip().rstrip(";"), table, (qid, doc_id), runner, place, engine=how)
+        return SqlReplica(names, run.rstrip().rstrip(";"), table, (qid, doc_id), runner, path, engine=how)
 
 
 class Terms:
@@ -280,7 +280,7 @@ class _Writer(Terms):
 
     def _case(self, node: Tree, column: Mapping[int, str]) -> str:
         """Return a tree as nested CASEs; a comparison with NULL is not true, so ELSE is where missing values go."""
-        if not isinstance(node, Cut):
+        if not isinstance(node, ModelSplit):
             return self.dialect.literal(node)
         low, high = self._case(node.low, column), self._case(node.high, column)
         sign, first, second = (">", high, low) if node.missing_low else ("<=", low, high)

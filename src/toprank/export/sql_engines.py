@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Floats, Ints
-from ..errors import InputError, needed
+from ..errors import InputError, naming, needed
 from .replicas import Replica
 
 
@@ -23,7 +23,7 @@ class SqlReplica(Replica):
     table: str
     keys: tuple[str, str]
     runner: Callable[[str, str, dict[str, Any]], list[tuple[Any, ...]]]
-    place: str
+    path: str
     rule: str = "float64; NULL and NaN are missing values"
     engine: str = ""
 
@@ -34,15 +34,13 @@ class SqlReplica(Replica):
         qid, doc_id = self.keys
         columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names)}
         columns |= {qid: np.zeros(len(X), dtype=np.int64) if query is None else query, doc_id: np.arange(len(X))}
-        try:
+        with naming(self.path):
             rows = self.runner(self.statement, self.table, columns)
-        except InputError as error:
-            raise InputError(f"{self.place}: {error}") from None
         out = np.full(len(X), np.nan)
-        place = 1 if self.statement.startswith("WITH ") else 0
+        first = 1 if self.statement.startswith("WITH ") else 0
         for row in rows:
-            score = row[place + 1]
-            out[row[place]] = np.nan if score is None else score
+            score = row[first + 1]
+            out[row[first]] = np.nan if score is None else score
         return out
 
 

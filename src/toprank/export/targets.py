@@ -61,12 +61,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Artifact:
-    """What is written: the file, files beside it (by the suffix of their name), and what to know about them."""
+    """What is written: the file, its companions (files beside it, by suffix), and what to know about them."""
 
     content: bytes
     name: str
     notes: tuple[str, ...] = ()
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    companions: Mapping[str, bytes] = field(default_factory=dict)
     rescore: Mapping[str, Any] | None = None
     """A search request that uses the model."""
 
@@ -97,23 +97,23 @@ class Target(ABC):
         """Return the file of a `Linear`, `Stumps` or `Trees`."""
 
     @abstractmethod
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
-        """Return the file as the engine would run it; `place` names the file in messages.
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
+        """Return the file as the engine would run it; `path` names it in messages.
 
         Whatever goes wrong while it is taken apart may be raised: `read` makes one line of it.
         """
 
-    beside: ClassVar[tuple[str, ...]] = ()
+    companions: ClassVar[tuple[str, ...]] = ()
     """Suffixes of the files that `decode` wants to see too, where they are there."""
 
-    def read(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def read(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Decode; what is no file of this target is refused in one line that names it."""
         try:
-            return self.decode(content, place, beside)
+            return self.decode(content, path, companions)
         except _DAMAGE as error:
-            if isinstance(error, InputError) and str(error).startswith(place):
+            if isinstance(error, InputError) and str(error).startswith(path):
                 raise
-            raise InputError(f"{place} is not {self.file}: {error}") from None
+            raise InputError(f"{path} is not {self.file}: {error}") from None
 
     def check_preparation(self, steps: Sequence[str]) -> None:
         """Refuse preparations that the target cannot compute from the features that it has."""

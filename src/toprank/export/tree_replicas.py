@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
-from .replicas import SLACK, Precision, Replica, unit
+from .replicas import SLACK, Precision, Replica, unit_roundoff
 
 
 @dataclass(frozen=True)
-class Split:
-    """Values up to `last` go to `low`; a leaf is a number.
+class EngineSplit:
+    """A split as an engine has it: values up to `last` go to `low`. A leaf is a number.
 
     `first` is the next threshold that the engine could have had: the model's own threshold lies in [last, first), so
     only for a value strictly between the two can the file not say what the model does. `floor` replaces `last` in that,
@@ -24,27 +24,26 @@ class Split:
     feature: int
     last: float
     first: float
-    low: Split | float
-    high: Split | float
-    missing: Literal["low", "high"] = "high"
+    low: EngineSplit | float
+    high: EngineSplit | float
+    missing_low: bool = False
+    """Whether a missing value goes to `low`."""
     floor: float | None = None
 
 
-def side(low: bool) -> Literal["low", "high"]:
-    """Return the name of a side."""
-    return "low" if low else "high"
+def nodes_of(root: Any) -> Iterator[tuple[Any, int]]:
+    """Yield every node of a tree, with the number of splits above it: a leaf is a number, a split has two sides."""
+    stack = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        yield node, depth
+        if not isinstance(node, (int, float)):
+            stack += [(node.low, depth + 1), (node.high, depth + 1)]
 
 
 def leaves(root: Any) -> list[float]:
-    """Return the leaves of a tree, which are numbers; anything else has a `low` and a `high` side."""
-    found, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (int, float)):
-            found.append(node)
-        else:
-            stack += [node.low, node.high]
-    return found
+    """Return the leaves of a tree."""
+    return [node for node, _ in nodes_of(root) if isinstance(node, (int, float))]
 
 
 def float32_of(text: str | float) -> float:
@@ -61,16 +60,16 @@ class TreeReplica(Replica):
     """s ← 0; s ← s + the leaf that x reaches in tree t, for each t in order; s ← s + end. Each addition rounds.
 
     `values` is the precision of the features, `sums` that of leaves and sums. A missing value becomes `fill`; where
-    that is None it follows the `missing` side of each split, or takes the score away (`refuses`).
+    that is None it goes where each split sends it, or there is no score (`refuses`).
 
-    >>> tree = Split(0, 1.0, 1.0000001, 0.0, 5.0)
+    >>> tree = EngineSplit(0, 1.0, 1.0000001, 0.0, 5.0)
     >>> engine = TreeReplica(("a",), [tree], "float32", np.float32, np.float32)
     >>> engine.score_rows(np.array([[1.0], [1.1], [np.nan]])).tolist()
     [0.0, 5.0, 5.0]
     """
 
     names: tuple[str, ...] | None
-    roots: Sequence[Split | float]
+    roots: Sequence[EngineSplit | float]
     rule: str
     values: Precision
     sums: Precision
@@ -105,13 +104,13 @@ class TreeReplica(Replica):
         for root in self.roots:
             here, doubtful = _walk(root, seen, exact, None)
             if doubtful.any():
-                for side in ("low", "high"):
-                    moved += np.abs(_walk(root, seen, exact, side)[0] - here)
+                for to_low in (True, False):
+                    moved += np.abs(_walk(root, seen, exact, to_low)[0] - here)
             tips = leaves(root)
             size += max(map(abs, tips))
             count += len(tips)
         # Each leaf and each addition rounds once; the heights of the model are themselves sums in float64.
-        relative = (len(self.roots) + SLACK) * unit(self.sums) + (count + SLACK) * unit(np.float64)
+        relative = (len(self.roots) + SLACK) * unit_roundoff(self.sums) + (count + SLACK) * unit_roundoff(np.float64)
         lost = float(np.finfo(self.sums).smallest_subnormal) * (len(self.roots) + 1)
         return np.asarray(moved + relative * size + lost, dtype=np.float64)
 
@@ -122,22 +121,22 @@ class TreeReplica(Replica):
 
 
 def _walk(
-    root: Split | float, seen: Floats, exact: Floats, doubt: Literal["low", "high"] | None
+    root: EngineSplit | float, seen: Floats, exact: Floats, doubtful_to_low: bool | None
 ) -> tuple[Floats, AnyArray]:
-    """Return the leaf of each row and whether a doubtful split was on its way; `doubt` decides those differently."""
+    """Return the leaf of each row, and whether a doubtful split was on its way; it may be said where those send it."""
     out, doubtful = np.empty(len(seen)), np.zeros(len(seen), dtype=bool)
-    stack: list[tuple[Split | float, AnyArray]] = [(root, np.arange(len(seen)))]
+    stack: list[tuple[EngineSplit | float, AnyArray]] = [(root, np.arange(len(seen)))]
     while stack:
         node, rows = stack.pop()
-        if not isinstance(node, Split):
+        if not isinstance(node, EngineSplit):
             out[rows] = node
             continue
         value, true = seen[rows, node.feature], exact[rows, node.feature]
-        low = np.where(np.isnan(value), node.missing == "low", value <= node.last)
+        low = np.where(np.isnan(value), node.missing_low, value <= node.last)
         unsure = ((node.last if node.floor is None else node.floor) < true) & (true < node.first)
         unsure |= (value <= node.last) != (true <= node.last)  # moved across the threshold by its rounding
         doubtful[rows] |= unsure
-        if doubt is not None:
-            low = np.where(unsure, doubt == "low", low)
+        if doubtful_to_low is not None:
+            low = np.where(unsure, doubtful_to_low, low)
         stack += [(node.low, rows[low]), (node.high, rows[~low])]
     return out, doubtful

@@ -16,7 +16,7 @@ from ..data.grouping import group_rows
 from ..data.validation import check_count
 from ..errors import InputError
 from .folding import fold
-from .replicas import Replica, unit
+from .replicas import Replica, unit_roundoff
 from .scorers import Scorer, Trees, dense_blocks, with_gaps
 from .writing import read
 
@@ -142,7 +142,7 @@ def verify(
     ours = scorer.scores(X, ptr)
     columns, notes = _matched(scorer, replica)
     # What the model itself rounds to float32 is no rounding of the engine.
-    rounded = isinstance(scorer, Trees) and scorer.single
+    rounded = isinstance(scorer, Trees) and scorer.same_in_single
     theirs, bound, doubtful = _run(replica, scorer, X.astype(np.float32) if rounded else X, columns, ptr)
     if doubtful is not None:
         notes = (*notes, _sides(doubtful))
@@ -177,7 +177,7 @@ def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) 
         known = replica.rounding(chosen)
         if known is None:
             size = scorer.magnitude(np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
-            known = (len(scorer.names) + DOUBLE_SLACK) * unit(np.float64) * size
+            known = (len(scorer.names) + DOUBLE_SLACK) * unit_roundoff(np.float64) * size
             known = known + 2 * replica.last * np.abs(np.nan_to_num(scores[rows]))
         bound[rows] = known
         near = replica.doubtful(chosen)

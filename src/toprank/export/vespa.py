@@ -16,31 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, ClassVar
 
 import numpy as np
 
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError
+from . import model_trees
+from .model_trees import ModelSplit, Tree
 from .replicas import LinearReplica, PreparedReplica, Replica, next_single
 from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name, policy_note
-from .tree_replicas import Split, TreeReplica, side
-from .trees import (
-    Cut,
-    Tree,
-    above,
-    after,
-    check_single,
-    forest_of,
-    limit,
-    missing_note,
-    side_notes,
-    single,
-    used_features,
-    used_note,
-)
+from .tree_replicas import EngineSplit, TreeReplica, nodes_of
 
 _NUMBER = r"[-+0-9.eE]+"
 _WEIGHT = re.compile(r"^ *w_(\w+): (.*)$", re.MULTILINE)
@@ -63,9 +50,9 @@ class Vespa(Target):
     """Vespa's rank profiles."""
 
     name = "vespa"
-    settings: ClassVar[frozenset[str]] = frozenset({"shift", "expressions", "phase"})
-    prepares: ClassVar[frozenset[str]] = frozenset({"log"})
-    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"^ *rank-profile\s", re.MULTILINE)
+    settings = frozenset({"shift", "expressions", "phase"})
+    prepares = frozenset({"log"})
+    marks = re.compile(rb"^ *rank-profile\s", re.MULTILINE)
     file = "a rank profile as toprank writes it"
 
     def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
@@ -88,26 +75,26 @@ class Vespa(Target):
             pairs = zip(ids, inner.weights.tolist(), strict=True)
             lines += ["    constants {", *(f"        w_{i}: {decimal(weight)}" for i, weight in pairs), "    }"]
             terms = [f"constant(w_{i}) * {last}_{i}" for i in ids]
-            told = [policy_note(scorer, "Vespa computes with NaN", ": isNan in the profile does it")]
+            own_notes = [policy_note(scorer, "Vespa computes with NaN", ": isNan in the profile does it")]
         else:
-            roots = forest_of(inner, after)
-            told = []
+            roots = model_trees.forest_of(inner, model_trees.double_after)
+            own_notes = []
             if large(roots):
-                roots = forest_of(inner, above)
-                check_single(inner, roots, constant)
-                told = [
+                roots = model_trees.forest_of(inner, model_trees.single_above)
+                model_trees.check_single(inner, roots, constant)
+                own_notes = [
                     f"Vespa keeps thresholds and leaves of a forest with more than {MANY_LEAVES:,} leaves, or long "
                     "ways to them, in float32: they are written so",
-                    *side_notes(inner, roots),
+                    *model_trees.side_notes(inner, roots),
                 ]
-            used = used_features(roots)
+            used = model_trees.used_features(roots)
             named = [f"{last}_{i}" for i in ids]
-            terms = [_nested(root, named, bool(told), scorer.follows) for root in roots]
+            terms = [_nested(root, named, bool(own_notes), scorer.follows) for root in roots]
             how = "the splits do it" if scorer.follows else "isNan in the profile does it"
             asked = replace(inner, fill=scorer.fill) if logs else inner
-            told += [
-                used_note(inner, roots),
-                missing_note(asked, roots, how, "NaN counts as above every threshold in Vespa"),
+            own_notes += [
+                model_trees.used_note(inner, roots),
+                model_trees.missing_note(asked, roots, how, "NaN counts as above every threshold in Vespa"),
                 "leave the rank property vespa.eval.use_fast_forest off, as it is by default: it rounds thresholds and "
                 "features to float32",
             ]
@@ -138,11 +125,11 @@ class Vespa(Target):
                 if plain
                 else []
             ),
-            *told,
+            *own_notes,
         )
         return Artifact(("\n".join(lines) + "\n").encode(), name, notes)
 
-    def decode(self, content: bytes, place: str, beside: Mapping[str, bytes]) -> Replica:
+    def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the profile as Vespa scores with it; only profiles of the form written here are understood."""
         text = content.decode()
         if not text.startswith("rank-profile"):
@@ -191,21 +178,11 @@ def decimal(value: float) -> str:
     return text if "." in text else f"{text}.0"
 
 
-def large(roots: Sequence[Tree | Split]) -> bool:
+def large(roots: Sequence[Tree | EngineSplit]) -> bool:
     """Say whether Vespa keeps the thresholds and leaves of a forest in float32."""
-    sizes, way = [], 0.0
-    for root in roots:
-        leaves, steps = 0, 0
-        stack: list[tuple[Any, int]] = [(root, 0)]
-        while stack:
-            node, depth = stack.pop()
-            if isinstance(node, (Cut, Split)):
-                stack += [(node.low, depth + 1), (node.high, depth + 1)]
-            else:
-                leaves, steps = leaves + 1, steps + depth
-        sizes.append(leaves)
-        way += steps / leaves
-    return sum(sizes) > MANY_LEAVES or (max(sizes) > LARGE_TREE and way > MANY_STEPS)
+    depths = [[depth for node, depth in nodes_of(root) if isinstance(node, (int, float))] for root in roots]
+    sizes, steps = [len(each) for each in depths], sum(sum(each) / len(each) for each in depths)
+    return sum(sizes) > MANY_LEAVES or (max(sizes) > LARGE_TREE and steps > MANY_STEPS)
 
 
 def _expression(feature: str, settings: Settings) -> str:
@@ -247,9 +224,9 @@ def _fills(ids: Sequence[str], functions: Mapping[str, tuple[str, str]]) -> Floa
 
 
 def _nested(node: Tree, ids: Sequence[str], rounded: bool, follows: bool) -> str:
-    if not isinstance(node, Cut):
-        return repr(single(node) if rounded else node)
-    name, threshold = ids[node.feature], limit(node.threshold) if rounded else node.threshold
+    if not isinstance(node, ModelSplit):
+        return repr(model_trees.nearest_single(node) if rounded else node)
+    name, threshold = ids[node.feature], model_trees.finite_in_single(node.threshold) if rounded else node.threshold
     low, high = (_nested(branch, ids, rounded, follows) for branch in (node.low, node.high))
     test = f"!({name} >= {threshold!r})" if follows and node.missing_low else f"{name} < {threshold!r}"
     return f"if ({test}, {low}, {high})"
@@ -258,7 +235,7 @@ def _nested(node: Tree, ids: Sequence[str], rounded: bool, follows: bool) -> str
 def _forest(text: str, functions: Mapping[str, tuple[str, str]]) -> TreeReplica:
     """Return the sum of nested ifs, one on each line, and the number behind them."""
     places: dict[str, int] = {}
-    roots: list[Split | float] = []
+    roots: list[EngineSplit | float] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         tokens = _tokens(line.removeprefix("+ "))
         roots.append(_parsed(tokens, places))
@@ -272,14 +249,14 @@ def _forest(text: str, functions: Mapping[str, tuple[str, str]]) -> TreeReplica:
     return TreeReplica(names, roots, rule, np.float64, np.float64, fill)
 
 
-def _rounded(node: Split | float) -> Split | float:
+def _rounded(node: EngineSplit | float) -> EngineSplit | float:
     """Return a tree as Vespa compiles it for large forests; the model's threshold is up to a float32 step below."""
-    if not isinstance(node, Split):
-        return single(node)
-    first = single(node.first)
+    if not isinstance(node, EngineSplit):
+        return model_trees.nearest_single(node)
+    first = model_trees.nearest_single(node.first)
     low, high = _rounded(node.low), _rounded(node.high)
     floor = next_single(first, -math.inf)
-    return Split(node.feature, math.nextafter(first, -math.inf), first, low, high, node.missing, floor)
+    return EngineSplit(node.feature, math.nextafter(first, -math.inf), first, low, high, node.missing_low, floor)
 
 
 def _tokens(line: str) -> Iterator[str]:
@@ -292,7 +269,7 @@ def _tokens(line: str) -> Iterator[str]:
         place = found.end()
 
 
-def _parsed(tokens: Iterator[str], places: dict[str, int]) -> Split | float:
+def _parsed(tokens: Iterator[str], places: dict[str, int]) -> EngineSplit | float:
     """Read a number, or `if (f_x < number, value, value)`."""
     first = _next(tokens)
     if first != "if (":
@@ -311,7 +288,7 @@ def _parsed(tokens: Iterator[str], places: dict[str, int]) -> Split | float:
     _expect(tokens, ",")
     high = _parsed(tokens, places)
     _expect(tokens, ")")
-    return Split(feature, math.nextafter(threshold, -math.inf), threshold, low, high, side(negated))
+    return EngineSplit(feature, math.nextafter(threshold, -math.inf), threshold, low, high, negated)
 
 
 def _next(tokens: Iterator[str]) -> str:

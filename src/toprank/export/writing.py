@@ -126,9 +126,9 @@ def write(
 
 
 def save(export: Export, artifact: Artifact, path: str | os.PathLike[str]) -> Export:
-    """Write what was rendered, the files beside the main one too."""
+    """Write what was rendered, with the companions of the main file."""
     main = Path(path)
-    files = {main: artifact.content} | {beside(main, suffix): text for suffix, text in artifact.beside.items()}
+    files = {main: artifact.content} | {companion(main, suffix): text for suffix, text in artifact.companions.items()}
     with ExitStack() as stack:
         drafts = {stack.enter_context(replacing(file)): content for file, content in files.items()}
         for draft, content in drafts.items():
@@ -136,7 +136,7 @@ def save(export: Export, artifact: Artifact, path: str | os.PathLike[str]) -> Ex
     return replace(export, files=tuple(files))
 
 
-def beside(path: Path, suffix: str) -> Path:
+def companion(path: Path, suffix: str) -> Path:
     """Return the file that goes with another, and with no other: model.json → model.json.features.json."""
     return path.with_name(path.name + suffix)
 
@@ -162,8 +162,8 @@ def read(
         if not isinstance(target, LtrPlugin):
             raise InputError(f"gaps is for elasticsearch and opensearch, not for {target.name}: leave it out")
         target = replace(target, gaps=gaps)
-    companions = {suffix: beside(file, suffix) for suffix in target.beside}
-    texts = {suffix: other.read_bytes() for suffix, other in companions.items() if other.is_file()}
+    others = {suffix: companion(file, suffix) for suffix in target.companions}
+    texts = {suffix: other.read_bytes() for suffix, other in others.items() if other.is_file()}
     return target.name if to else target.family or target.name, target.read(content, str(file), texts)
 
 

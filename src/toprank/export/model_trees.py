@@ -22,19 +22,19 @@ from ..errors import InputError
 from .replicas import next_single
 from .scorers import Scorer, Stumps, Trees
 from .targets import Settings, listing, policy_note, round_up
-from .tree_replicas import leaves
+from .tree_replicas import leaves, nodes_of
 
 LARGEST = float(np.finfo(np.float32).max)
-EVERY = float(np.finfo(np.float64).max)
+ABOVE_ALL = float(np.finfo(np.float64).max)
 """A threshold that every number is below: it parts numbers from missing values."""
 DEEPEST = 400
 
-Tree: TypeAlias = "Cut | float"
+Tree: TypeAlias = "ModelSplit | float"
 """A split, or a leaf."""
 
 
 @dataclass(frozen=True)
-class Cut:
+class ModelSplit:
     """A split of a tree: values up to the threshold, in the engine's sense, go to `low`. A leaf is a number."""
 
     feature: int
@@ -74,11 +74,11 @@ class Steps:
             return self.heights[first]
         middle = (first + last) // 2
         low, high = self._tree(first, middle, fill), self._tree(middle + 1, last, fill)
-        return Cut(self.feature, self.thresholds[middle], low, high, fill <= self.meant[middle])
+        return ModelSplit(self.feature, self.thresholds[middle], low, high, fill <= self.meant[middle])
 
 
-def steps_of(scorer: Stumps, place: Callable[[float], float] = float) -> list[Steps]:
-    """Return the steps of each feature that is used; `place` moves a threshold to a number that the engine has.
+def steps_of(scorer: Stumps, to_engine: Callable[[float], float] = float) -> list[Steps]:
+    """Return the steps of each feature that is used; `to_engine` makes a number that the engine has of a threshold.
 
     Thresholds that fall together are one. The heights are the sums that the model itself computes.
     """
@@ -88,19 +88,28 @@ def steps_of(scorer: Stumps, place: Callable[[float], float] = float) -> list[St
     for f in np.unique(feature).tolist():
         own = order[feature[order] == f]
         meant, sums = threshold[own].tolist(), np.cumsum(scorer.model.weight[own]).tolist()
-        total = {place(value): (height, value) for value, height in zip(meant, sums, strict=True)}
+        total = {to_engine(value): (height, value) for value, height in zip(meant, sums, strict=True)}
         heights, exact = zip(*total.values(), strict=True)
         found.append(Steps(f, tuple(total), (0.0, *heights), exact))
     return found
 
 
-def forest_of(scorer: Stumps | Trees, place: Callable[[float], float] = float) -> list[Tree]:
-    """Return the trees of a scorer, thresholds moved by `place` to numbers that the engine has.
+def single_forest(
+    scorer: Stumps | Trees, to_engine: Callable[[float], float], constant: float
+) -> tuple[list[Tree], list[str]]:
+    """Return the trees of a scorer for an engine that computes in float32, and what to know about them."""
+    roots = forest_of(scorer, to_engine)
+    check_single(scorer, roots, constant)
+    return roots, [used_note(scorer, roots), *side_notes(scorer, roots)]
+
+
+def forest_of(scorer: Stumps | Trees, to_engine: Callable[[float], float] = float) -> list[Tree]:
+    """Return the trees of a scorer; `to_engine` makes a number that the engine has of each threshold.
 
     A missing value goes its own way where the scorer says so, else where its fill goes (0 where it is refused).
     """
     if isinstance(scorer, Stumps):
-        return [step.tree(scorer.fill_value(step.feature) or 0.0) for step in steps_of(scorer, place)]
+        return [step.tree(scorer.fill_value(step.feature) or 0.0) for step in steps_of(scorer, to_engine)]
     model = scorer.model
     if model.depth > DEEPEST:
         raise InputError(f"a tree is {model.depth} splits deep: no deeper than {DEEPEST} can be exported")
@@ -113,64 +122,60 @@ def forest_of(scorer: Stumps | Trees, place: Callable[[float], float] = float) -
             built[node] = value
             continue
         side = missing_low if scorer.follows else (scorer.fill_value(feature) or 0.0) <= value
-        built[node] = Cut(feature, value if value == EVERY else place(value), built[low], built[high], side)
+        threshold = value if value == ABOVE_ALL else to_engine(value)
+        built[node] = ModelSplit(feature, threshold, built[low], built[high], side)
     return [built[node] for node in model.root.tolist()]
 
 
-def cuts(roots: Sequence[Tree]) -> Iterator[Cut]:
+def splits_of(roots: Sequence[Tree]) -> Iterator[ModelSplit]:
     """Yield every split of the trees."""
-    stack = [*roots]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Cut):
-            yield node
-            stack += [node.low, node.high]
+    return (node for root in roots for node, _ in nodes_of(root) if isinstance(node, ModelSplit))
 
 
 def used_features(roots: Sequence[Tree]) -> list[int]:
     """Return the features that some split looks at, in order."""
-    return sorted({cut.feature for cut in cuts(roots)})
+    return sorted({cut.feature for cut in splits_of(roots)})
 
 
-def lowest(roots: Sequence[Tree], scorer: Scorer) -> float:
+def lowest_score(roots: Sequence[Tree], scorer: Scorer) -> float:
     """Return a score that none is below."""
     return sum(min(leaves(root)) for root in roots) + scorer.offset
 
 
-def reach(roots: Sequence[Tree]) -> float:
+def largest_sum(roots: Sequence[Tree]) -> float:
     """Return how large the sum of the leaves can get."""
     return sum(max(map(abs, leaves(root))) for root in roots)
 
 
-def check_single(scorer: Scorer, roots: Sequence[Tree], shift: float) -> None:
-    """Refuse thresholds and leaves that float32 cannot hold."""
-    for cut in cuts(roots):
-        if abs(cut.threshold) >= LARGEST and cut.threshold != EVERY:
+def check_single(scorer: Scorer, roots: Sequence[Tree], constant: float) -> None:
+    """Refuse thresholds and leaves, with the constant that is added to them, that float32 cannot hold."""
+    for cut in splits_of(roots):
+        if abs(cut.threshold) >= LARGEST and cut.threshold != ABOVE_ALL:
             raise InputError(
                 f"a threshold of {scorer.names[cut.feature]!r} does not fit into float32, in which the engine "
                 "computes: divide the feature by a constant and fit again"
             )
-    if not reach(roots) + abs(scorer.offset + shift) < LARGEST:
+    if not largest_sum(roots) + abs(constant) < LARGEST:
         raise InputError("the weights do not fit into float32, in which the engine computes")
 
 
-def single(value: float) -> float:
+def nearest_single(value: float) -> float:
     """Return the nearest float32 number, as a float: its text means the same in either precision."""
     with np.errstate(under="ignore"):
         return float(np.float32(value))
 
 
-def limit(value: float) -> float:
-    """Return a threshold that float32 has: that of `EVERY` is the largest there."""
-    return LARGEST if value == EVERY else value
+def finite_in_single(value: float) -> float:
+    """Return a threshold that float32 has: that of `ABOVE_ALL` is the largest there."""
+    return LARGEST if value == ABOVE_ALL else value
 
 
-def below(value: float) -> float:
+def single_below(value: float) -> float:
     """Return the largest float32 number that is not above a value.
 
-    >>> below(0.1) <= 0.1 < above(0.1)
+    >>> single_below(0.1) <= 0.1 < single_above(0.1)
     True
-    >>> below(0.5), above(0.5)
+    >>> single_below(0.5), single_above(0.5)
     (0.5, 0.5000000596046448)
     """
     with np.errstate(over="ignore", under="ignore"):
@@ -178,12 +183,12 @@ def below(value: float) -> float:
     return float(near) if float(near) <= value else next_single(float(near), -np.inf)
 
 
-def above(value: float) -> float:
+def single_above(value: float) -> float:
     """Return the smallest float32 number above a value."""
-    return next_single(below(value), np.inf)
+    return next_single(single_below(value), np.inf)
 
 
-def after(value: float) -> float:
+def double_after(value: float) -> float:
     """Return the float64 number after a value."""
     number = math.nextafter(value, math.inf)
     if math.isinf(number):
@@ -193,14 +198,15 @@ def after(value: float) -> float:
 
 def side_notes(scorer: Stumps | Trees, roots: Sequence[Tree]) -> list[str]:
     """Say what is promised of thresholds in float32, and which of them are too close together for it."""
-    if isinstance(scorer, Trees) and scorer.single:
+    if isinstance(scorer, Trees) and scorer.same_in_single:
         return ["the model rounds its features to float32, as the engine does: every value takes the model's way"]
     notes = [
         "thresholds are rounded so that every feature value that is a float32 number falls on the model's side; of "
         "other values only one that float32 cannot tell from a threshold can change sides (verify-export counts them)"
     ]
-    lost = 0 if isinstance(scorer, Trees) else len({t[:2] for t in scorer.thresholds}) - sum(1 for _ in cuts(roots))
-    if lost:
+    meant = 0 if isinstance(scorer, Trees) else len({t[:2] for t in scorer.thresholds})
+    lost = meant - sum(1 for _ in splits_of(roots))
+    if meant and lost:
         notes.append(
             f"{lost} thresholds are closer to another than float32 can tell and fall together with it: documents with "
             "values between the two can rank differently"
@@ -210,7 +216,7 @@ def side_notes(scorer: Stumps | Trees, roots: Sequence[Tree]) -> list[str]:
 
 def used_note(scorer: Stumps | Trees, roots: Sequence[Tree]) -> str:
     """Say how large the model is."""
-    splits, used = sum(1 for _ in cuts(roots)), len(used_features(roots))
+    splits, used = sum(1 for _ in splits_of(roots)), len(used_features(roots))
     if isinstance(scorer, Trees):
         return f"{len(roots)} trees with {splits} splits look at {used} of {len(scorer.names)} features"
     return (
@@ -221,13 +227,13 @@ def used_note(scorer: Stumps | Trees, roots: Sequence[Tree]) -> str:
 
 def shift_up(scorer: Scorer, roots: Sequence[Tree], settings: Settings) -> tuple[float, list[str]]:
     """Return what to add so that no score is below 0, unless the settings say what, and what to say of it."""
-    base = lowest(roots, scorer)
-    needed = 0.0 if base >= 0 else -base + 1e-6 * reach(roots)  # and some for rounding
+    base = lowest_score(roots, scorer)
+    needed = 0.0 if base >= 0 else -base + 1e-6 * largest_sum(roots)  # and some for rounding
     shift = (round_up(needed) if needed else 0.0) if settings.shift is None else settings.shift
-    told = [shift_note(shift)] if shift else []
+    notes = [shift_note(shift)] if shift else []
     if shift < needed:
-        told.append(negative_note(f"down to {shift - needed:.3g}", f"--shift {round_up(needed):g} or more"))
-    return shift, told
+        notes.append(negative_note(f"down to {shift - needed:.3g}", f"--shift {round_up(needed):g} or more"))
+    return shift, notes
 
 
 def shift_note(shift: float, through: str = "") -> str:
@@ -257,7 +263,7 @@ def stand_in(scorer: Stumps | Trees, roots: Sequence[Tree], target: str) -> dict
     and not above those whose missing side is low. 0 where it does.
     """
     ways: dict[int, tuple[float, float]] = {}
-    for cut in cuts(roots):
+    for cut in splits_of(roots):
         high, low = ways.get(cut.feature, (-math.inf, math.inf))
         ways[cut.feature] = (high, min(low, cut.threshold)) if cut.missing_low else (max(high, cut.threshold), low)
     found = {}
