@@ -185,3 +185,34 @@ def test_a_process_that_never_ends_compiling_is_not_waited_for(package, monkeypa
     assert hits(package()) == 0
     again = package()
     assert (again(1), hits(again)) == (102, 1)
+
+
+CLIMB = """
+from toprank.core.jit import kernel
+
+def made(step):
+    @kernel
+    def climb(n):
+        return step if n < 2 else climb(n - 1) + climb(n - 2)
+    return climb
+"""
+TOLD = """
+import sys
+for name in sys.argv[1:]:
+    print(getattr(__import__(f"kernels_of_a_test._{name}_kernels", fromlist=["x"]), name)(10))
+"""
+
+
+def test_helpers_of_one_name_that_other_processes_compiled_are_told_apart(package, tmp_path):
+    (package.home / "made.py").write_text(CLIMB)
+    for name, step in (("one", 1), ("ten", 10)):
+        climb = f"from .made import made\nclimb = made({step})\n"
+        code = f"from toprank.core.jit import kernel\n{climb}@kernel\ndef {name}(n):\n    return climb(n)\n"
+        (package.home / f"_{name}_kernels.py").write_text(code)
+    known = os.pathsep.join([str(tmp_path), *sys.path])
+    env = os.environ | {"NUMBA_CACHE_DIR": str(package.cache), "PYTHONPATH": known}
+    told = [
+        subprocess.run([sys.executable, "-c", TOLD, *names], env=env, capture_output=True, text=True, check=True).stdout
+        for names in (["one"], ["ten"], ["one", "ten"], ["ten", "one"])
+    ]
+    assert [each.split() for each in told] == [["89"], ["890"], ["89", "890"], ["890", "89"]]

@@ -1,15 +1,19 @@
 """How numba is kept from doing the same work again: most of the time of a first start is its own.
 
-Nothing here changes what kernels compute, and nothing stays changed in numba once a kernel is compiled.
+Nothing here changes what kernels compute, and nothing but the numbers of functions stays changed in numba once a kernel
+is compiled.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
+from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
@@ -20,6 +24,21 @@ _Functions: Any = functions.BaseFunction
 _plain = _Functions.get_call_type
 _AnyCompiler: Any = Compiler
 _plain_start = _AnyCompiler.__init__
+
+
+def number_apart() -> None:
+    """Begin to number functions where no other process does.
+
+    numba calls a helper by its name, the types of its arguments and this number, and of equal names in kernels that are
+    loaded from disk the first one serves all. Where every process began at 1, a sort of numbers was taken for one of
+    places: RankBoost learned nonsense after AdaRank had been loaded.
+    """
+    FunctionIdentity._unique_ids = count(int.from_bytes(os.urandom(7), "big"))
+
+
+number_apart()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=number_apart)
 
 
 @contextmanager
