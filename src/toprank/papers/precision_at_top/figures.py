@@ -182,8 +182,8 @@ def fig3(lab: Lab) -> Exhibit:
     kappas = [(kappa, usual.batch_size) for kappa in lab.kappas]
     lengths = [(usual.kappa, length) for length in lab.lengths]
     reached: dict[tuple[str, str, float, int], list[float]] = {}
-    places = dict.fromkeys([*kappas, *lengths])
-    for task, seed, (kappa, length) in track(list(product(lab.there, range(lab.seeds), places)), "fig3"):
+    cells = dict.fromkeys([*kappas, *lengths])
+    for task, seed, (kappa, length) in track(list(product(lab.there, range(lab.seeds), cells)), "fig3"):
         slowest = 0.0
         for name in BATCHED if length != usual.batch_size else PAPER:
             # SVMPerf comes last: it gets fifty times what the slowest of the others took.
@@ -199,20 +199,25 @@ def fig3(lab: Lab) -> Exhibit:
 
     by_kappa = {task: swept(task, PAPER, kappas) for task in lab.there}
     by_length = {task: swept(task, BATCHED, lengths) for task in lab.there}
-    drawn, rows = [], []
-    for sign, axis, found, labels in (
-        ("κ", lab.kappas, by_kappa, ("κ", "κ", "")),
-        ("b", lab.lengths, by_length, ("batch length b", "0.25", "x")),
-    ):
-        for task, methods in found.items():
-            drawn.append(_panel(task, {name: (axis, *np.array(runs).T) for name, runs in methods.items()}, *labels))
-            for name, runs in methods.items():
-                rows += [(KNOWN[task].title, name, f"{sign} = {x:g}", *run) for x, run in zip(axis, runs, strict=True)]
+    drawn = [
+        _panel(task, {name: (axis, *np.array(runs).T) for name, runs in methods.items()}, *labels)
+        for axis, found, labels in (
+            (lab.kappas, by_kappa, ("κ", "κ", "")),
+            (lab.lengths, by_length, ("batch length b", "0.25", "x")),
+        )
+        for task, methods in found.items()
+    ]
+    none = [(None, None)] * len(lengths)
+    rows = [
+        [KNOWN[task].title, name, *(mean for mean, _ in (*by_kappa[task][name], *by_length[task].get(name, none)))]
+        for task, name in product(lab.there, PAPER)
+    ]
+    places = (*(f"κ = {kappa:g}" for kappa in lab.kappas), *(f"b = {length}" for length in lab.lengths))
     title = f"Fig. 3: prec@κ against κ (b = 500), and prec@0.25 against the batch length; {lab.seeds} splits"
     data = {"kappas": lab.kappas, "lengths": lab.lengths, "by_kappa": by_kappa, "by_length": by_length}
-    table = Table(("task", "method", "at", "precision", "± (95%)"), rows)
-    notes = (f"SVMPerf may take {ALLOWANCE} times as long as the slowest of the others.", *lab.notes)
-    drawing = panels(*drawn, columns=len(lab.there), legend="below")
+    table, drawing = Table(("task", "method", *places), rows, digits=2), panels(*drawn, legend="below")
+    told = f"SVMPerf has no batches, and may take {ALLOWANCE} times as long as the slowest of the others."
+    notes = (f"{told} 95% intervals are in the figure.", *lab.notes)
     above = [
         surely(np.subtract(reached[task, name, *place], reached[task, "SVMPerf", *place]))
         for task, name, place in product(lab.there, NEW, kappas)
