@@ -75,7 +75,7 @@ def _ahead(
         if label == "OHSUMED":
             top, best = max(LITERAL, key=lambda m: reached[m]), max(PAPER, key=lambda m: printed[PAPER[m]][0])
             told = f"Here it is {top} with {reached[top]:.4f}"
-            told += "." if top == best else f", {gap(label, top, best)} above."
+            told += "." if top == best else f", ahead by {gap(label, top, best)}."
             yield f"{PAPER[best]} has the highest {what} of the five on OHSUMED.", top == best, told
 
 

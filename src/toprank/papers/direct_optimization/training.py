@@ -80,7 +80,11 @@ def _trained(curves: Mapping[str, Floats], sizes: float) -> Said:
     yield text, bool(kept.all()) if len(kept) else None, told
     small = int(((1 - bound) <= np.append(1, 1 - bound[:-1])).sum())
     text = "The factor e^(−δ)√(1 − φ²) of a round is usually not larger than 1."
-    yield text, small > len(bound) / 2, f"It is not in {small} of {len(bound)} rounds; read as: in more than half."
+    yield (
+        text,
+        small > len(bound) / 2,
+        f"It is at most 1 in {small} of {len(bound)} rounds; read as: in more than half.",
+    )
     text = "PermuRank's working sets have 40 to 100 rankings a query at the end."
     yield text, 40 <= sizes <= 100, f"{sizes:.1f}."
 
