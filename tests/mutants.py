@@ -167,6 +167,14 @@ MUTANTS = [
         "clicks/interleaving.py", "int(flags.sum()) - second", "int(flags.sum())",
         "tests/clicks/test_interleaving.py",
     ),
+    Mutant(
+        "clicks/smoothing.py", "prior.precision, prior.draw(rng))", "prior.precision)",
+        "tests/clicks/test_smoothing.py -k silent",
+    ),
+    Mutant(
+        "clicks/smoothing.py", "np.linalg.slogdet(curvature @ prior.covariance)[1] / 2", "0.0",
+        "tests/clicks/test_smoothing.py -k likely",
+    ),
     Mutant("report/quantise.py", "self.low + self.step", "self.step", "tests/report/test_quantise.py"),
     Mutant("contests/settings.py", "product(*values", "zip(*values", "tests/contests/test_settings.py"),
     Mutant("cli/__init__.py", "sys.exit(2)", "sys.exit(1)", "tests/cli/test_commands.py -k bad_input"),

@@ -76,6 +76,20 @@ def test_from_a_log_to_a_ranker(capsys, folder, tmp_path):
     assert again["effective_clicks"] < again["clicks"]
 
 
+def test_held_out_clicks_count_by_their_weights(capsys, folder, tmp_path):
+    train, held = tmp_path / "t.parquet", tmp_path / "h.parquet"
+    features = ("--features", folder / "features.parquet")
+    run(capsys, "clicks", folder / "log.parquet", *features, "-o", train, "--holdout", held)
+    run(capsys, "fit", train, "--ranker", "ListNet", "-o", tmp_path / "m.json")
+    expected = tr.clicks.click_value(tr.load(tmp_path / "m.json"), tr.read_table(held))
+    assert str(expected) in run(capsys, "evaluate", tmp_path / "m.json", held)
+    told = json.loads(run(capsys, "evaluate", tmp_path / "m.json", held, "--json"))
+    assert told["clicks"]["value"] == pytest.approx(expected.value)
+    assert "clicks" not in json.loads(
+        run(capsys, "evaluate", tmp_path / "m.json", folder / "features.parquet", "--json")
+    )
+
+
 def test_bad_input_is_one_line_and_writes_nothing(capsys, folder, tmp_path):
     target = tmp_path / "t.parquet"
     base = ("clicks", folder / "log.parquet", "--features", folder / "features.parquet", "-o", target)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from tests.oracles import clicks as oracle
 from toprank.clicks import ClickLog, Propensities
-from toprank.clicks.smoothing import SPREADS
+from toprank.clicks.smoothing import SPREADS, smooth
 
 PLACES = np.arange(1, 7)
 CURVES = {"power": PLACES**-0.8, "step": np.where(PLACES < 4, 1.0, 0.3), "flat": np.ones(6)}
@@ -31,30 +31,39 @@ def error(found, p):
 
 
 def test_the_mean_of_the_best_curves_by_how_likely_each_spread_is():
-    rows = [("q", "a", 1, i < 3) for i in range(5)] + [("q", "a", 2, i < 2) for i in range(6)]
-    rows += [("q", "b", 2, i < 1) for i in range(4)] + [("q", "b", 3, i < 3) for i in range(9)]
+    cells = [
+        ("a", 1, 100, 60),
+        ("a", 2, 120, 60),
+        ("b", 2, 80, 40),
+        ("b", 3, 200, 50),
+    ]  # document, place, shown, clicks
+    rows = [("q", d, k, i < clicks) for d, k, shown, clicks in cells for i in range(shown)]
     table = oracle.counts(rows)
-    grid = np.linspace(-4, 4, 121)
     best, mass = [], []
     for spread in SPREADS:
         top = minimize(lambda t, s=spread: -oracle.belief(table, [0, *t], s), [0.0, 0.0], tol=1e-10)
         best.append(np.append(0.0, top.x))
-        # θ_3 is drawn around θ_2 and may be near it: the grid runs along θ_2 and θ_3 − θ_2.
-        mass.append(sum(np.exp(oracle.belief(table, [0, a, a + b], spread)) for a in grid for b in grid))
-    found = Propensities.estimate(ClickLog.from_arrays(*map(list, zip(*rows, strict=True))), resamples=0)
-    expected = np.array(mass) / sum(mass) @ np.array(best)
-    np.testing.assert_allclose(np.log(found.values), expected, atol=0.02)  # Laplace's integral is an approximation
+        grid = [np.linspace(at - 1.5, at + 1.5, 61) for at in top.x]
+        mass.append(sum(np.exp(oracle.belief(table, [0, a, b], spread) + top.fun) for a in grid[0] for b in grid[1]))
+        mass[-1] *= np.exp(-top.fun - oracle.belief(table, [0, 0, 0], 1.0))
+    log = ClickLog.from_arrays(*map(list, zip(*rows, strict=True)))
+    counts = log.counts
+    told = (counts.ptr, counts.position - 1, counts.shown, counts.clicks, np.ones(counts.n_pairs))
+    expected = np.array(mass) / sum(mass)
+    np.testing.assert_allclose(smooth(told, 3)[1], expected, atol=0.01)  # Laplace's integral is an approximation
+    found = Propensities.estimate(log, resamples=0)
+    np.testing.assert_allclose(np.log(found.values), expected @ np.array(best), atol=0.002)
     assert found.converged
 
 
 @pytest.mark.parametrize("name", CURVES)
 def test_a_long_log_is_believed(name):
     log = made(CURVES[name], 60, 3000, 0)
-    smooth = Propensities.estimate(log, resamples=40)
+    drawn = Propensities.estimate(log, resamples=40)
     plain = Propensities.estimate(log, "harvest", resamples=40)
-    assert (np.abs(np.log(smooth.values / plain.values)) < np.log(plain.upper / plain.lower) / 2 + 1e-9).all()
-    assert error(smooth, CURVES[name]) < 0.04
-    width = np.log(smooth.upper / smooth.lower)[1:].sum() / np.log(plain.upper / plain.lower)[1:].sum()
+    assert (np.abs(np.log(drawn.values / plain.values)) < np.log(plain.upper / plain.lower) / 2 + 1e-9).all()
+    assert error(drawn, CURVES[name]) < 0.04
+    width = np.log(drawn.upper / drawn.lower)[1:].sum() / np.log(plain.upper / plain.lower)[1:].sum()
     assert 0.5 < width < 1.3
 
 

@@ -99,6 +99,7 @@ def evaluate(
     toprank evaluate --trec run.txt qrels.txt
     """
     names = listed(*measures) or ["ndcg@10", "map"]
+    clicked = None
     if trec:
         from ..data.trec import read_qrels, read_run
         from ..trec_evaluation import evaluate_run
@@ -118,7 +119,14 @@ def evaluate(
         scorer, missing, width = load_scorer(model)
         judged = as_wide(read(data, known_columns(data, columns, scorer), missing), data, width)
         report = measure_all(scorer, judged, names, convention=convention or "standard")
-    answer(as_json, report.to_dict(per_query=per_query), report.per_query_table() if per_query else report)
+        if judged.doc_weight is not None:
+            from ..clicks import click_value
+
+            clicked = click_value(scorer, judged)
+    told = report.to_dict(per_query=per_query) | ({} if clicked is None else {"clicks": vars(clicked)})
+    answer(as_json, told, report.per_query_table() if per_query else report)
+    if clicked is not None and not as_json:
+        show(f"measures take each clicked document for relevant; by its weight: {clicked}")
 
 
 @command()
