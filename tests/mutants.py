@@ -186,7 +186,7 @@ MUTANTS = [
     Mutant("certificates/boosting.py", "0.5 * (1 + phi)", "0.5 * (1 - phi)", "tests/certificates/test_boosting.py"),
     Mutant("certificates/replay.py", "if self.same.verified is False:", "if False:", f"{MISTAKES} -k negated"),
     Mutant("certificates/replay.py", "= min(self._found", "= max(self._found", f"{MISTAKES} -k each_inequality"),
-    Mutant("rankers/replay.py", "heavy * weight", "heavy", f"{MISTAKES} -k steps_that_change and Minimax"),
+    Mutant("rankers/replay.py", "loss_weight * weight", "loss_weight", f"{MISTAKES} -k steps_that_change and Minimax"),
     Mutant("rankers/replay.py", "_learned_here(data).verified", "learned_from_", f"{KERNEL} -k never"),
     Mutant("rankers/kernel_replay.py", "nearly_equal(mine.alpha, own.alpha)", "1", f"{KERNEL} -k processor and alpha"),
     Mutant("rankers/stream_notes.py", "int(noted[Note.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),

@@ -93,8 +93,8 @@ NOT_IN_EXPERIMENTS = ("cli", "demo", "export", "report", "serve", "papers/page.p
 @lru_cache(maxsize=1)
 def source_digest(package: Path) -> str:
     """Return a digest of the source that experiments use: what an edited program computed does not come back."""
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         if not any(path.is_relative_to(package / apart) for apart in NOT_IN_EXPERIMENTS):
-            told.update(path.read_bytes())
-    return told.hexdigest()[:16]
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

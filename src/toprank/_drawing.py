@@ -8,16 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .errors import MissingExtraError
+from .errors import needed
 
 
 def empty_figure() -> Any:
     """Return a figure of the usual size, nothing on it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from None
-    return Figure(figsize=(7.0, 4.5), layout="constrained")
+    return needed("matplotlib.figure", "drawing a figure").Figure(figsize=(7.0, 4.5), layout="constrained")
 
 
 @dataclass(frozen=True)

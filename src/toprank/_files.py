@@ -149,7 +149,7 @@ def _copy_rights(draft: Path, target: Path) -> None:
 
 @contextmanager
 def _naming_the_file(path: str | os.PathLike[str], *ours: Path) -> Iterator[None]:
-    """Name the file in the trouble of writing it; other trouble inside the block is not ours."""
+    """Say which file could not be written; other errors inside the block pass as they are."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """Intervals on plain arrays: of means by the bootstrap, and of differences by turning the paired tests round.
 
-Turned round, a test at level a gives the set of shifts δ for which d − δ is not told from 0. Its ends are all that is
-computed here: [δ₋, δ₊] holds 0 exactly where the test of d does not reject, up to what sampling and rounding may do.
+Turned round, a test at level a gives the shifts δ at which it does not reject that d − δ is 0. Only the ends of this
+set are computed: [δ₋, δ₊] holds 0 exactly where the test of d does not reject, up to sampling and rounding.
 """
 
 from __future__ import annotations

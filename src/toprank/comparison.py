@@ -29,7 +29,7 @@ FEW = 50
 _NULL = {
     "permutation": "that the two systems could be exchanged on every query (each difference as likely with the other "
     "sign); it is not the hypothesis that the means are equal, and where differences are skewed p may be small "
-    "although the means are",
+    "although the means are equal",
     "t": "that differences are drawn from a normal law with mean 0; where they are skewed p is off",
     "wilcoxon": "that differences are spread evenly round 0; it weighs ranks, so verdict and interval are about the "
     "middle of the pairwise means (Hodges and Lehmann) and may point the other way than the mean",
@@ -147,7 +147,8 @@ class Comparison(Shown):
 
     def _means(self) -> Table:
         rows = [
-            [m, *(f"{self.means[m][s]:.4f} {span(self.interval(s, m))}" for s in self.systems)] for m in self.measures
+            [m, *(f"{self.means[m][s]:.4f} {interval_text(self.interval(s, m))}" for s in self.systems)]
+            for m in self.measures
         ]
         best = {(r, 1 + int(np.argmax([self.means[m][s] for s in self.systems]))) for r, m in enumerate(self.measures)}
         few = f" With fewer than {FEW} queries they may miss more often." if self.n_queries < FEW else ""
@@ -175,10 +176,10 @@ class Comparison(Shown):
                     d.measure,
                     f"{d.a} − {d.b}",
                     signed(d.difference),
-                    span(d.interval, sign=True),
+                    interval_text(d.interval, sign=True),
                     None if d.effect is None else signed(d.effect, 2),
-                    chance(d.p),
-                    chance(d.p_holm),
+                    p_text(d.p),
+                    p_text(d.p_holm),
                     f"{d.wins}/{d.ties}/{d.losses}",
                     d.verdict,
                 ]
@@ -335,16 +336,16 @@ def compare(
     )
 
 
-def span(interval: tuple[float, float], *, sign: bool = False) -> str:
+def interval_text(interval: tuple[float, float], *, sign: bool = False) -> str:
     """Return an interval as it is printed, here and on the page.
 
-    >>> span((-0.5, float("inf")), sign=True), span((0.25, 0.5))
+    >>> interval_text((-0.5, float("inf")), sign=True), interval_text((0.25, 0.5))
     ('[−0.5000, +∞]', '[0.2500, 0.5000]')
     """
     ends = [f"{'−' if x < 0 else '+'}∞" if abs(x) == inf else signed(x) if sign else f"{x:.4f}" for x in interval]
     return f"[{ends[0]}, {ends[1]}]"
 
 
-def chance(p: float) -> str:
+def p_text(p: float) -> str:
     """Return a p as it is printed."""
     return "<0.0001" if p < 5e-5 else f"{p:.4f}"

@@ -101,8 +101,8 @@ class MissingExtraError(ImportError):
 
 
 _EXTRAS = {
-    "pyarrow": "parquet", "onnx": "onnx", "onnxruntime": "onnx", "duckdb": "sql", "torch": "torch",
-    "lightgbm": "trees", "xgboost": "trees", "starlette": "serve", "uvicorn": "serve", "prometheus_client": "serve",
+    "pyarrow": "parquet", "onnx": "onnx", "onnxruntime": "onnx", "duckdb": "sql", "torch": "torch", "lightgbm": "trees",
+    "xgboost": "trees", "matplotlib": "plot", "starlette": "serve", "uvicorn": "serve", "prometheus_client": "serve",
 }  # fmt: skip
 """The extra that brings a package."""
 

@@ -34,11 +34,11 @@ _Part: TypeAlias = tuple[QueryDataset, Ints]
 
 
 WHOLE = 500
-"""Up to so many features the spread is known as a matrix, beyond as one number for each of them."""
+"""Up to this many features the spread is a whole matrix; with more, one number for each feature."""
 
 
 SAMPLE = 1 << 12
-"""So many documents at least are looked at for how features go together."""
+"""At least this many documents are read to see how features vary together."""
 
 
 _WATCHERS: list[Callable[[float], None]] = []
@@ -115,7 +115,7 @@ class Objective:
         return self._note(loss, w), grad / total + self.alpha * w
 
     def _note(self, loss: float, w: Floats) -> float:
-        """Return f(w), and tell who wants to know."""
+        """Return f(w), call the watchers, and keep the lowest value so far."""
         value = loss / self.total_weight + 0.5 * self.alpha * float(w @ w)
         for tell in _WATCHERS:
             tell(value)
@@ -155,7 +155,7 @@ class Objective:
 
     @cached_property
     def sample(self) -> Objective:
-        """The same of the first queries of each block, up to one in 32: what a look tells of many; itself of few."""
+        """The same on some of the queries, the first of each block, for a cheap look; itself where queries are few."""
         share = min(32, self.data.n_docs // (64 * self.n_features), self.data.n_queries // 64)
         if share < 4:
             return self

@@ -41,8 +41,8 @@ def mean_interval(
 ) -> Interval:
     """Bound the mean of what `values` are independent draws of, each in [0, 1]: both bounds hold with `confidence`.
 
-    Each side may fail with probability δ/2. Values that are all 0 or 1 are taken for draws of which nothing else can
-    come, and get Clopper and Pearson's bounds. With `claims` intervals at once, each takes its share of δ, and all of
+    Each side may fail with probability δ/2. Where all values are 0 or 1, no other value is expected to come, and
+    the bounds are Clopper and Pearson's. With `claims` intervals at once, each takes its share of δ, and all of
     them hold together. With a `weight` for each value the bounds are on E[weight · value]/E[weight],
     for weights that do not exceed the largest given.
 

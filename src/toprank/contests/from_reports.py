@@ -109,39 +109,33 @@ def finished(
     notes: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Contest:
-    """Return the contest with what is certified for every entrant: see `certified`."""
-    folds = np.zeros(len(entrants[0].report.query_ids), dtype=np.int64) if fold is None else fold
-    return Contest(
+    """Return the contest with what is certified for every entrant; `unseen` says whether nobody learned from `data`."""
+    contest = Contest(
         title=title,
         data=data,
-        entrants=certified(entrants, main, against, comparison.alpha, unseen, int(folds.max(initial=0)) + 1),
+        entrants=tuple(entrants),
         comparison=comparison,
-        fold=folds,
+        fold=np.zeros(len(entrants[0].report.query_ids), dtype=np.int64) if fold is None else fold,
         notes=tuple(notes),
         warnings=tuple(warnings),
         measure=main,
         against=against or "",
     )
+    return replace(contest, entrants=_certified(contest, unseen))
 
 
-def certified(
-    entrants: Sequence[Entrant],
-    measure: str,
-    against: str | None,
-    alpha: float,
-    unseen: bool | None,
-    n_folds: int = 1,
-) -> tuple[Entrant, ...]:
+def _certified(contest: Contest, unseen: bool | None) -> tuple[Entrant, ...]:
     """Put first among each entrant's certificates what new queries will see of it, and of its gain over `against`.
 
     All of these hold together with 1 − alpha: each has its share of the error. Measures beyond [0, 1] have none.
     """
-    rival = next((entrant for entrant in entrants if entrant.name == against), None)
+    entrants, measure, confidence = contest.entrants, contest.measure, 1 - contest.comparison.alpha
+    rival = next((entrant for entrant in entrants if entrant.name == contest.against), None)
     claims = len(entrants) + (0 if rival is None else len(entrants) - 1)
     known = [Assumption("they took no part in learning or choosing", unseen)]
-    if n_folds > 1:
-        known.append(Assumption(f"the models of the {n_folds} folds count as given; bounded is their mean"))
-    certify = partial(performance, measure=measure, confidence=1 - alpha, claims=claims, unseen=known)
+    if contest.n_folds > 1:
+        known.append(Assumption(f"the models of the {contest.n_folds} folds count as given; bounded is their mean"))
+    certify = partial(performance, measure=measure, confidence=confidence, claims=claims, unseen=known)
     result = []
     for entrant in entrants:
         values, weight = entrant.report.per_query[measure], entrant.report.query_weight

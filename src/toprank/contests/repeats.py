@@ -14,7 +14,7 @@ import numpy as np
 
 from .._tables import Table, signed
 from .._typing import Floats
-from ..comparison import span
+from ..comparison import interval_text
 from ..data.dataset import QueryDataset
 from ..measures.base import Measure
 from ..rankers.base import Ranker
@@ -67,7 +67,7 @@ class Repeats:
                 [
                     f"{row.a} − {row.b}",
                     signed(row.difference),
-                    span(row.interval, sign=True),
+                    interval_text(row.interval, sign=True),
                     *(row.sample, row.seed, row.queries, row.rest),
                     row.verdict,
                 ]

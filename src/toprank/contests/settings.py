@@ -30,7 +30,7 @@ DEFAULT_RANKERS = ("ListNet", "RankSVM", "AdaRank", "RankBoost", "SlamPerceptron
 """Who takes part where nobody is named: listwise, pairwise, boosted and online learners that need no extra."""
 
 PEERS: dict[str, type[Ranker]] = {"LightGBM": LightGBM, "XGBoost": XGBoost}
-"""Other people's learners, for the question whether ours is any better."""
+"""Learners of other packages, to compare ours with."""
 
 
 def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ _OPTIMISES: dict[str, Callable[[Measure], object]] = {
     "SVMMap": parse_ap_or_ndcg,
     "SlamPerceptron": slam_measure,
 }
-"""Who is built on one measure: the function refuses those it cannot be built on."""
+"""Rankers that are built on one measure, and the function that refuses a measure they cannot be built on."""
 
 
 @dataclass(frozen=True)

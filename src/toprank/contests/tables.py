@@ -13,7 +13,7 @@ from .._checkpoint import plain
 from .._paired_tests import TESTS
 from .._tables import Cell, Table, signed
 from ..certificates.performance import PerformanceCertificate
-from ..comparison import FEW, Comparison, Difference, chance, span
+from ..comparison import FEW, Comparison, Difference, interval_text, p_text
 from ..measures.base import mean_value
 from .base import Contest, Entrant
 
@@ -28,7 +28,9 @@ def means(contest: Contest) -> Table:
     rows: list[list[Cell]] = []
     bold = set()
     for r, entrant in enumerate(ranking):
-        rows.append([entrant.name, comparison.means[main][entrant.name], span(comparison.interval(entrant.name, main))])
+        rows.append(
+            [entrant.name, comparison.means[main][entrant.name], interval_text(comparison.interval(entrant.name, main))]
+        )
         promise = promised(entrant)
         rows[-1].append(None if promise is None else f"≥ {promise.lower:.4f}")
         rows[-1] += ["", ""] if entrant.name == rival else _against(comparison, main, entrant.name, rival)
@@ -95,7 +97,7 @@ def _against(comparison: Comparison, measure: str, name: str, rival: str) -> lis
     if pair is None:
         return ["", ""]
     difference, found = pair
-    return [signed(difference), f"{chance(found.p_holm)}{'*' if found.shown else ''}"]
+    return [signed(difference), f"{p_text(found.p_holm)}{'*' if found.shown else ''}"]
 
 
 def _mark(comparison: Comparison, measure: str, name: str, rival: str) -> str:

@@ -80,7 +80,7 @@ class Ranker(BaseEstimator, ABC):
     state_attributes: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes beside the model that a model file keeps, so that learning can go on from it."""
     optional_attributes: ClassVar[tuple[str, ...]] = ()
-    """Those that files of before may lack."""
+    """State attributes that older model files lack."""
 
     measure: str | Measure = field(default="ndcg@10", kw_only=False)
     missing: validation.Missing = "error"

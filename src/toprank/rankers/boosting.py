@@ -68,12 +68,7 @@ class AdaRank(Ranker):
         importance = self._importance(data, measure)
         if not is_informative(measure, data):
             tell_nothing_learned(type(self).__name__, ALIKE)
-            self.candidates_, self.alphas_ = np.empty(0, dtype=np.int64), np.empty(0)
-            self.model_, self.n_iter_, self.trace_ = (
-                LinearModel(summed(self.candidates_, self.alphas_, self.n_features_in_)),
-                0,
-                {},
-            )
+            self._keep_rounds(np.empty(0, dtype=np.int64), np.empty(0), {})
             return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
@@ -82,11 +77,13 @@ class AdaRank(Ranker):
         before = None if self._start(data) is None else Rounds(self.candidates_, self.alphas_)
         done = boost.run(data, importance, executor, before)
         keep = watch.best or len(done.candidates)
-        self.candidates_, self.alphas_ = done.candidates[:keep], done.weights[:keep]
-        self.model_ = LinearModel(summed(self.candidates_, self.alphas_, self.n_features_in_))
-        self.n_iter_ = keep
-        self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
-        self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, _first(done.trace, keep)))
+        self._keep_rounds(done.candidates[:keep], done.weights[:keep], {**done.trace, "valid": np.array(watch.reached)})
+        kept = {name: values[:keep] for name, values in done.trace.items()}
+        self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, kept))
+
+    def _keep_rounds(self, candidates: Ints, alphas: Floats, trace: dict[str, Floats]) -> None:
+        self.candidates_, self.alphas_, self.trace_, self.n_iter_ = candidates, alphas, trace, len(candidates)
+        self.model_ = LinearModel(summed(candidates, alphas, self.n_features_in_))
 
     def _check_state(self) -> None:
         both = (self.candidates_, self.alphas_)
@@ -119,10 +116,6 @@ class AdaRank(Ranker):
 def _theorem_4(measure: Measure, done: Rounds) -> list[Certificate]:
     trace = done.trace
     return adarank_certificates(str(measure), trace["phi"], trace["delta"], done.weights, trace["measure"])
-
-
-def _first(trace: dict[str, Floats], rounds: int) -> dict[str, Floats]:
-    return {name: values[:rounds] for name, values in trace.items()}
 
 
 def query_importance(data: QueryDataset) -> Floats:

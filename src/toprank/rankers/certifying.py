@@ -23,7 +23,7 @@ from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
 _SHARED = 0.05
-"""Of so many queries, learned from or not, some are alike: people ask the same again."""
+"""Up to this share of new queries may equal queries that were learned from: people ask the same again."""
 
 
 def certify(

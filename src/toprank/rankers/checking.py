@@ -1,4 +1,4 @@
-"""What rankers refuse of data, and what they doubt: the words of it, once for all of them."""
+"""What every ranker refuses, and what it warns of: parameters, grades, features, lists."""
 
 from __future__ import annotations
 

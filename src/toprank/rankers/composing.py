@@ -25,7 +25,7 @@ from .base import Ranker, parameters
 from .models import LinearModel
 from .watching import BestOnValidation
 
-Constant = float | Sequence[float]
+ValuesOfC = float | Sequence[float]
 """A number, or numbers to choose from by the validation part that `fit_queries` gets."""
 
 
@@ -109,7 +109,7 @@ class MinimisingRanker(Ranker):
 
 
 def minimise_by_C(
-    ranker: Ranker, C: Constant, objective: Objective, solver: Solver, valid: QueryDataset | None, weight: float = 1.0
+    ranker: Ranker, C: ValuesOfC, objective: Objective, solver: Solver, valid: QueryDataset | None, weight: float = 1.0
 ) -> float:
     """Solve with alpha = 1/(C · weight) for each C, let the ranker keep the best solution, and return its C."""
     values = values_of_C(C, valid)
@@ -121,7 +121,7 @@ def minimise_by_C(
     return values[found.place]
 
 
-def values_of_C(C: Constant, valid: QueryDataset | None) -> list[float]:
+def values_of_C(C: ValuesOfC, valid: QueryDataset | None) -> list[float]:
     """Return the values of C in rising order (a path from strong to weak regularisation)."""
     values = [C] if isinstance(C, (int, float)) else sorted(C)
     if not values:

@@ -27,9 +27,9 @@ from ..solvers.stream import OnlineDescent, judge_of_rounds
 from ..surrogates import Minimax, Slam
 from .base import parameters
 from .checking import check_parameters
-from .kernel_store import Store, settings, squared_norm
+from .kernel_store import Count, Store, settings, squared_norm
 from .models import KernelModel
-from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
+from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -140,10 +140,8 @@ class KernelSlamPerceptron(StreamRanker):
             order = rng.permutation(data.n_queries) if self.shuffle else np.arange(data.n_queries)
             with read_in_any_order(data.X, order):
                 rows.append(self._play(store, loss, data, order))
-            tried = {kind: watch.value(store.model(kind)) for kind in self._kinds} if valid is not None else {}
-            averaged = max(tried, key=lambda kind: tried[kind], default=False)
-            reached = tried.get(averaged)
-            if watch.note(reached, partial(_kept, store.copy(), averaged), f"{epoch + 1:5d}") or out_of_time():
+            reached, averaged = choose_average(watch, self.average, store.model)
+            if watch.note(reached, partial(_kept, store, averaged), f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = len(rows)
         kept = len(rows) if watch.best is None else watch.best_at + 1
@@ -176,11 +174,6 @@ class KernelSlamPerceptron(StreamRanker):
     def _seed(self) -> int:
         """Return the number that all randomness follows from: `random_state`, or one from the machine."""
         return int(np.random.default_rng().integers(2**63)) if self.random_state is None else int(self.random_state)
-
-    @property
-    def _kinds(self) -> tuple[bool, ...]:
-        """Whether the averaged function may be what ranks, and the last one."""
-        return (True, False) if self.average == "auto" else (bool(self.average),)
 
     def _averages(self, store: Store) -> bool:
         if self.average != "auto":
@@ -247,12 +240,12 @@ class KernelSlamPerceptron(StreamRanker):
     @property
     def n_stored_(self) -> int:
         """How many documents are held, at most `budget`."""
-        return int(self._store.counters[0])
+        return int(self._store.counters[Count.DOCUMENTS])
 
     @property
     def n_dropped_(self) -> int:
         """How many rounds had to make room so far."""
-        return int(self._store.counters[2])
+        return int(self._store.counters[Count.DROPPED])
 
     @property
     def memory_(self) -> int:
@@ -301,7 +294,7 @@ class KernelSlamPerceptron(StreamRanker):
 
 
 def _kept(store: Store, averaged: bool) -> tuple[Store, bool]:
-    return store, averaged
+    return store.copy(), averaged
 
 
 def falls_short(judge: Measure, scores: Floats, grades: Floats, share: float) -> bool:

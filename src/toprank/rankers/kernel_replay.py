@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..solvers.stream import OnlineDescent
 from .base import Ranker
 from .kernel import KernelSlamPerceptron
-from .kernel_store import Store, squared_norm
+from .kernel_store import Count, Store, squared_norm
 from .models import KernelModel, LinearModel, Model
 from .replay import (
     SAME_RUN,
@@ -64,10 +64,10 @@ class KernelReplay(Replay):
             with read_in_any_order(data.X, order):
                 for q in order:
                     rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
-                    born += [played] * (int(self.store.counters[0]) - len(born))
+                    born += [played] * (int(self.store.counters[Count.DOCUMENTS]) - len(born))
                     played += len(rows[-1])
-            heavy = loss_weights(self.learner, data, order, np.concatenate(rows[first:]))
-            self._along += self.seen.add(scores, heavy)
+            loss_weight = loss_weights(self.learner, data, order, np.concatenate(rows[first:]))
+            self._along += self.seen.add(scores, loss_weight)
         self.rounds = np.concatenate(rows)
         self.present = 1 - np.array(born) / max(played, 1)
         """In which share of the rounds each stored document was held, while none has been dropped."""
@@ -79,7 +79,7 @@ class KernelReplay(Replay):
     @property
     def dropped(self) -> int:
         """How many rounds the budget dropped."""
-        return int(self.store.counters[2])
+        return int(self.store.counters[Count.DROPPED])
 
     @cached_property
     def run(self) -> Run:

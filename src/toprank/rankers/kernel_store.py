@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from math import log, sqrt
 from typing import TYPE_CHECKING, Any
 from zlib import adler32, crc32
@@ -22,12 +23,26 @@ _SIZES |= {"key": "u", "age": "i"}
 _TYPES = {"d": np.float64, "f": np.float64, "i": np.int64, "u": np.uint64}
 
 
+class Count(IntEnum):
+    """Places in `Store.counters`."""
+
+    DOCUMENTS = 0
+    UPDATES = 1
+    """All that were made so far."""
+    DROPPED = 2
+    """Rounds that had to leave."""
+    PARTS = 3
+    ROUNDS = 4
+    """Rounds that are held."""
+
+
 class Store:
     """f = Σ_rounds Σ_i c_i k(x_i, ·) on a budget: at most `budget` documents, and as many coefficients of rounds.
 
     A round is known again by its documents: a list that comes twice has one update, the sum of both. A document that
     comes again, in whatever list, is stored once; `alpha` is the sum of its coefficients. What leaves is always the
-    whole update of a round, so that Σ alpha stays 0. Rounds are parts part_of = which, part_doc = whose, part = c.
+    whole update of a round, so that Σ alpha stays 0. An update is stored in parts: part i has the
+    coefficient `part[i]` of the document `part_doc[i]` in the round `part_of[i]`.
     """
 
     documents: Floats
@@ -41,7 +56,7 @@ class Store:
     key: AnyArray
     age: Ints
     counters: Ints
-    """Documents, updates so far, rounds that were dropped, parts, rounds that are held."""
+    """How many there are of each `Count`."""
     rng: AnyArray
     totals: Floats
     longest: Floats
@@ -65,7 +80,7 @@ class Store:
             name: np.zeros((B, n_features) if kind == "d" else B, dtype=_TYPES[kind]) for name, kind in _SIZES.items()
         }
         arrays["counters"], arrays["totals"], arrays["longest"] = (
-            np.zeros(5, dtype=np.int64), np.zeros(len(Total)), np.zeros(1)
+            np.zeros(len(Count), dtype=np.int64), np.zeros(len(Total)), np.zeros(1)
         )  # fmt: skip
         first = np.random.SeedSequence(seed).generate_state(1, np.uint64)
         return cls(settings(ranker, n_features), arrays | {"rng": np.maximum(first, np.uint64(1))})
@@ -95,7 +110,9 @@ class Store:
             sound &= given.dtype == mine.dtype and given.ndim == 1 and len(given) <= len(mine)
             mine[: len(given)] = given
         parts, rounds = len(content["part"]), len(content["key"])
-        sound &= self.counters.tolist()[0::3] == [n, parts] and int(self.counters[4]) == rounds == len(content["age"])
+        sound &= self.counters.tolist()[0::3] == [n, parts] and int(self.counters[Count.ROUNDS]) == rounds == len(
+            content["age"]
+        )
         for name, size in (("part_doc", n), ("part_of", rounds)):
             sound &= len(content[name]) == parts and bool(((content[name] >= 0) & (content[name] < size)).all())
         sound &= int(self.rng[0]) != 0 and all(np.isfinite(content[name]).all() for name in ("totals", "part", "sums"))
@@ -106,7 +123,7 @@ class Store:
 
     def model(self, average: bool = False) -> KernelModel:
         """Return the scoring function, or its average over the rounds; it shares the stored documents."""
-        n, rounds = int(self.counters[0]), max(float(self.totals[Total.ROUNDS]), 1.0)
+        n, rounds = int(self.counters[Count.DOCUMENTS]), max(float(self.totals[Total.ROUNDS]), 1.0)
         return self.function(self.documents[:n], self.sums[:n] / rounds if average else self.alpha[:n])
 
     def function(self, documents: Floats, alpha: Floats) -> KernelModel:
@@ -116,7 +133,7 @@ class Store:
 
     def end_round(self) -> None:
         """Add f to the sum that the average is made of."""
-        n = int(self.counters[0])
+        n = int(self.counters[Count.DOCUMENTS])
         self.sums[:n] += self.alpha[:n]
 
     def add(self, X: Floats, change: Floats, size2: float) -> None:
@@ -129,7 +146,7 @@ class Store:
         while self._places_missing(rows, key) > 0:
             at = self._round_to_drop(key)
             if at is None:
-                self.counters[2] += 1  # longer than the budget: the round itself
+                self.counters[Count.DROPPED] += 1  # longer than the budget: the round itself
                 self.too_long.append(len(rows))
                 break
             if self.settings[5] == "forgetron":
@@ -148,30 +165,34 @@ class Store:
 
     def _places(self, rows: Floats) -> list[int]:
         """Return where each document is stored, −1 where it is not."""
-        n, found = int(self.counters[0]), []
+        n, found = int(self.counters[Count.DOCUMENTS]), []
         for row in rows:
             same = np.flatnonzero(self.row_hash[:n] == crc32(row.tobytes()))
             found.append(next((int(at) for at in same if np.array_equal(self.documents[at], row)), -1))
         return found
 
     def _place_of_round(self, key: np.uint64) -> int:
-        held = np.flatnonzero(self.key[: self.counters[4]] == key)
+        held = np.flatnonzero(self.key[: self.counters[Count.ROUNDS]] == key)
         return int(held[0]) if len(held) else -1
 
     def _places_missing(self, rows: Floats, key: np.uint64) -> int:
         """Return how many places an update is short of, for its documents or its coefficients."""
         places, at = self._places(rows), self._place_of_round(key)
-        parts = self.part_doc[: self.counters[3]][self.part_of[: self.counters[3]] == at] if at >= 0 else _NONE
+        parts = (
+            self.part_doc[: self.counters[Count.PARTS]][self.part_of[: self.counters[Count.PARTS]] == at]
+            if at >= 0
+            else _NONE
+        )
         docs = len({row.tobytes() for row, place in zip(rows, places, strict=True) if place < 0})
         coefficients = sum(place < 0 or place not in parts for place in places)
         budget = len(self.alpha)
-        return max(int(self.counters[0]) + docs, int(self.counters[3]) + coefficients) - budget
+        return max(int(self.counters[Count.DOCUMENTS]) + docs, int(self.counters[Count.PARTS]) + coefficients) - budget
 
     def _round_to_drop(self, key: np.uint64) -> int | None:
         """Return the round that makes room for the one of this key; None where there is no other."""
         from . import _kernel_kernels as kernels
 
-        others = [at for at in range(int(self.counters[4])) if self.key[at] != key]
+        others = [at for at in range(int(self.counters[Count.ROUNDS])) if self.key[at] != key]
         if not others:
             return None
         if self.settings[5] == "random":
@@ -185,27 +206,27 @@ class Store:
 
         The paper's documents have length 1; here updates do not, and R is the length of the longest so far.
         """
-        rounds = int(self.counters[4]) + 1
+        rounds = int(self.counters[Count.ROUNDS]) + 1
         most = 0.25 * sqrt(rounds / log(rounds)) * sqrt(float(self.longest[0])) if rounds > 1 else np.inf
         norm = sqrt(max(f_norm2, 0.0))
         return float(min(rounds ** (-0.5 / rounds), most / norm if norm > 0 else 1.0))
 
     def update(self, at: int) -> KernelModel:
         """Return what one of the rounds added to f, as far as it is still there."""
-        parts = np.flatnonzero(self.part_of[: self.counters[3]] == at)
+        parts = np.flatnonzero(self.part_of[: self.counters[Count.PARTS]] == at)
         return self.function(self.documents[self.part_doc[parts]], self.part[parts])
 
     def _drop(self, at: int) -> None:
         """Forget a round: its coefficients, and the documents that no other round needs."""
-        keep = np.flatnonzero(self.part_of[: self.counters[3]] != at)
+        keep = np.flatnonzero(self.part_of[: self.counters[Count.PARTS]] != at)
         count = len(keep)
         for name in ("part_of", "part_doc", "part"):
             array = getattr(self, name)
             array[:count], array[count:] = array[keep], 0
-        last = int(self.counters[4]) - 1
+        last = int(self.counters[Count.ROUNDS]) - 1
         self.key[at], self.age[at] = self.key[last], self.age[last]
         self.part_of[:count][self.part_of[:count] == last] = at
-        n = int(self.counters[0])
+        n = int(self.counters[Count.DOCUMENTS])
         docs = np.unique(self.part_doc[:count])
         new = np.zeros(n, dtype=np.int64)
         new[docs] = np.arange(len(docs))
@@ -213,32 +234,32 @@ class Store:
             array = getattr(self, name)
             array[: len(docs)], array[len(docs) :] = array[docs], 0
         self.part_doc[:count] = new[self.part_doc[:count]]
-        self.counters[:] = len(docs), self.counters[1], self.counters[2] + 1, count, last
+        self.counters[:] = len(docs), self.counters[Count.UPDATES], self.counters[Count.DROPPED] + 1, count, last
 
     def _add_round(self, rows: Floats, change: Floats, key: np.uint64) -> None:
         at = self._place_of_round(key)
         if at < 0:
-            at = int(self.counters[4])
+            at = int(self.counters[Count.ROUNDS])
             self.key[at] = key
-            self.counters[4] += 1
-        self.counters[1] += 1
-        self.age[at] = self.counters[1]
+            self.counters[Count.ROUNDS] += 1
+        self.counters[Count.UPDATES] += 1
+        self.age[at] = self.counters[Count.UPDATES]
         for row, c in zip(rows, change, strict=True):
             (place,) = self._places(row[None])
             if place < 0:
-                place = int(self.counters[0])
+                place = int(self.counters[Count.DOCUMENTS])
                 self.documents[place], self.row_hash[place], self.sums[place] = row, crc32(row.tobytes()), 0.0
-                self.counters[0] += 1
-            parts = int(self.counters[3])
+                self.counters[Count.DOCUMENTS] += 1
+            parts = int(self.counters[Count.PARTS])
             own = np.flatnonzero((self.part_of[:parts] == at) & (self.part_doc[:parts] == place))
             if len(own):
                 self.part[own[0]] += c
             else:
                 self.part_of[parts], self.part_doc[parts], self.part[parts] = at, place, c
-                self.counters[3] += 1
+                self.counters[Count.PARTS] += 1
 
     def _add_up(self) -> None:
-        n, parts = int(self.counters[0]), int(self.counters[3])
+        n, parts = int(self.counters[Count.DOCUMENTS]), int(self.counters[Count.PARTS])
         self.alpha[:n] = np.bincount(self.part_doc[:parts], self.part[:parts], minlength=n)[:n]
         self.alpha[n:] = 0.0
 

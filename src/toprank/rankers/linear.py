@@ -79,7 +79,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
         self.stream_ = None
 
     def _solver(self, look: Watch | None) -> Solver:
-        name = self._fitting(self._loss) if self.solver == "auto" else self.solver
+        name = self._solver_for(self._loss) if self.solver == "auto" else self.solver
         if name in ("newton", "bundle") and self.radius is not None:
             raise InputError(f"solver={name!r} knows no radius: take 'lbfgs' or 'minibatch', or alpha alone")
         if name == "newton":
@@ -88,7 +88,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
             return Bundle(tol=self.tol, max_iter=self.max_iter)
         return self._gradient_solver(name == "minibatch", self.radius, look)
 
-    def _fitting(self, loss: Surrogate) -> Method:
+    def _solver_for(self, loss: Surrogate) -> Method:
         """Return the solver that suits a loss."""
         strong = self.alpha > 0 and self.radius is None
         if loss.smooth:

@@ -27,7 +27,7 @@ from ..surrogates import Surrogate
 from .base import parameters
 from .checking import check_parameters
 from .models import LinearModel
-from .stream import Average, StreamRanker, by_theory, check_same_measure, read_passes, steps_of
+from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .stream_notes import Note, certify_stream, compiled, note
 from .trace import Trace
 from .watching import BestOnValidation
@@ -44,10 +44,14 @@ class _KeptEpoch(NamedTuple):
 
     state: State
     epochs: int
-    averaged: bool | None
+    averaged: bool | None = None
 
     def copy(self) -> _KeptEpoch:
         return self._replace(state=self.state.copy())
+
+
+def _model(state: State, averaged: bool) -> LinearModel:
+    return LinearModel(state.average if averaged else state.last)
 
 
 def _play_part(learner: OnlineDescent, state: State, lists: QueryDataset) -> tuple[State, Floats]:
@@ -144,16 +148,12 @@ class OnlineRanker(StreamRanker):
             else:
                 order = self._order(rng, data.n_queries)
                 rows.append(learner.play(state, data.X, data.y, data.ptr, order, data.query_weight))
-            tried: dict[bool, float] = {}
-            if valid is not None:
-                for averaged in (True, False) if self.average == "auto" else (bool(self.average),):
-                    tried[averaged] = watch.value(LinearModel(state.average if averaged else state.last))
-            better = max(tried, key=lambda kind: tried[kind], default=None)
-            kept = _KeptEpoch(state, epoch + 1, better)
-            if watch.note(None if better is None else tried[better], kept.copy, f"{epoch + 1:5d}") or out_of_time():
+            reached, averaged = choose_average(watch, self.average, partial(_model, state))
+            kept = _KeptEpoch(state, epoch + 1, averaged)
+            if watch.note(reached, kept.copy, f"{epoch + 1:5d}") or out_of_time():
                 break
         self.n_epochs_ = epoch + 1
-        best = watch.best or _KeptEpoch(state, self.n_epochs_, None)
+        best = watch.best or _KeptEpoch(state, self.n_epochs_)
         if not state.totals[Total.ROUNDS] > 0:
             raise InputError(
                 f"no list is a round: by {learner.measure} no order of its documents is better than another, or its "
@@ -254,7 +254,7 @@ class OnlineRanker(StreamRanker):
     def _keep(self, state: State, averaged: bool | None = None) -> None:
         if averaged is None:
             averaged = state.average_ranks_better if self.average == "auto" else bool(self.average)
-        self.model_ = LinearModel(state.average if averaged else state.last)
+        self.model_ = _model(state, averaged)
         self.averaged_ = averaged
         self._state = state
 

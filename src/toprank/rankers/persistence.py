@@ -197,7 +197,7 @@ def _restore(content: ModelFile) -> Ranker:
 
 
 def _rankers_of_labels(content: ModelFile, model: Any) -> list[Ranker]:
-    """Return the rankers of the labels, of the same kind as the whole; none of them is one of several labels again."""
+    """Return one ranker for each label: of the kind that the file names, and each of one label only."""
     files = content.state["estimators_"]
     if not isinstance(files, list) or len(files) != len(model.coef):
         raise InputError(f"$.state.estimators_ must be {len(model.coef)} rankers, one for each label of $.model")

@@ -76,10 +76,10 @@ class SeenLists:
         self.weights, self.slopes = np.zeros(data.n_docs), np.zeros(data.n_docs)
         """What each document weighed, and Σ_t of the subgradient in its score."""
 
-    def add(self, scores: Floats, heavy: Floats) -> float:
-        """Add rounds, at most one of each list, whose losses weigh `heavy` and saw these scores; return Σ z_t·w_t."""
+    def add(self, scores: Floats, loss_weight: Floats) -> float:
+        """Add rounds, at most one of each list, with what their losses weigh and the scores seen; return Σ z_t·w_t."""
         loss, y = self._loss, self.data.y
-        each = np.repeat(heavy, self.data.lengths)
+        each = np.repeat(loss_weight, self.data.lengths)
         slopes = np.where(each > 0, each * loss.per_query(scores, y, self._ptr)[1], 0.0)
         if isinstance(loss, Slam):
             each = each * loss.weights(y, self._ptr, scores if loss.within == "score" else None)
@@ -93,7 +93,10 @@ class SeenLists:
             weights, gaps = self.weights, self._gaps(scores)[0]
         elif isinstance(self._loss, Minimax):  # of each list the pair most out of order
             filled = self.data.lengths > 0
-            weights, gaps = self._heavy[filled], np.maximum.reduceat(self._gaps(scores)[0], self._ptr[:-1][filled])
+            weights, gaps = (
+                self._list_weights[filled],
+                np.maximum.reduceat(self._gaps(scores)[0], self._ptr[:-1][filled]),
+            )
         else:
             return np.array([self.loss(c * scores)[0] for c in scales])
         lost = (weights > 0) & (gaps > -np.inf)
@@ -103,8 +106,8 @@ class SeenLists:
     def loss(self, scores: Floats) -> tuple[float, Floats]:
         """L(u) and a subgradient in the scores of u."""
         if not isinstance(self._loss, Slam):
-            heavy, (values, slopes) = self._heavy, self._loss.per_query(scores, self.data.y, self._ptr)
-            return float(heavy @ values), np.repeat(heavy, self.data.lengths) * slopes
+            loss_weight, (values, slopes) = self._list_weights, self._loss.per_query(scores, self.data.y, self._ptr)
+            return float(loss_weight @ values), np.repeat(loss_weight, self.data.lengths) * slopes
         gaps, leader = self._gaps(scores)
         weights = np.where(self._margin + gaps > 0, self.weights, 0.0)  # as they were, not as they would be at u
         lost = np.flatnonzero(weights)
@@ -113,7 +116,7 @@ class SeenLists:
         return float(weights[lost] @ (self._margin + gaps[lost])), slope
 
     @property
-    def _heavy(self) -> Floats:
+    def _list_weights(self) -> Floats:
         """What each list weighed, where all its documents weigh the same."""
         return np.append(self.weights, 0.0)[self._ptr[:-1]] * (self.data.lengths > 0)
 
@@ -244,9 +247,9 @@ class OnlineReplay(Replay):
 def loss_weights(learner: OnlineDescent, data: QueryDataset, order: Ints, rows: Floats) -> Floats:
     """Return what the loss of each list weighed in the pass that `rows` are of: 0 where it took none."""
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    counted, heavy = learner.rounds(data.y, data.ptr) & (weight > 0), np.zeros(data.n_queries)
-    heavy[order[counted[order]]] = (rows[:, 2] > 0) | learner.always
-    return heavy * weight
+    counted, loss_weight = learner.rounds(data.y, data.ptr) & (weight > 0), np.zeros(data.n_queries)
+    loss_weight[order[counted[order]]] = (rows[:, 2] > 0) | learner.always
+    return loss_weight * weight
 
 
 def nearly_equal(a: Floats, b: Floats) -> bool:

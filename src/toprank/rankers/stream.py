@@ -1,8 +1,9 @@
-"""What rankers that go on learning share: the doors of a stream, steps by theory, what a file keeps of passes."""
+"""What rankers that go on learning share: how lists come in, steps by theory, what a file keeps of passes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias
 
 from .._typing import ArrayLike
@@ -10,6 +11,8 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..solvers.steps import Steps
 from .base import Ranker, parameters
+from .models import Model
+from .watching import BestOnValidation
 
 Average: TypeAlias = bool | Literal["auto"]
 
@@ -51,6 +54,21 @@ class StreamRanker(Ranker):
         """Note that so many lists were learned from."""
         self.n_queries_in_ = lists + (0 if first else self.n_queries_in_)
         self.certificates_ = []  # they spoke of what was learned before
+
+
+def choose_average(
+    watch: BestOnValidation[Any], average: Average, model: Callable[[bool], Model]
+) -> tuple[float | None, bool]:
+    """Return what is reached on the validation set, and whether by the averaged weights: "auto" tries both.
+
+    `model` makes the model of the averaged weights, or of the last. Without a validation set nothing is reached.
+    """
+    kinds = (True, False) if average == "auto" else (bool(average),)
+    if watch.valid is None:
+        return None, False
+    reached = {averaged: watch.value(model(averaged)) for averaged in kinds}
+    best = max(kinds, key=lambda averaged: reached[averaged])
+    return reached[best], best
 
 
 def check_same_measure(before: str | None, now: str) -> None:

@@ -143,7 +143,7 @@ class TwoClassRanker(Ranker):
         return [copy(one) for one in before]
 
     def _learn_each(self, count: int, before: list[Self] | None, learn: Callable[[Self, int], object]) -> None:
-        """Learn label by label; what several of them warn of is told once."""
+        """Learn label by label; a warning that several labels give is shown once."""
         params, told = self.get_params(), dict[tuple[type[Warning], str], list[str]]()
         ones = before or [type(self)(**params) for _ in range(count)]
         for label, one in enumerate(ones):

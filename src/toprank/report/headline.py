@@ -6,7 +6,7 @@ from html import escape
 
 from .._html import element, typeset
 from .._tables import signed
-from ..comparison import Difference, span
+from ..comparison import Difference, interval_text
 from ..contests.tables import gain, promised
 from .view import ContestView
 
@@ -70,7 +70,7 @@ def _told_apart(view: ContestView, best: int) -> str:
 
 def _gap(found: Difference) -> str:
     p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
-    return f"<b>{signed(found.difference)}</b> {span(found.interval, sign=True)}, {p}"
+    return f"<b>{signed(found.difference)}</b> {interval_text(found.interval, sign=True)}, {p}"
 
 
 def _code(text: str) -> str:

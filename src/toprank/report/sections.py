@@ -12,7 +12,7 @@ from .._html import bound_bar, clip, element, typeset
 from .._tables import Table, signed
 from ..certificates.base import Certificate
 from ..certificates.performance import PerformanceCertificate
-from ..comparison import span
+from ..comparison import interval_text
 from ..contests.tables import gain, promised
 from . import svg
 from .view import ContestView
@@ -171,7 +171,7 @@ def promises(view: ContestView) -> str:
         rows.append([_name(view, i), drawn, f"{c.lower:.4f}", f"{c.upper:.4f}"])
         if gains:
             over = gain(view.contest.entrants[i])
-            rows[-1].append("–" if over is None else span((over.lower, over.upper), sign=True))
+            rows[-1].append("–" if over is None else interval_text((over.lower, over.upper), sign=True))
     first = known[0][1]
     assumed = "; ".join(escape(str(assumption)) for assumption in first.assumptions)
     words = (
