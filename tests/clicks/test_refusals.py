@@ -50,6 +50,8 @@ def test_a_seed_is_a_whole_number(what, seed):
         (lambda: ClickLog.from_arrays(["q"], ["a"], [2**40], [1]), "row 0 of the log has position 1099511627776"),
         (lambda: Propensities.known([[1], [1, 2]]), "propensities are finite numbers"),
         (lambda: interleave([[1], [1, 2]], ["a"]), "a ranking is a list of documents"),
+        (lambda: interleave("abc", "bcd"), "a ranking is a list of documents"),
+        (lambda: interleave([["a"]], ["b"]), "a ranking is a list of documents"),
         (lambda: PAGE.credit([2, 0, 0]), "clicked has 2: write 0 or 1 for each document shown"),
         (lambda: PAGE.credit(["0", "0", "0"]), "clicked must have one flag per document shown"),
         (lambda: interleaving_test([[1.5, 0]]), "row 0: they are counts of clicks"),

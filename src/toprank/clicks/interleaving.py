@@ -53,7 +53,9 @@ def interleave(
         rankings = [np.asarray(first), np.asarray(second)]
         queues = [list(dict.fromkeys(ranking.tolist())) for ranking in rankings]
     except (ValueError, TypeError):  # lists, of several lengths or of one
-        raise InputError("a ranking is a list of documents, best first") from None
+        rankings = []
+    if [ranking.ndim for ranking in rankings] != [1, 1]:
+        raise InputError("a ranking is a list of documents, best first")
     shown: list[object] = []
     team: list[int] = []
     at, seen = [0, 0], set()
