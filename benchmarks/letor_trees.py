@@ -19,8 +19,8 @@ import numpy as np
 import toprank as tr
 from benchmarks.letor_listwise import MEASURES, fold_means, paired
 from toprank._tables import Table
+from toprank.data.grouping import bounds_of
 from toprank.data.splits import Fold, read_folds
-from toprank.interop.curvature import boundaries
 
 PARAMS = {
     "learning_rate": 0.05,
@@ -54,7 +54,7 @@ def fit(objective: Any, fold: Fold) -> np.ndarray[Any, Any]:
 
     def reached(scores: Any, data: Any) -> tuple[str, float, bool]:
         labels = np.asarray(data.get_label(), dtype=np.float64)
-        return "ndcg@10", WATCHED.mean(np.asarray(scores, dtype=np.float64), labels, boundaries(data.get_group())), True
+        return "ndcg@10", WATCHED.mean(np.asarray(scores, dtype=np.float64), labels, bounds_of(data.get_group())), True
 
     booster = lgb.train(
         {**PARAMS, "objective": objective},

@@ -13,7 +13,7 @@ from tests.report.browser import Browser, Page
 from tests.serve.starting import Running, model, running
 from toprank._keys import new_key
 from toprank.data.documents import DocumentList
-from toprank.demo.clicking import Clicking, beginner
+from toprank.demo.clicking import LibrarySearch, first_ranker
 from toprank.serve.learning import Learner
 
 PATIENCE = 60.0
@@ -58,8 +58,8 @@ def lead_of(server: Running, name: str) -> float:
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    demo = Clicking(["csv", "json", "shutil"])
-    with running(tmp_path_factory.mktemp("page"), Learner.of(beginner()).model_text(), demo=demo) as server:
+    demo = LibrarySearch(["csv", "json", "shutil"])
+    with running(tmp_path_factory.mktemp("page"), Learner.of(first_ranker()).model_text(), demo=demo) as server:
         yield server
 
 

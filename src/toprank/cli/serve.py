@@ -97,13 +97,13 @@ def serve(
         else:
             learner = None
             if demo:
-                from ..demo.clicking import Clicking, beginner
+                from ..demo.clicking import LibrarySearch, first_ranker
 
                 with busy("reading the standard library"):
-                    searched = Clicking()
+                    searched = LibrarySearch()
                 store = store or str(Path(tempfile.mkdtemp(prefix="toprank-")) / "demo.db")
                 if not Path(store).exists():
-                    learner = Learner.of(beginner())
+                    learner = Learner.of(first_ranker())
             elif model is not None:
                 learner = _learner(model, clicks)
             service = Service(Store(store or "", learner), seconds, most=wait_mb * 1e6, seconds=waiting)

@@ -1,4 +1,4 @@
-"""The search of the standard library for somebody who clicks: where the ranker begins, and what it is to rank."""
+"""A search of the standard library that learns from clicks: what is ranked, and the ranker to begin with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .features import FEATURES, Extractor
 from .job import Library
 
 
-class Clicking:
+class LibrarySearch:
     """The documentation of the running Python's library, to be searched and clicked on."""
 
     def __init__(self, packages: Collection[str] | None = None) -> None:
@@ -27,8 +27,8 @@ class Clicking:
         return candidates(query, self._extractor)
 
 
-def beginner() -> PDGD:
-    """Return a learner from clicks that starts where BM25 is."""
+def first_ranker() -> PDGD:
+    """Return a learner from clicks that ranks as BM25 does before the first click."""
     bm25 = np.zeros(len(FEATURES))
     bm25[0] = 20.0  # BM25 is a share of what the query could bring: so much makes the best of them likely on top
     ranker = PDGD("mrr", eta=10.0)

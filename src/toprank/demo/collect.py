@@ -91,13 +91,13 @@ class Document:
 
     @property
     def family(self) -> str:
-        """Whom it is kin to: the class, for a class and its methods; the module, for a function."""
+        """What it belongs to: its class, for a class and its methods; its module, for a function."""
         return f"{self.module}.{self.path.partition('.')[0]}" if self.kind != "function" else self.module
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents in the order of their names, and what was met on the way."""
+    """Documents in the order of their names, and what was read for them."""
 
     documents: tuple[Document, ...]
     n_files: int
@@ -105,14 +105,12 @@ class Collection:
     """Files that could not be parsed."""
 
 
-def collect(
-    root: str | os.PathLike[str] | None = None, *, packages: Container[str] | None = None, native: bool | None = None
-) -> Collection:
+def collect(root: str | os.PathLike[str] | None = None, *, packages: Container[str] | None = None) -> Collection:
     """Parse the sources under `root` (by default the running Python's library) into documents.
 
-    Public is what has no underscore in front and, where a module lists `__all__` in plain sight, stands in it. Of
-    several definitions of a name the first with a docstring counts. `packages` keeps to some of them. `native` adds the
-    modules of `NATIVE`; by default they come with the library and not with another `root`.
+    A name is public that has no underscore in front and, where a module spells out `__all__`, is in it. Of several
+    definitions of a name the first with a docstring counts. `packages` are those to read, by default all. The modules
+    of `NATIVE` come with the library, and not with another `root`.
     """
     top = home() if root is None else Path(root)
     found: dict[str, Document] = {}
@@ -134,11 +132,10 @@ def collect(
             f"{top} holds no Python sources to read (an embedded or zipped build of Python): "
             "try `toprank demo --generated`, which needs none"
         )
-    if (root is None) if native is None else native:
-        for name, public in NATIVE.items():
-            loaded = _native_module(name) if packages is None or public in packages else None
-            if loaded is not None:
-                _keep(found, _native_documents(loaded, public), _sentence(loaded.__doc__))
+    for name, public in NATIVE.items() if root is None else ():
+        loaded = _native_module(name) if packages is None or public in packages else None
+        if loaded is not None:
+            _keep(found, _native_documents(loaded, public), _sentence(loaded.__doc__))
     return Collection(tuple(found[name] for name in sorted(found)), n_files, tuple(skipped))
 
 

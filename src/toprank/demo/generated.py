@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..comparison import compare
@@ -37,9 +39,7 @@ def run(n_queries: int = 400, random_state: int = 0) -> Contest:
     }
     reports = {name: evaluate_grouped(values, test, MEASURES) for name, values in scores.items()}
     entrants = [Entrant(name, values, reports[name]) for name, values in scores.items()]
-    entrants[-1] = Entrant(
-        "ListNet", scores["ListNet"], reports["ListNet"], (ranker,), (settings_of(ranker),), curves(ranker)
-    )
+    entrants[-1] = replace(entrants[-1], rankers=(ranker,), params=(settings_of(ranker),), curves=curves(ranker))
     return Contest(
         title="Generated queries",
         data=test,

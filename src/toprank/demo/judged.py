@@ -1,15 +1,14 @@
-"""Judged queries out of documentation: the first sentence of a docstring asks for its object."""
+"""Judged queries made of documentation: the first sentence of a docstring asks for its object."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Ints
+from .._typing import Floats
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from .collect import Document
@@ -22,7 +21,7 @@ SHORTEST = 3
 CANDIDATES = 50
 """Documents that BM25 hands to the rankers, per query."""
 N_PARTS = 5
-"""Packages are dealt into this many parts: all but two to learn from, one to choose on, one to be judged on."""
+"""Packages are divided into this many parts: all but two to learn from, one to choose on, one to be judged on."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def queries_of(documents: Sequence[Document]) -> tuple[list[Query], int]:
 
 
 def parts_of(queries: Sequence[Query], n_parts: int = N_PARTS) -> dict[str, int]:
-    """Deal the packages into parts of like numbers of queries: the largest first, each to the emptiest part.
+    """Divide the packages into parts with about as many queries each: the largest first, each into the smallest part.
 
     >>> parts_of([Query("", (), package) for package in "aaabbc"], n_parts=2)
     {'a': 0, 'b': 1, 'c': 1}
@@ -67,12 +66,10 @@ def parts_of(queries: Sequence[Query], n_parts: int = N_PARTS) -> dict[str, int]
 
 
 def grades_of(queries: Sequence[Query], documents: Sequence[Document], pairs: Candidates) -> Floats:
-    """Return 2 for an object of the query, 1 for its kin (same class, or functions of the same module), else 0."""
+    """Return 2 for an object of the query, 1 for its family (same class, or functions of the same module), else 0."""
     families = [{documents[number].family for number in query.objects} for query in queries]
     pair = zip(pairs.query.tolist(), pairs.document.tolist(), strict=True)
-    return np.array(
-        [2.0 if d in queries[q].objects else float(documents[d].family in families[q]) for q, d in pair],
-    )
+    return np.array([2.0 if d in queries[q].objects else float(documents[d].family in families[q]) for q, d in pair])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,35 +106,18 @@ def judge(index: Index, k: int = CANDIDATES) -> Judged:
     pairs = Candidates.of(index, asked, k)
     X = Extractor(index).features(texts, asked, pairs)
     y = grades_of(queries, index.documents, pairs)
-    ids = np.array([document.id for document in index.documents])
-    make = _Maker(X, y, np.array(texts), ids, pairs, filled[pairs.query])
+    qid = np.array(texts)[pairs.query]
+    ids = np.array([document.id for document in index.documents])[pairs.document]
+
+    def data_of(*parts: int) -> QueryDataset:
+        rows = np.isin(filled[pairs.query], parts)
+        return QueryDataset.from_arrays(X[rows], y[rows], qid[rows], feature_names=FEATURES, doc_ids=ids[rows])
+
     return Judged(
-        train=make(list(range(N_PARTS - 2))),
-        valid=make([N_PARTS - 2]),
-        test=make([N_PARTS - 1]),
+        train=data_of(*range(N_PARTS - 2)),
+        valid=data_of(N_PARTS - 2),
+        test=data_of(N_PARTS - 1),
         packages=part,
         ambiguous=ambiguous,
         hopeless=len(queries) - len(np.unique(pairs.query)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Maker:
-    """Cuts data sets out of all pairs."""
-
-    X: Floats
-    y: Floats
-    texts: AnyArray
-    ids: AnyArray
-    pairs: Candidates
-    part: Ints
-
-    def __call__(self, parts: Sequence[int]) -> QueryDataset:
-        rows: Any = np.flatnonzero(np.isin(self.part, parts))
-        return QueryDataset.from_arrays(
-            self.X[rows],
-            self.y[rows],
-            self.texts[self.pairs.query[rows]],
-            feature_names=FEATURES,
-            doc_ids=self.ids[self.pairs.document[rows]],
-        )

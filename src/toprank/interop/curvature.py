@@ -80,16 +80,9 @@ class BoostingLoss:
         return np.maximum(total / (2 * self.step * self.probes), 0.0)
 
 
-def boundaries(group: AnyArray) -> Ints:
-    """Return the boundaries of queries from their sizes."""
-    return np.concatenate(([0], np.cumsum(np.asarray(group, dtype=np.int64))))
-
-
 def per_query_weight(weight: AnyArray | None, ptr: Ints) -> Floats | None:
     """Return one weight per query from one per query or one per row (the same within a query)."""
     if weight is None or len(weight) == 0:
         return None
     values = np.asarray(weight, dtype=np.float64)
-    if len(values) == len(ptr) - 1:
-        return values
-    return values[ptr[:-1]]
+    return values if len(values) == len(ptr) - 1 else values[ptr[:-1]]

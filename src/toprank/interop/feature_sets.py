@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ..data.validation import check_choice
-from ..errors import InputError
+from ..errors import InputError, naming
 
 Kind = Literal["match", "phrase", "field"]
 Engine = Literal["elasticsearch", "opensearch", "solr"]
@@ -82,10 +82,8 @@ def read_features(path: str | os.PathLike[str]) -> list[Feature]:
         raise InputError(f"{file} is not a table: {error}") from None
     found = []
     for number, row in enumerate(rows, start=2):
-        try:
+        with naming(f"{file}, line {number}"):
             found.append(Feature(row.get("name", ""), row.get("kind", ""), row.get("field", "")))  # type: ignore[arg-type]
-        except InputError as error:
-            raise InputError(f"{file}, line {number}: {error}") from None
     return found
 
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Matrix
 from ..data.dataset import QueryDataset
+from ..data.grouping import bounds_of
 from ..errors import needed
 from ..measures.base import Measure
 from ..rankers.base import parameters
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
 from ..surrogates.listwise import ListNet
-from .curvature import BoostingLoss, boundaries, per_query_weight
+from .curvature import BoostingLoss, per_query_weight
 from .trees import Boosted, BoosterModel, SurrogateTrees, TreeRanker
 
 
@@ -34,7 +35,7 @@ class LightGBMObjective:
             y, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
         else:
             y, scores = first, second
-        ptr = np.array([0, len(y)]) if group is None else boundaries(group)
+        ptr = bounds_of([len(y)] if group is None else group)
         return self.loss(scores, y, ptr, per_query_weight(weight, ptr))
 
 
@@ -106,7 +107,7 @@ def boost_lightgbm(
     lgb = needed("lightgbm", type(ranker).__name__)
 
     def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
-        ptr = boundaries(part.get_group())
+        ptr = bounds_of(part.get_group())
         y = np.asarray(part.get_label(), dtype=np.float64)
         return "measure", measure.mean(scores, y, ptr, per_query_weight(part.get_weight(), ptr)), True
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..data import validation
+from ..data.grouping import bounds_of
 from ..errors import InputError, needed
 from ..surrogates.base import Surrogate
 from .curvature import check_slope
@@ -65,7 +66,7 @@ def torch_loss(surrogate: Surrogate, reduction: Literal["mean", "sum", "none"] =
                     raise InputError(f"y has shape {tuple(y.shape)} for scores of shape {tuple(scores.shape)}")
                 there = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.bool()
                 scores, y = scores[there], y[there]
-                ptr = np.concatenate(([0], np.cumsum(there.sum(dim=1).cpu().numpy())))
+                ptr = bounds_of(there.sum(dim=1).cpu().numpy())
             elif ptr is None:
                 ptr = np.array([0, len(scores)])
             if isinstance(ptr, torch.Tensor):

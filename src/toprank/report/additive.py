@@ -1,9 +1,9 @@
-"""Why a document scores what it scores: f(x) = Σ_j f_j(x_j) taken apart by feature, where the model is such a sum."""
+"""Why a document has its score: what each feature adds to it, where the model is a sum f(x) = Σ_j f_j(x_j)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,9 +45,9 @@ def contributions(model: Model, X: Matrix) -> Floats | None:
 
 
 class Explainer:
-    """Takes one entrant's scores of a query apart, with the model of the query's fold.
+    """Says what each feature adds to one entrant's scores, with the model of the query's fold.
 
-    An entrant that learned nothing may still be one feature, up or down: that is a linear model too.
+    An entrant that learned nothing may still be one feature, or its opposite: that is a linear model too.
     """
 
     def __init__(self, contest: Contest, entrant: Entrant) -> None:
@@ -83,12 +83,11 @@ def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> Linea
     """Return the feature, or its opposite, that gives these queries' documents their scores; None where none does."""
     rows = np.flatnonzero(np.repeat(queries, data.lengths))
     few = rows[:100]
-    sample: Any = data.X[few]
-    dense = sample.toarray() if data.is_sparse else sample
+    sample = dense(data.X[few])
     if not data.n_features or len(few) < 2 or np.ptp(scores[few]) == 0:
         return None
     for sign in (1.0, -1.0):
-        for j in np.flatnonzero((sign * dense == scores[few][:, None]).all(axis=0)):
+        for j in np.flatnonzero((sign * sample == scores[few][:, None]).all(axis=0)):
             model = LinearModel(sign * np.eye(1, data.n_features, int(j))[0])
             if np.array_equal(model.scores(data.X[rows]), scores[rows]):
                 return model

@@ -8,6 +8,7 @@ from .._html import element, typeset
 from .._tables import signed
 from ..comparison import Difference, interval_text
 from ..contests.tables import gain, promised
+from .sections import measure_name
 from .view import ContestView
 
 CLOSE = 4
@@ -26,18 +27,21 @@ def _gain(view: ContestView, best: int, base: int) -> list[str]:
     mean = view.means(measure)
     name, rival = (escape(view.labels[i]) for i in (best, base))
     if best == base:
-        return [f"Nothing beats {name}", f"The baseline has the highest mean {_code(measure)}, {mean[best]:.4f}."]
+        return [
+            f"Nothing beats {name}",
+            f"The baseline has the highest mean {measure_name(measure)}, {mean[best]:.4f}.",
+        ]
     found = view.difference(measure, best, base)
     if found is None:
         return [
             f"{name} has the highest mean",
-            f"{_code(measure)} {mean[best]:.4f}; it was not tested against {rival}, the baseline.",
+            f"{measure_name(measure)} {mean[best]:.4f}; it was not tested against {rival}, the baseline.",
         ]
     ahead = [i for i in range(len(mean)) if (d := view.difference(measure, i, base)) and d.shown and d.direction > 0]
     won = found.shown and found.direction > 0
     lead = f"{name} is better than {rival}" if won else f"No gain of {name} over {rival} is shown"
     share = f" ({typeset(f'{found.difference / mean[base]:+.1%}')})" if mean[base] > 0 else ""
-    text = f"{_code(measure)} {mean[best]:.4f} against {mean[base]:.4f} of the baseline: {_gap(found)}{share}, "
+    text = f"{measure_name(measure)} {mean[best]:.4f} against {mean[base]:.4f} of the baseline: {_gap(found)}{share}, "
     text += words if won else f"not {words}"
     others = len(mean) - 1
     many = f" {len(ahead)} of {others} systems are shown to be better than the baseline." if others > 1 else ""
@@ -71,7 +75,3 @@ def _told_apart(view: ContestView, best: int) -> str:
 def _gap(found: Difference) -> str:
     p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
     return f"<b>{signed(found.difference)}</b> {interval_text(found.interval, sign=True)}, {p}"
-
-
-def _code(text: str) -> str:
-    return element("span", escape(text), class_="measure-name")

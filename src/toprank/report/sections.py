@@ -44,7 +44,7 @@ def _measure(view: ContestView, index: int, measure: str) -> str:
         rows.append([_name(view, i), drawn, f"{means[i]:.4f}", f"[{a:.4f}, {b:.4f}]", _versus(view, measure, i)])
     level = f"{1 - comparison.alpha:.0%} interval"
     heads = {"system": "", _axis(f"{low:.3f}", f"{high:.3f}"): "range", "mean": "n", level: "n quiet"}
-    caption = element("caption", _code(measure))
+    caption = element("caption", measure_name(measure))
     return _table({**heads, "to the baseline": "n"}, rows, caption, class_="measure", data_measure=index)
 
 
@@ -175,7 +175,7 @@ def promises(view: ContestView) -> str:
     first = known[0][1]
     assumed = "; ".join(escape(str(assumption)) for assumption in first.assumptions)
     words = (
-        f"Bounds on the expected {_code(view.measures[0])} of a new query, all of this table together with "
+        f"Bounds on the expected {measure_name(view.measures[0])} of a new query, all of this table together with "
         f"{100 * first.confidence:g}% confidence, whatever the distribution of queries (by betting; differences cost "
         f"more than means). Assumed: {assumed}."
     )
@@ -285,9 +285,9 @@ def _params(params: Sequence[Mapping[str, Any]]) -> str:
 def facts(view: ContestView) -> str:
     """Return the data, the conventions and the notes."""
     report = view.contest.entrants[0].report
-    counts = report.counts
+    counts, measures = report.counts, ", ".join(measure_name(str(m)) for m in report.measures)
     said = [
-        f"Convention <b>{escape(report.convention)}</b>; measures {', '.join(_code(str(m)) for m in report.measures)}.",
+        f"Convention <b>{escape(report.convention)}</b>; measures {measures}.",
         f"A document is relevant above grade {view.relevant_above:g}.",
         f"{counts['queries']:,} queries, {counts['blank_queries']:,} without relevant documents, "
         f"{counts['short_queries']:,} shorter than the largest cut-off"
@@ -311,5 +311,6 @@ def _name(view: ContestView, system: int) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./])(?=\w)", "<wbr>", escape(view.labels[system]))
 
 
-def _code(text: str) -> str:
+def measure_name(text: str) -> str:
+    """Return the name of a measure, set apart from other words."""
     return element("span", escape(text), class_="measure-name")
