@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from numbers import Integral
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -18,12 +19,6 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from .base import Ranker
-
-_COUNTS = (
-    "batch_size", "budget", "cut", "degree", "epochs", "every", "max_iter", "orders", "patience", "rounds", "thresholds"
-)  # fmt: skip
-"""Parameters that are whole numbers from 1 on: a name means the same in every ranker."""
-_POSITIVE, _NOT_NEGATIVE = ("gamma", "radius", "tol"), ("alpha", "coef0")
 
 ONE_LIST = 20
 """So many rows without qid may well be one list; with more of them, fit and score say that they count as one."""
@@ -38,33 +33,42 @@ def check_parameters(ranker: Ranker) -> None:
     ...
     toprank.errors.InputError: solver must be one of 'lbfgs', 'minibatch', got 'sgd'
     """
-    params, (optional, choices) = ranker.get_params(), _annotated(type(ranker))
-    given = {name: value for name, value in params.items() if value is not None or name not in optional}
-    for names, check in (
-        (_COUNTS, validation.check_count),
-        (_POSITIVE, validation.check_positive),
-        (_NOT_NEGATIVE, validation.check_not_negative),
-    ):
-        check(**{name: given[name] for name in names if name in given})
-    for name, listed in choices.items():
-        validation.check_choice(listed, **{name: params[name]})
-    seed = given.get("random_state", 0)
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"random_state must be a whole number not below 0, got {seed!r}")
+    for name, may_be_none, check in _checks(type(ranker)):
+        value = vars(ranker)[name]
+        if value is not None or not may_be_none:
+            check(**{name: value})
+
+
+def _check_seed(random_state: object) -> None:
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise InputError(f"random_state must be a whole number not below 0, got {random_state!r}")
+
+
+_COUNTS = (
+    "batch_size", "budget", "cut", "degree", "epochs", "every", "max_iter", "orders", "patience", "rounds", "thresholds"
+)  # fmt: skip
+_BY_NAME: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(_COUNTS, validation.check_count),
+    **dict.fromkeys(("gamma", "radius", "tol"), validation.check_positive),
+    **dict.fromkeys(("alpha", "coef0"), validation.check_not_negative),
+    "random_state": _check_seed,
+}
+"""How a parameter is checked: its name means the same in every ranker."""
 
 
 @cache
-def _annotated(kind: type[Ranker]) -> tuple[set[str], dict[str, tuple[Any, ...]]]:
-    """Return the parameters that may be None, and those whose annotation lists every value, with the values."""
-    hints, optional, choices = get_type_hints(kind), set(), {}
+def _checks(kind: type[Ranker]) -> list[tuple[str, bool, Callable[..., None]]]:
+    """Return the parameters that are checked, whether each may be None, and how; found once, as streams count time."""
+    hints, found = get_type_hints(kind), list[tuple[str, bool, Callable[..., None]]]()
     for name in kind._get_param_names():
         parts = get_args(hints[name]) if get_origin(hints[name]) in (Union, UnionType) else (hints[name],)
         listed = [_VALUES.get(part, get_args(part) if get_origin(part) is Literal else ()) for part in parts]
-        if type(None) in parts:
-            optional.add(name)
         if all(listed) and parts != (bool,):
-            choices[name] = tuple(value for values in listed for value in values)
-    return optional, choices
+            choices = tuple(value for values in listed for value in values)
+            found.append((name, False, partial(validation.check_choice, choices)))
+        elif name in _BY_NAME:
+            found.append((name, type(None) in parts, _BY_NAME[name]))
+    return found
 
 
 _VALUES = {bool: (True, False), type(None): (None,)}
