@@ -383,14 +383,10 @@ def register(kind: K) -> K:
     >>> decode(encode(Half(0.25), "loss"), "$")
     Half(a=0.25)
     """
-    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind) or not _frozen(kind):
+    if not isinstance(kind, type) or not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
         raise InputError(f"register takes a frozen dataclass, not {kind!r}")
     _REGISTERED[f"{kind.__module__}:{kind.__qualname__}"] = kind
     return kind
-
-
-def _frozen(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.frozen)
 
 
 def _values() -> dict[str, type]:
