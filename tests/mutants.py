@@ -134,6 +134,18 @@ MUTANTS = [
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
+        "surrogates/_pairwise_kernels.py", "near_below(s, stop, n, first,", "near_below(s, start, n, first,",
+        "tests/surrogates/test_pairwise.py",
+    ),
+    Mutant(
+        "core/_block_kernels.py", '"<", apart', '"<=", apart',
+        "tests/surrogates/test_pairwise.py -k pair_list",
+    ),
+    Mutant(
+        "core/_block_kernels.py", "m - first > 2 * KEYS", "m - first > 3 * KEYS",
+        "tests/solvers/test_boosting.py -k never_below",
+    ),
+    Mutant(
         "surrogates/transforms.py", "math.log(self.a / 4)", "math.log(self.a / 2)",
         "tests/surrogates/test_transforms.py",
     ),

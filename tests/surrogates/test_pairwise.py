@@ -59,6 +59,23 @@ def test_hessian_product_is_that_of_the_pair_list(data, seed):
     np.testing.assert_allclose(product, np.concatenate(expected), atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [8, 9, 511, 512, 513, 1500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_short_and_long_lists_are_those_of_the_pair_list(n, weighted):
+    rng = np.random.default_rng(n)
+    s, y, v = 3 * rng.normal(size=n), rng.integers(0, 4, n).astype(float), rng.normal(size=n)
+    c = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
+    slack = np.where(y[:, None] > y, np.maximum(1 - (s[:, None] - s), 0), 0)
+    found = tr.surrogates.PairwiseHinge("squared_hinge").curvature(
+        s, y, np.array([0, n]), None, c if weighted else None
+    )
+    assert found.loss == pytest.approx(c @ (slack**2).sum(axis=1))
+    np.testing.assert_allclose(found.slopes, 2 * (c @ slack - c * slack.sum(axis=1)), atol=1e-8)
+    pairs = c[:, None] * (slack > 0)
+    expected = 2 * (pairs.sum(axis=1) + pairs.sum(axis=0)) * v - 2 * (pairs @ v + pairs.T @ v)
+    np.testing.assert_allclose(found.product(v), expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_gradient_is_the_slope(loss):
     rng = np.random.default_rng(3)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core._block_kernels import count_ahead, count_with_ties
+from ..core._order_kernels import sort_down
 from ..core._vector_kernels import exponentials
 from ..core.jit import inner_kernel, inner_sum_kernel, kernel
 
@@ -19,11 +21,11 @@ PAIRS, EXACT_PAIRS = 1 << 20, 1 << 18
 LEVELS = 65534
 """Scores are compared as 16-bit keys, many at a time; what these cannot tell apart is settled by the scores."""
 BELOW = -LEVELS // 2 - 1
-"""The key of no document."""
+"""Below every key."""
 LARGEST = (1 << 63) - 1
 """All bits of a real but its sign."""
-SPARE = 32
-"""Room beyond the longest list, for whole vectors."""
+SPARE = 64
+"""Room beyond the longest list, for whole vectors of keys."""
 UNSURE = 4
 """Mixed keys that differ by no more may belong to scores in the other order (see `mix_keys`)."""
 STEADY = float(1 << 30)
@@ -55,8 +57,8 @@ def add_step(scores, column, weight, t):
 
 
 @inner_kernel
-def quantise(t, bits, n, m, keys):
-    """Write n scores as 16-bit keys in the same order, the first m in whole eights; return False if they have no range.
+def quantise(t, bits, n, keys):
+    """Write n scores as 16-bit keys in the same order; return False if they have no range.
 
     `bits` is t as whole numbers: their minimum and maximum are vectors, those of reals are not.
     """
@@ -68,13 +70,7 @@ def quantise(t, bits, n, m, keys):
     least, scale = t[n], LEVELS / (t[n + 1] - t[n])
     if not 0.0 < scale < np.inf:
         return False
-    middle = (m + 7) // 8 * 8
-    write_keys(t[:m], least, scale, keys)
-    write_keys(t[m:n], least, scale, keys[middle:])
-    for i in range(m, middle):
-        keys[i] = BELOW
-    for i in range(n + middle - m, n + middle - m + 8):
-        keys[i] = BELOW
+    write_keys(t[:n], least, scale, keys)
     return True
 
 
@@ -83,27 +79,6 @@ def write_keys(t, least, scale, keys):
     """Write the scores as whole numbers above BELOW."""
     for i in range(len(t)):
         keys[i] = np.int16(np.int32((t[i] - least) * scale) - LEVELS // 2)
-
-
-@inner_kernel
-def count_keys(keys, start, stop, m, ahead, same):
-    """ahead[c] = #{j: key_j > key_c}, same[c] = #{j: key_j = key_c} for c < m and eights of j from start to stop."""
-    for c in range(m):
-        ahead[c] = same[c] = 0
-    for j in range(start, stop, 8):
-        k0, k1, k2, k3, k4, k5, k6, k7 = (
-            keys[j], keys[j + 1], keys[j + 2], keys[j + 3], keys[j + 4], keys[j + 5], keys[j + 6], keys[j + 7]
-        )  # fmt: skip
-        for c in range(m):
-            x = keys[c]
-            ahead[c] += (
-                np.int16(k0 > x) + np.int16(k1 > x) + np.int16(k2 > x) + np.int16(k3 > x)
-                + np.int16(k4 > x) + np.int16(k5 > x) + np.int16(k6 > x) + np.int16(k7 > x)
-            )  # fmt: skip
-            same[c] += (
-                np.int16(k0 == x) + np.int16(k1 == x) + np.int16(k2 == x) + np.int16(k3 == x)
-                + np.int16(k4 == x) + np.int16(k5 == x) + np.int16(k6 == x) + np.int16(k7 == x)
-            )  # fmt: skip
 
 
 @inner_kernel
@@ -119,11 +94,11 @@ def count_scores(t, c, start, stop):
 @inner_kernel
 def settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
     """Count by scores where unequal scores share a key; return False if a sort would cost less."""
-    gap, mixed = (m + 7) // 8 * 8 - m, 0
+    mixed = 0
     for i in range(n):
-        owner[keys[i if i < m else i + gap] - BELOW] = i
+        owner[keys[i] - BELOW] = i
     for i in range(n):
-        at = keys[i if i < m else i + gap] - BELOW
+        at = keys[i] - BELOW
         if owner[at] < 0 or t[owner[at]] != t[i]:
             owner[at] = -1
     for c in range(m):
@@ -140,9 +115,8 @@ def settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
 @inner_kernel
 def count_places(t, n, m, keys, owner, hits, others, same_hits, same_others):
     """Count the documents ahead of each relevant one, the first m, and those tied with it; False: a sort costs less."""
-    padded, middle = (m + 15) // 16 * 16, (m + 7) // 8 * 8  # whole vectors, whole eights
-    count_keys(keys, 0, middle, padded, hits, same_hits)
-    count_keys(keys, middle, n + middle - m, padded, others, same_others)
+    count_with_ties(keys, 0, m, m, hits, same_hits)
+    count_with_ties(keys, m, n, m, others, same_others)
     tied = False
     for c in range(m):
         tied |= same_hits[c] + same_others[c] > 1
@@ -168,14 +142,16 @@ def counted_value(precision, m, gains, cut, discounts, sums, hits, others, same_
     return total
 
 
-@kernel
-def sorted_value(precision, t, m, gains, cut, discounts, sums):
+@inner_kernel
+def sorted_value(precision, t, n, m, gains, cut, discounts, sums, keys, order, keys2, order2):
     """The same by sorting."""
-    order = np.argsort(-t)
+    for i in range(n):
+        keys[i], order[i] = t[i], i
+    sort_down(keys, order, n, keys2, order2)
     total, h, a = 0.0, 0, 0
-    while a < len(t):
+    while a < n:
         b, r, gain = a, 0, 0.0
-        while b < len(t) and t[order[b]] == t[order[a]]:
+        while b < n and keys[b] == keys[a]:
             if order[b] < m:
                 r += 1
                 gain += gains[order[b]]
@@ -218,13 +194,13 @@ def step_values(
     keys, owner = np.zeros(size, np.int16), np.empty(LEVELS + 2, np.int16)
     hits, others = np.empty(size, np.int16), np.empty(size, np.int16)
     same_hits, same_others = np.empty(size, np.int16), np.empty(size, np.int16)
-    bits = t.view(np.int64)
+    order, order2, bits = np.empty(size, np.int64), np.empty(size, np.int64), t.view(np.int64)
     for q in range(len(ptr) - 1):
         a, n, m = ptr[q], ptr[q + 1] - ptr[q], relevant[q]
         own = gains[a : a + m]
         for s in range(len(which) if counts[q] and ideal[q] > 0 else 0):
             add_step(scores[a : a + n], columns[which[s], a : a + n], weights[s], t)
-            counted = m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, m, keys)
+            counted = m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, keys)
             counted = counted and count_places(t, n, m, keys, owner, hits, others, same_hits, same_others)
             for back in range(2 if reverse else 1):
                 if back and counted:
@@ -239,7 +215,7 @@ def step_values(
                         precision, m, own, cut, discounts, sums, hits, others, same_hits, same_others, held, shares
                     )
                 else:
-                    total = sorted_value(precision, t[:n], m, own, cut, discounts, sums)
+                    total = sorted_value(precision, t, n, m, own, cut, discounts, sums, held, order, shares, order2)
                 values[q, s + back * len(which)] = total / ideal[q]
 
 
@@ -273,23 +249,6 @@ def mix_keys(scores, column, share, rest, keys):
         one = np.int32(np.int32(scores[i]) * np.int32(share)) >> np.int32(16)
         other = np.int32(np.int32(column[i]) * np.int32(rest)) >> np.int32(16)
         keys[i] = np.int16(np.int16(one) + np.int16(other))
-
-
-@inner_kernel
-def count_above(keys, stop, own, m, unsure, ahead):
-    """ahead[c] = #{j: key_j > own_c + unsure} for c < m and eights of j up to stop."""
-    for c in range(m):
-        ahead[c] = 0
-    for j in range(0, stop, 8):
-        k0, k1, k2, k3, k4, k5, k6, k7 = (
-            keys[j], keys[j + 1], keys[j + 2], keys[j + 3], keys[j + 4], keys[j + 5], keys[j + 6], keys[j + 7]
-        )  # fmt: skip
-        for c in range(m):
-            x = np.int16(own[c] + unsure)
-            ahead[c] += (
-                np.int16(k0 > x) + np.int16(k1 > x) + np.int16(k2 > x) + np.int16(k3 > x)
-                + np.int16(k4 > x) + np.int16(k5 > x) + np.int16(k6 > x) + np.int16(k7 > x)
-            )  # fmt: skip
 
 
 @inner_kernel
@@ -339,11 +298,11 @@ def step_bounds(
     size = SPARE
     for q in range(len(ptr) - 1):
         size = max(size, ptr[q + 1] - ptr[q] + SPARE)
-    keys, own, seen = np.zeros(size, np.int16), np.zeros(size, np.int16), np.empty(size, np.int16)
+    keys, seen = np.zeros(size, np.int16), np.empty(size, np.int16)
     hits, others = np.empty(size, np.int16), np.empty(size, np.int16)
     for q in range(len(ptr) - 1):
         a, n, m = ptr[q], ptr[q + 1] - ptr[q], relevant[q]
-        whole, padded = (n + 15) // 16 * 16, (m + 15) // 16 * 16
+        whole = (n + 15) // 16 * 16
         for s in range(len(which) if counts[q] and ideal[q] > 0 else 0):
             weight, at = abs(weights[s]), which[s]
             before, added = np.float64(score_spread[0, q]), weight * np.float64(spread[at, q])
@@ -357,18 +316,12 @@ def step_bounds(
             share, rest = np.int16(before / both * (LEVELS // 2)), np.int16(added / both * (LEVELS // 2))
             rest = rest if weights[s] > 0 else np.int16(-rest)
             mix_keys(scores[0, a : a + whole], columns[at, a : a + whole], share, rest, keys)
-            for c in range(padded):
-                own[c] = keys[c]
-            for i in range(n, n + 8):
-                keys[i] = BELOW
             if not precision:
-                count_above(keys, n, own, padded, UNSURE, others)
+                count_ahead(keys, 0, n, m, UNSURE, others)
                 values[q, s] = gain_bound(others, m, gains[a : a + m], discounts) / ideal[q]
                 continue
-            for c in range(m, padded):
-                own[c] = BELOW
-            count_above(own, m, own, padded, 0, hits)
-            count_above(keys[m:], n - m, own, padded, UNSURE, others)
+            count_ahead(keys, 0, m, m, 0, hits)
+            count_ahead(keys, m, n, m, UNSURE, others)
             places_apart(hits, m, seen)
             values[q, s] = precision_bound(hits, others, m, discounts) / ideal[q]
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..core._order_kernels import longest_list, number_grades
 from ..core.jit import kernel
 
 CLEARLY = 1.0 + 1e-12
@@ -15,13 +16,12 @@ CLEARLY = 1.0 + 1e-12
 
 @kernel
 def grade_codes(y, ptr, codes):
-    """Number the grades of each list 0, 1, … in rising order; returns the largest number of grades in a list."""
-    most = 0
+    """Number the grades of each list upwards from 0; return one more than the largest number."""
+    longest, most = longest_list(ptr), 0
+    ints, reals = np.empty((2, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
-        values = np.unique(y[ptr[q] : ptr[q + 1]])
-        for i in range(ptr[q], ptr[q + 1]):
-            codes[i] = np.searchsorted(values, y[i])
-        most = max(most, len(values))
+        a, b = ptr[q], ptr[q + 1]
+        most = max(most, number_grades(y[a:b], codes[a:b], reals[0], ints[0], reals[1], ints[1]))
     return most
 
 

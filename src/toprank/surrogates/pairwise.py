@@ -56,23 +56,22 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
             raise InputError("the hinge has no second derivative: use loss='squared_hinge', or the bundle solver")
         own = NONE if doc_weight is None else doc_weight
         factor = np.ones(len(ptr) - 1) if weight is None else np.array(weight)
-        slopes, partners = np.empty((2, len(scores)))
-        runs = np.empty((4, len(scores)), dtype=np.int32)
-        loss = kernels.squared_hinge(scores, y, ptr, own, bool(self.normalize), factor, slopes, *runs, partners)
-        return PairCurvature(loss, slopes, ptr, own, runs, partners, factor)
+        slopes, t, partners = np.empty((3, len(scores)))
+        lists = *np.empty((2, len(scores)), dtype=np.int32), t, partners
+        loss = kernels.squared_hinge(scores, y, ptr, own, self.list_function.codes, factor, slopes, *lists)
+        return PairCurvature(loss, slopes, ptr, own, lists, factor)
 
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature(Curvature):
-    """The pairs inside the margin, as runs of the sorted scores."""
+    """The pairs inside the margin: lists in an order in which these are easy to find."""
 
     loss: float
     slopes: Floats
     ptr: Ints
     doc_weight: Floats
-    runs: AnyArray
-    """The order by score, the grades in it, and where the runs of each place end and begin."""
-    partners: Floats
+    lists: tuple[AnyArray, ...]
+    """The order, by place in it the grade and the score, and the weight of the pairs that a document is in."""
     factor: Floats
 
     def product(self, v: Floats) -> Floats:
@@ -80,7 +79,7 @@ class PairCurvature(Curvature):
         from . import _pairwise_kernels as kernels
 
         out = np.empty_like(v)
-        kernels.hessian_product(v, self.ptr, self.doc_weight, *self.runs, self.partners, self.factor, out)
+        kernels.hessian_product(v, self.ptr, self.doc_weight, *self.lists, self.factor, out)
         return out
 
 
