@@ -60,34 +60,15 @@ def test_trees_learn_from_pages(name, pages):
     assert 0 < clicks._ndcg(clicks._best(models, held), data) <= 1
 
 
-def test_equal_pages_are_counted_instead_of_repeated(pages):
+def test_pages_with_clicks_and_no_others_are_learned_from(pages):
     _, log = pages
-    every, lengths, ones = clicks._pages(log, merge=False)
-    few, _, count = clicks._pages(log, merge=True)
-    assert (ones == 1).all()
-    assert lengths.sum() == every.n_impressions
-    assert count.sum() == len(ones) == len(np.unique(log.session[log.clicked]))
-    assert few.n_impressions < every.n_impressions / 2
-    first = np.unique(few.session, return_index=True)[1]
-    of_page = np.split(few.clicked, first[1:])
-    seen = {(few.query[i], few.ranker[i], clicked.tobytes()) for i, clicked in zip(first, of_page, strict=True)}
-    assert len(seen) == len(count)  # no two are the same
-    again = sum(int(clicked.sum()) * int(n) for clicked, n in zip(of_page, count, strict=True))
-    assert again == every.clicked.sum()
-
-
-def test_lightgbm_learns_the_same_from_counted_pages(pages, monkeypatch):
-    pytest.importorskip("lightgbm")
-    data, log = pages
-    anywhere = {"min_data_in_leaf": 1, "learning_rate": 0.05}  # the rows of a leaf are fewer, their weight is not
-    counted = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
-    merged = clicks._pages
-    monkeypatch.setattr(clicks, "_pages", lambda log, merge: merged(log, False))
-    repeated = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
-    np.testing.assert_allclose(counted, repeated, atol=1e-4)
-    monkeypatch.setattr(clicks, "_pages", lambda log, merge: (*merged(log, True)[:2], 1 + 0 * merged(log, True)[2]))
-    uncounted = clicks._lightgbm(log, data, 0, **anywhere)[0].predict(data.X)
-    assert np.abs(uncounted - repeated).max() > 0.01
+    told, lengths = clicks._pages(log)
+    hit = set(log.session[log.clicked].tolist())
+    assert set(told.session.tolist()) == hit
+    assert len(hit) < len(set(log.session.tolist()))
+    assert lengths.sum() == told.n_impressions
+    ends = np.cumsum(lengths)
+    assert all(len(set(told.session[a:b])) == 1 for a, b in zip(ends - lengths, ends, strict=True))
 
 
 @pytest.mark.skipif("TOPRANK_DATA" not in os.environ, reason="needs TOPRANK_DATA")

@@ -94,8 +94,8 @@ def corrected(
     notes = (
         f"The production rankers learned from {behind} each. {RUNS} Settings, also the number of trees, were chosen on "
         "held-out clicks; lists hold what was shown. Where a log tells no propensities, all are taken for equal, which "
-        "leaves clicks as they are. XGBoost learns from pages one by one, a minute for a million clicks: there trees "
-        "have fewer runs.",
+        "leaves clicks as they are. Trees learn from pages one by one, a minute for a million clicks, and have "
+        "fewer runs there.",
         *left_out(COLLECTIONS, homes(COLLECTIONS, data)),
     )
     by_cell = {f"{label}, {n:,}": reached for (label, n, _), reached in found.items()}
@@ -249,43 +249,32 @@ def _estimate(log: ClickLog) -> Propensities:
     return FLAT
 
 
-def _pages(log: ClickLog, merge: bool) -> tuple[ClickLog, Ints, Ints]:
-    """Return the pages with clicks (others have no pairs), how long each is, and how often it came.
-
-    With `merge`, sessions with the same page and the same clicks are one page that came several times.
-    """
+def _pages(log: ClickLog) -> tuple[ClickLog, Ints]:
+    """Return the pages with clicks (others have no pairs), and how long each is."""
     assert log.session is not None
-    assert log.ranker is not None
-    hit = np.bincount(log.session, log.clicked * 2.0**log.position)  # which positions were clicked
-    _, start, page, length = np.unique(log.session, return_index=True, return_inverse=True, return_counts=True)
-    hit = hit[log.session[start]]
-    count = (hit > 0).astype(np.int64)
-    if merge:
-        same = np.stack((log.query[start], log.ranker[start], hit))
-        _, kept, often = np.unique(same, axis=1, return_index=True, return_counts=True)
-        count[:] = 0
-        count[kept] = often * (hit[kept] > 0)
-    return log.take(count[page] > 0), length[count > 0], count[count > 0]
+    told = log.take(np.bincount(log.session, log.clicked)[log.session] > 0)
+    assert told.session is not None
+    return told, np.unique(told.session, return_counts=True)[1]
 
 
-def _lightgbm(log: ClickLog, train: QueryDataset, seed: int, **more: Any) -> list[SimpleNamespace]:
-    """LambdaMART with LightGBM's position bias: 10, 30, 100 trees. Weights make one page of equal ones exactly."""
+def _lightgbm(log: ClickLog, train: QueryDataset, seed: int) -> list[SimpleNamespace]:
+    """LambdaMART with LightGBM's position bias: 10, 30, 100 trees."""
     import lightgbm
 
-    told, lengths, count = _pages(log, merge=True)
+    told, lengths = _pages(log)
     bins = lightgbm.Dataset(train.X)  # bins by documents, however often each was shown
-    rows = {"weight": np.repeat(count, lengths), "group": lengths, "position": told.position - 1}
+    rows = {"group": lengths, "position": told.position - 1}
     pages = lightgbm.Dataset(train.X[told.document], told.clicked.astype(int), reference=bins, **rows)
-    given = {"objective": "lambdarank", "num_threads": 1, "verbose": -1, "seed": seed, "num_leaves": 15, **more}
+    given = {"objective": "lambdarank", "num_threads": 1, "verbose": -1, "seed": seed, "num_leaves": 15}
     trees = lightgbm.train(given, pages, max(ROUNDS))
     return [SimpleNamespace(predict=partial(trees.predict, num_iteration=n)) for n in ROUNDS]
 
 
 def _xgboost(log: ClickLog, train: QueryDataset, seed: int) -> list[SimpleNamespace]:
-    """LambdaMART with XGBoost's position bias: 10, 30, 100 trees. Its counts ignore weights: pages stay apart."""
+    """LambdaMART with XGBoost's position bias: 10, 30, 100 trees."""
     import xgboost
 
-    told, lengths, _ = _pages(log, merge=False)
+    told, lengths = _pages(log)
     X = train.X.astype(np.float32)
     bins = {"ref": xgboost.QuantileDMatrix(X, nthread=1), "nthread": 1}
     pages = xgboost.QuantileDMatrix(X[told.document], told.clicked.astype(int), group=lengths, **bins)
