@@ -36,21 +36,25 @@ COLUMNS: Any = {
     "doc_id": option("Column with the document id, in a table.  [default: doc_id, if there]"),
     "doc_weight": option("Column with the weight of a document.  [default: doc_weight or weight, if there]"),
     "features": option("Columns that are features, in a table.  [default: all others]", metavar="COL,COL"),
-    "exclude": option("Columns that are no features, in a table.", metavar="COL,COL", default=""),
-    "sep": option("What parts the cells of a text table (tab for a tab).  [default: as its first line has it]"),
+    "exclude": option("Columns that are not features, in a table.", metavar="COL,COL", default=""),
+    "sep": option("What stands between the cells of a text table (tab for a tab).  [default: as in its first line]"),
 }
 """The options that say what the columns of a table are: a command gets them as one parameter, for `read`.
 
 A command with an option of its own by one of these names does not get that one."""
 
 JSON = option("Print JSON for machines.", "--json")
-CONVENTION = option("Whose conventions to follow; `toprank measures` lists them.")
+CONVENTION = option(
+    "Whose rules the measures follow; `toprank measures` lists them.  [default: standard; trec_eval for TREC runs]"
+)
+MEASURES = option("A measure; repeatable, or with commas. [default: ndcg@10, map]", "--measure")
 PREPARE = option(
-    "Prepare features: log (signed logarithm), query (0 … 1 within each query), standard; by commas, in order.",
+    "Prepare features: log (signed logarithm), query (to 0 … 1 within each query), standard (to mean 0 and deviation 1 "
+    "within each query); several are separated by commas and done in this order.",
     metavar="STEPS",
     default="",
 )
-FOR = option("Refuse before training what this target of `export` could not compute.", "--for", metavar="TARGET")
+FOR = option("Refuse, before training, what this target of `export` cannot compute.", "--for", metavar="TARGET")
 
 
 def command(
@@ -101,10 +105,10 @@ def _read_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Return the columns as `read` takes them."""
     for name in ("exclude", "features"):
         if columns.get(name) is not None:
-            columns[name] = listed(columns[name])
+            columns[name] = split_names(columns[name])
     return {**columns, "sep": "\t" if columns["sep"] in ("tab", "\\t") else columns["sep"]}
 
 
-def listed(*texts: str) -> list[str]:
-    """Return the names in texts that have them by commas."""
+def split_names(*texts: str) -> list[str]:
+    """Return the names that commas separate in these texts."""
     return [name for text in texts for part in text.split(",") if (name := part.strip())]

@@ -30,17 +30,17 @@ def certify(
     baseline: tuple[str, ...] = option("Compare with a feature (its name, or its number from 1) or a model file."),
     delta: float | None = option("Probability with which a theorem's bound may fail.  [default: 1 − confidence]"),
     comparator: str | None = option("A saved linear model to state the bounds of online learning for."),
-    margin: float | None = option("Without DATA: a margin that some vector is said to have on the stream."),
+    margin: float | None = option("Without DATA: the margin that is assumed of the stream."),
     every: bool = option("Print every certificate in full, also those that say nothing.", "--all"),
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> None:
-    """Say what new queries will see of a saved model, and what theorems prove about it.
+    """Say how good a saved model will be on new queries, and what theorems prove about it.
 
-    The first sentence is about new queries: it wants judged queries that took no part in learning. The others are the
-    papers' theorems with bound and observed value; those about online learning want the stream that the model learned
-    from. Without DATA a stream is certified from the totals in its file. Conditions that could be compared are marked
-    verified or violated, the others are taken on trust.
+    The first sentence is about new queries: it needs judged queries that took no part in learning. The others are the
+    papers' theorems with bound and observed value; those about online learning need the stream that the model learned
+    from. Without DATA a stream is certified from the totals in the model file. Conditions that could be checked are
+    marked verified or violated, the others are taken on trust.
 
     Example: toprank certify model.json test.txt --baseline bm25
     """

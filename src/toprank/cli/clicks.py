@@ -26,7 +26,7 @@ def clicks(
         "Use these propensities (JSON) instead of estimating.", "--propensities", metavar="FILE"
     ),
     keep: str | None = option("Write the propensities (JSON).", "--save-propensities", metavar="FILE"),
-    cut: int | None = option("Leave positions after this one out."),
+    cut: int | None = option("Leave out the positions after this one."),
     clip: float = option("Smallest propensity that a click is divided by.", default=0.1),
     events: str | None = option("LOG has User Behavior Insights' queries, and this table its events.", metavar="TABLE"),
     named: tuple[str, ...] = option("Name a column of LOG, e.g. position=rank.", "--column", metavar="ROLE=NAME"),

@@ -13,7 +13,7 @@ import click
 
 from ..errors import InputError
 from ._common import as_wide, check_prepared, print_json, show
-from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, argument, command, listed, option
+from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, argument, command, option, split_names
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 @command()
 def compare(
     files: tuple[str, ...] = argument(metavar="[TRAIN TEST]"),
-    valid: str | None = option("Queries to choose settings by. [default: a quarter of TRAIN, held out]"),
+    valid: str | None = option("Queries by which settings are chosen. [default: a quarter of TRAIN, held out]"),
     trec: bool = option("The files are TREC runs, two or more: compare them as they are."),
     qrels: str | None = option("With --trec: the judgements.", metavar="FILE"),
     answered_only: bool = option("With --trec: only queries that every run answers. [default: others count 0]"),
     folds: str | None = option("Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.", metavar="DIR"),
     rankers: tuple[str, ...] = option(
-        "Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; separated by commas, or repeatable. "
-        "[default: a handful of different kinds]",
+        "Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; repeatable, or with commas. "
+        "[default: a few of different kinds]",
         metavar="NAMES",
     ),
-    measure: str = option("What settings are chosen by.", default="ndcg@10"),
-    measures: tuple[str, ...] = option("What is reported beside it; by commas, or repeatable. [default: map]"),
+    measure: str = option("The measure by which settings are chosen.", default="ndcg@10"),
+    measures: tuple[str, ...] = option("Further measures to report; repeatable, or with commas. [default: map]"),
     convention: str | None = CONVENTION,
     budget: float = option(
-        "Learning time after which no further round of settings is tried; 0 tries only the defaults.",
+        "After so much learning time no further settings are tried; 0 tries only the defaults.",
         default=600.0,
         metavar="SECONDS",
     ),
@@ -48,22 +48,22 @@ def compare(
     ),
     baseline: str | None = option("Compare the others with this one alone. [default: every pair]", metavar="NAME"),
     margin: float | None = option(
-        "Test too who is no worse by more than M, and who is equivalent within M (e.g. 0.01).", metavar="M"
+        "Also test who is at most M worse, and who is equivalent within M (e.g. 0.01).", metavar="M"
     ),
     refit: bool = option("Let the winners learn once more, from training and validation queries."),
     fusion: tuple[str, ...] = option(
-        "Fuse all that was learned, as further baselines: rrf, combsum, combmnz; by commas, or repeatable.",
+        "Combine all that was learned, as further baselines: rrf, combsum, combmnz; repeatable, or with commas.",
         metavar="METHODS",
     ),
     repeats: int = option(
-        "Learn from N resamples of the training queries, with two seeds each: says which learner is better, and how "
-        "much of a difference is the training sample, the seed, the queries.",
+        "Learn from N resamples of the training queries, with two seeds each: this says which learner is better, and "
+        "how much of a difference comes from the training sample, the seed and the queries.",
         default=0,
         metavar="N",
     ),
     resamples: int | None = option(
-        "So many bootstrap draws, and so many even flips for the permutation test. "
-        "[default: 10,000; flips suit any number of comparisons]",
+        "Number of bootstrap draws, and of sign flips in the permutation test. "
+        "[default: 10,000; as many flips as the comparisons need]",
         type=click.IntRange(min=1),
         metavar="N",
     ),
@@ -97,10 +97,10 @@ def compare(
         result = _runs(
             files,
             qrels,
-            measures=[measure, *(m for m in listed(*measures) or ["map"] if m != measure)],
+            measures=[measure, *(m for m in split_names(*measures) or ["map"] if m != measure)],
             convention=convention or "trec_eval",
             complete=not answered_only,
-            fusion=listed(*fusion),
+            fusion=split_names(*fusion),
             test=significance,
             baseline=baseline,
             margin=margin,
@@ -129,7 +129,7 @@ def compare(
             parts,
             rankers=_names(rankers) or DEFAULT_RANKERS,
             measure=measure,
-            measures=listed(*measures) or ["map"],
+            measures=split_names(*measures) or ["map"],
             convention=convention or "standard",
             budget=budget,
             random_state=seed,
@@ -140,7 +140,7 @@ def compare(
             margin=margin,
             refit=refit,
             repeats=repeats,
-            fusion=listed(*fusion),  # type: ignore[arg-type]
+            fusion=split_names(*fusion),  # type: ignore[arg-type]
             n_resamples=resamples,
             state=kept,
             title=title,
@@ -197,8 +197,8 @@ def _print(result: Contest, html: str | None, models: list[str], as_json: bool) 
 def _names(texts: tuple[str, ...]) -> list[str]:
     from .. import rankers as package
 
-    named = listed(*texts)
-    return list(dict.fromkeys(name for text in named for name in (package.__all__ if text == "all" else [text])))
+    given = split_names(*texts)
+    return list(dict.fromkeys(name for text in given for name in (package.__all__ if text == "all" else [text])))
 
 
 def _folds(

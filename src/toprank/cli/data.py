@@ -26,7 +26,7 @@ def info(data: str, columns: dict[str, Any] = COLUMNS, as_json: bool = JSON) -> 
 def convert(
     source: str,
     target: str,
-    dtype: Literal["float32", "float64"] = option("Values of text.", default="float32"),
+    dtype: Literal["float32", "float64"] = option("Type of the values that are read from text.", default="float32"),
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> None:

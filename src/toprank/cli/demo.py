@@ -8,7 +8,7 @@ import click
 
 from ..errors import InputError
 from ._common import busy, print_json, show
-from ._options import JSON, command, listed, option
+from ._options import JSON, command, option, split_names
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
@@ -21,7 +21,7 @@ def demo(
     html: str | None = option(f"Where to write the page. [default: {PAGE}]"),
     questions: tuple[str, ...] = option("Show both rankings for a question; repeatable.", "--ask", metavar="TEXT"),
     packages: str | None = option("Only these packages, separated by commas. [default: all]", metavar="NAMES"),
-    generated: bool = option("Generated queries in place of the library."),
+    generated: bool = option("Take generated queries instead of the library."),
     queries: int | None = option("How many queries to generate. [default: 400]", type=click.IntRange(4)),
     seed: int | None = option("Same seed, same generated queries. [default: 0]"),
     as_json: bool = JSON,
@@ -40,7 +40,7 @@ def demo(
         raise InputError("--generated has no library to search: leave out --ask and --packages, or --generated")
     if questions and html is not None:
         raise InputError("--ask writes no page: leave out --html, or --ask")
-    names = None if packages is None else listed(packages)
+    names = None if packages is None else split_names(packages)
     if questions:
         _ask(questions, names, as_json)
     elif generated:

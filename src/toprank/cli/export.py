@@ -32,7 +32,7 @@ def export(
     output: str = option("Where to write; - for standard output.", "-o", "--output", required=True),
     features: str | None = FEATURES,
     name: str | None = option("Name of the model.  [default: the ranker's]"),
-    version: str | None = option("Goes behind the name: engines do not overwrite models.  [default: a hash]"),
+    version: str | None = option("Stands behind the name, since engines do not overwrite models.  [default: a hash]"),
     feature_set: str | None = option("Feature set of the model (Elasticsearch, OpenSearch)."),
     store: str | None = option("Feature store (Elasticsearch, OpenSearch, Solr)."),
     missing: Literal["zero", "refuse"] | None = MISSING,
@@ -44,12 +44,16 @@ def export(
         "--map",
         metavar="NAME=EXPRESSION",
     ),
-    phase: Literal["first", "second"] = option("Vespa.", default="first"),
+    phase: Literal["first", "second"] = option("Vespa: the phase that computes the score.", default="first"),
     dialect: str | None = option(
         "SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
     ),
     form: str | None = option("SQL: select, view or expression; Lucene: select or expression.  [default: select]"),
     table: str | None = option("SQL: the table with a column for each feature.  [default: documents]"),
+    qid: str = option("Column with the query id, in the table of SQL and in DATA.", default="query"),
+    doc_id: str | None = option(
+        "Column with the document id.  [default: id in the table of SQL; doc_id, if there, in DATA]"
+    ),
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> None:
@@ -73,10 +77,10 @@ def export(
     names = None if features is None else _names(features)
     scorer = job.fold(model, names, missing=missing)
     if shift_from is not None:
-        shift = job.shift_for(scorer, read(shift_from, columns))
-    given = {"dialect": dialect, "form": form, "table": table, "doc_id": columns["doc_id"]}
+        shift = job.shift_for(scorer, read(shift_from, {**columns, "qid": qid, "doc_id": doc_id}))
+    given: dict[str, Any] = {"dialect": dialect, "form": form, "table": table, "doc_id": doc_id}
     if target == "sql":
-        given["qid"] = columns["qid"]
+        given["qid"] = qid
     settings = Settings(name, version, store, feature_set, shift, normalizers, _expressions(mapping), phase)
     settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
     done, artifact = writing.render(scorer, target, settings=settings)
@@ -96,8 +100,8 @@ def verify_export(
     model: str,
     file: str,
     data: str,
-    target: str | None = option("What FILE was exported to.  [default: seen from FILE]", "--to", metavar="TARGET"),
-    top: int = option("How many first documents to compare.", default=10, type=click.IntRange(1)),
+    target: str | None = option("The target of FILE.  [default: as FILE looks]", "--to", metavar="TARGET"),
+    top: int = option("How many documents at the top to compare.", default=10, type=click.IntRange(1)),
     gaps: Literal["split", "right", "zero"] | None = option(
         "Elasticsearch, OpenSearch: what your version of the plugin does in trees with a feature that does not match: "
         "follow `missing`, go right, or take 0 (before 2024).  [default: split]"
@@ -159,7 +163,7 @@ def features(
 def read_logs(
     answers: str,
     qrels: str | None = option("TREC judgements; what they do not name has grade 0."),
-    missing: Literal["error", "zero"] = option("What a feature that does not match is.", default="error"),
+    missing: Literal["error", "zero"] = option("What to do with a feature that does not match.", default="error"),
     id_field: str = option("Solr's field of document ids.", default="id"),
     output: str = option(
         "Where to write the data set: .parquet, a folder/, or LETOR text.", "-o", "--output", required=True

@@ -21,15 +21,15 @@ from ._common import (
     show,
     write_text,
 )
-from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, command, listed, option
+from ._options import COLUMNS, CONVENTION, FOR, JSON, MEASURES, PREPARE, command, option, split_names
 
 
 @command()
 def fit(
     train: str,
-    valid: str | None = option("Judged queries to choose the best iterate on."),
-    name: str = option("`toprank rankers` lists them.", "--ranker", default="ListNet"),
-    measure: str | None = option("The measure to optimise or to watch, e.g. ndcg@10."),
+    valid: str | None = option("Judged queries that decide which state of learning is kept."),
+    name: str = option("The ranker; `toprank rankers` lists them.", "--ranker", default="ListNet"),
+    measure: str | None = option("The measure to optimise, or to choose by, e.g. ndcg@10."),
     params: tuple[str, ...] = option("A hyper-parameter; repeatable.", "-p", "--param", metavar="NAME=VALUE"),
     prepare: str = PREPARE,
     target: str | None = FOR,
@@ -85,11 +85,11 @@ def fit(
 def evaluate(
     model: str,
     data: str,
-    measures: tuple[str, ...] = option("Repeatable, or separated by commas. [default: ndcg@10, map]", "--measure"),
+    measures: tuple[str, ...] = MEASURES,
     convention: str | None = CONVENTION,
-    per_query: bool = option("One line per query."),
+    per_query: bool = option("Print one line per query."),
     trec: bool = option("MODEL is a TREC run and DATA are TREC qrels."),
-    answered_only: bool = option("Leave judged queries that a TREC run does not answer out. [default: they count 0]"),
+    answered_only: bool = option("Leave out judged queries that a TREC run does not answer. [default: they count 0]"),
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> None:
@@ -98,7 +98,7 @@ def evaluate(
     Examples: toprank evaluate model.json test.txt --measure ndcg@10,map --convention letor4;
     toprank evaluate --trec run.txt qrels.txt
     """
-    names = listed(*measures) or ["ndcg@10", "map"]
+    names = split_names(*measures) or ["ndcg@10", "map"]
     clicked = None
     if trec:
         from ..data.trec import read_qrels, read_run

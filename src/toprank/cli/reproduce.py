@@ -7,7 +7,7 @@ from typing import Literal
 
 from .._progress import each_busy
 from ._common import print_json, show
-from ._options import JSON, command, listed, option
+from ._options import JSON, command, option, split_names
 
 
 @command()
@@ -27,7 +27,9 @@ def reproduce(
     scale: Literal["none", "running", "query"] | None = option("How online learners scale features."),
     max_rows: int | None = option("Rows of each task that take part."),
     trees: int | None = option("Clicks that boosted trees learn from in all seeds together; 0 leaves them out."),
-    weak: float | None = option("Judged queries behind a ranker that collects clicks: a share, or from 1 a number."),
+    weak: float | None = option(
+        "Judged queries that a ranker learns from before it collects clicks: a share, or a number."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """Recompute a paper's figures and tables; an interrupted run goes on where it was.
@@ -54,7 +56,7 @@ def reproduce(
         return
     chosen = {
         "data": data,
-        "tasks": None if tasks is None else listed(tasks),
+        "tasks": None if tasks is None else split_names(tasks),
         "seeds": seeds,
         "passes": passes,
         "scale": scale,

@@ -18,7 +18,7 @@ from .._files import read_whole
 from .._keys import SCOPES, new_key, read_keys, write_keys
 from ..errors import InputError, needed
 from ._common import answer, busy, print_json
-from ._options import JSON, command, listed, option
+from ._options import JSON, command, option, split_names
 
 if TYPE_CHECKING:
     from ..serve.app import App
@@ -41,24 +41,25 @@ class _WithKeys(click.Command):
 @command(cls=_WithKeys)
 def serve(
     model: str | None,
-    store: str | None = option("Where events and the state are kept; it is made with MODEL where it is not there."),
-    host: str = option("Address to listen on; others need --keys.", default="127.0.0.1"),
-    port: int = option("0 takes a free one.", default=8080, type=click.IntRange(0, 65535)),
+    store: str | None = option("File that keeps events and the state; it is made with MODEL if it does not exist."),
+    host: str = option("Address to listen on; one that other machines reach needs --keys.", default="127.0.0.1"),
+    port: int = option("Port to listen on; 0 takes a free one.", default=8080, type=click.IntRange(0, 65535)),
     keys_file: str | None = option("File with the keys; without it, only this machine is served.", "--keys"),
     clicks: bool = option("Let any linear MODEL learn from clicks: go on from its weights with PDGD."),
     keep: str | None = option("Forget events older than this, as in 30d or 12h.  [default: never]", metavar="TIME"),
     wait: str = option("How long rankings wait for feedback.", default="30m", metavar="TIME"),
-    wait_mb: int = option("Most memory that they take.", default=256, type=click.IntRange(1)),
-    rate: float = option("Requests/s per key.", default=10_000, type=RATE),
-    log: str = option("Where a JSON line per request goes; `none` for nowhere.", default="-"),
+    wait_mb: int = option("Most memory that waiting rankings take, in MB.", default=256, type=click.IntRange(1)),
+    rate: float = option("Most requests per second and key.", default=10_000, type=RATE),
+    log: str = option("File for a JSON line per request; - is standard error, `none` nowhere.", default="-"),
     follow: str | None = option("Be a replica of this server: rank with its model, and do not learn.", metavar="URL"),
     verify: str | None = option(
-        "Replay a store and compare it with its state to the bit, instead of serving.", metavar="DB"
+        "Do not serve: learn all events of a store again, and compare the result with its state to the bit.",
+        metavar="DB",
     ),
     demo: bool = option("Serve a search of the standard library that learns from your clicks."),
     as_json: bool = JSON,
 ) -> None:
-    """Rank by HTTP with a saved model, and learn from feedback: answered when it is on disk, never learned twice.
+    """Rank over HTTP with a saved model and learn from feedback, which is on disk before the answer, and counts once.
 
     SlamPerceptron, MinimaxPerceptron and OnlineListNet learn from labels, PDGD from clicks; others only rank. The store
     is one SQLite file. `toprank serve keys new NAME --keys keys.toml` makes a key; a replica's key for the other server
@@ -202,7 +203,7 @@ KEYS = option("The file with the keys.", "--keys", default="keys.toml")
 def new(
     name: str,
     scopes: str = option("Of rank, learn, admin, separated by commas.", default="rank"),
-    rate: float | None = option("Requests/s, where it differs from the server's.", type=RATE),
+    rate: float | None = option("Most requests per second.  [default: the server's]", type=RATE),
     file: str = KEYS,
     as_json: bool = JSON,
 ) -> None:
@@ -210,7 +211,7 @@ def new(
 
     Example: toprank serve keys new shop --scopes rank,learn
     """
-    wanted: Any = tuple(listed(scopes))
+    wanted: Any = tuple(split_names(scopes))
     if not wanted or not set(wanted) <= set(SCOPES):
         raise InputError(f"--scopes takes {', '.join(SCOPES)}, separated by commas, got {scopes!r}")
     key = new_key(Path(file), name, wanted, rate)
