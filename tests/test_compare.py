@@ -307,6 +307,8 @@ def test_a_table_knows_numbers_from_text() -> None:
     assert table.latex().splitlines()[0] == r"\begin{tabular}{lrr}"
     assert r"b\textbar{}c d &  & \textbf{0.25} \\" in table.latex()
     assert "\\begin{table}" in Table(["a"], [], title="T").latex()
+    assert "-1.334e+14" in Table(["a"], [[-133396178367191.3125]]).plain()
+    assert "999999.50" in Table(["a"], [[999999.5]], digits=2).plain()
     with pytest.raises(ValueError, match="row 0 has 1 cells for 2 columns"):
         Table(["a", "b"], [["x"]])
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Cell: TypeAlias = str | int | float | None
-"""Text is shown as it is, a float is rounded to `Table.digits`, None is an empty cell."""
+"""Text is shown as it is, a float is rounded to `Table.digits` (a million and more: to four digits), None is empty."""
 
 _LATEX = str.maketrans(
     {
@@ -306,7 +306,8 @@ def _text(cell: Cell, digits: int) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Real) and not isinstance(cell, Integral):
-        return f"{cell:.{digits}f}"
+        # Of a long number the size is read, not the digits.
+        return f"{cell:.{digits}f}" if abs(cell) < 1e6 else f"{cell:.4g}"
     return " ".join(str(cell).split("\n"))
 
 

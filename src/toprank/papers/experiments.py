@@ -176,7 +176,8 @@ def on_folds(letors: Sequence[Letor], methods: Methods) -> Callable[[Show], Make
             found = run(letors, methods, data, checkpoint)
             absent = left_out(letors, [results.letor for results in found])
             if not found:
-                return Exhibit(show.__name__, show.__doc__ or "", {}, notes=(*absent, "Nothing was computed."))
+                title = (show.__doc__ or "").rstrip(".")
+                return Exhibit(show.__name__, title, {}, notes=(*absent, "Nothing was computed."))
             exhibit = show(found)
             return replace(exhibit, notes=(*exhibit.notes, *absent))
 

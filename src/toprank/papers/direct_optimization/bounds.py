@@ -70,8 +70,7 @@ def _simulation(name: str, spread: tuple[float, float], angles: int, draws: int)
         scores = np.array([np.cos(theta), np.sin(theta)]).T @ X.T
         lists = scores.ravel(), np.tile(y, angles), len(y) * np.arange(angles + 1)
         found.append({kind: loss.per_query(*lists)[0] for kind, loss in losses.items()})
-    last = {**found[-1], "E": measure("map").per_query(*lists)}
-    one, two, graded, good = last.values()
+    one, two, graded, good = (last := {**found[-1], "E": measure("map").per_query(*lists)}).values()
     notes = (
         f"Drawn is the first of {draws} draws. There type two is below type one at {(two < one).sum()} of "
         f"{angles} angles with F over all pairs (Eq. 2), at {(graded < one).sum()} with relevant × irrelevant ones.",

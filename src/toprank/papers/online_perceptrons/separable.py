@@ -64,9 +64,8 @@ def fig1(*, passes: int = 200, random_state: int = 0) -> Exhibit:
             average, mistakes = ranker.trace_.average("measure"), np.flatnonzero(ranker.trace_["mistake"])
             last, lost = int(mistakes[-1]) + 1 if len(mistakes) else 0, float((1 - ranker.trace_["measure"]).sum())
             curves[name], ends[name] = average[at], (float(average[-1]), last, lost)
-            eta, most = ("any" if name == THREE else f"{ranker.eta * radius2:g}/R²"), held.get(name)
-            told = None if most is None else f"{most:.3g}"
-            rows.append((stream, name, eta, float(average[-1]), len(mistakes), last, lost, told))
+            eta = "any" if name == THREE else f"{ranker.eta * radius2:g}/R²"
+            rows.append((stream, name, eta, float(average[-1]), len(mistakes), last, lost, held.get(name)))
         apart = float(np.abs(curves[TWO] - curves[THREE])[at >= 10 * passes].max())
         claims += _separated(stream, ends, held, 1000 * passes, apart)
         losses = {name: np.maximum((1 - curve) * (at + 1), 1e-3) for name, curve in curves.items()}

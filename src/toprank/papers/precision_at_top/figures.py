@@ -199,12 +199,10 @@ def fig3(lab: Lab) -> Exhibit:
 
     by_kappa = {task: swept(task, PAPER, kappas) for task in lab.there}
     by_length = {task: swept(task, BATCHED, lengths) for task in lab.there}
+    sides = (lab.kappas, by_kappa, ("κ", "κ", "")), (lab.lengths, by_length, ("batch length b", "0.25", "x"))
     drawn = [
         _panel(task, {name: (axis, *np.array(runs).T) for name, runs in methods.items()}, *labels)
-        for axis, found, labels in (
-            (lab.kappas, by_kappa, ("κ", "κ", "")),
-            (lab.lengths, by_length, ("batch length b", "0.25", "x")),
-        )
+        for axis, found, labels in sides
         for task, methods in found.items()
     ]
     none = [(None, None)] * len(lengths)
