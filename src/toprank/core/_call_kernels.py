@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from .caching import cache_of
 from .compiling import KernelCompiler, compiling
-from .jit import kernel
+from .jit import inner_kernel
 
 CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
@@ -64,22 +65,28 @@ list_function, measure_function = partial(CFunction, LOSS), partial(CFunction, M
 
 
 def calls(signature):
-    """Return an intrinsic that calls the C function of that signature at an address, with a tuple of whole numbers."""
+    """Return an intrinsic that calls the C function of that signature at an address, with a tuple of arguments.
+
+    Arrays stand for the address of their first number; so do whole numbers where the function takes a pointer.
+    """
 
     @intrinsic
     def call_at(typing_context, address, arguments):
-        def generate(context, builder, _signature, values):
-            ir = cgutils.ir
-            given = cgutils.unpack_tuple(builder, values[1])
+        def generate(context, builder, of_call, values):
+            ir, passed = cgutils.ir, []
             of = [context.get_value_type(kind) for kind in signature.args]
+            for kind, value, wanted in zip(arguments, cgutils.unpack_tuple(builder, values[1]), of, strict=True):
+                if isinstance(kind, types.Array):
+                    value = builder.bitcast(context.make_array(kind)(context, builder, value).data, wanted)
+                elif isinstance(wanted, ir.PointerType):
+                    value = builder.inttoptr(value, wanted)
+                else:
+                    value = context.cast(builder, value, kind, types.int64)
+                passed.append(value)
             kind = ir.FunctionType(context.get_value_type(signature.return_type), of)
-            passed = [
-                builder.inttoptr(value, wanted) if isinstance(wanted, ir.PointerType) else value
-                for value, wanted in zip(given, of, strict=True)
-            ]
             return builder.call(builder.inttoptr(values[0], kind.as_pointer()), passed)
 
-        return signature.return_type(types.int64, types.UniTuple(types.int64, len(signature.args))), generate
+        return signature.return_type(types.int64, arguments), generate
 
     return call_at
 
@@ -87,56 +94,41 @@ def calls(signature):
 _call_loss, _call_measure = calls(LOSS), calls(MEASURE)
 
 
-@kernel
+@intrinsic
+def array_at(typing_context, pointer, count):
+    """Return `count` numbers at a pointer as an array that nobody owns (numba's `carray` takes longer to compile)."""
+    kind = types.Array(pointer.dtype, 1, "C")
+
+    def generate(context, builder, signature, values):
+        made = context.make_array(kind)(context, builder)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(pointer.dtype)))
+        populate_array(made, data=values[0], shape=[values[1]], strides=[size], itemsize=size, meminfo=None)
+        return made._getvalue()
+
+    return kind(pointer, types.intp), generate
+
+
+@inner_kernel
 def as_arrays(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """What a list function is handed, as arrays: s, y, weight, place, ptr, codes, numbers, losses, grad, curve."""
-    bounds, choice = carray(ptr, lists + 1), carray(codes, CODES)
+    bounds, choice = array_at(ptr, lists + 1), array_at(codes, CODES)
     n = bounds[lists]
     return (
-        carray(s, n), carray(y, n), carray(weight, n_weights), carray(place, n_places), bounds, choice,
-        carray(numbers, choice[0]), carray(losses, lists), carray(grad, n), carray(curve, n_curve),
+        array_at(s, n), array_at(y, n), array_at(weight, n_weights), array_at(place, n_places), bounds, choice,
+        array_at(numbers, choice[0]), array_at(losses, lists), array_at(grad, n), array_at(curve, n_curve),
     )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def call(address, s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """Let the function at that address fill losses, gradient and curvature; return −1 or the list it cannot take."""
-    return _call_loss(
-        types.int64(address),
-        (
-            types.int64(s.ctypes.data),
-            types.int64(y.ctypes.data),
-            types.int64(weight.ctypes.data),
-            types.int64(len(weight)),
-            types.int64(place.ctypes.data),
-            types.int64(len(place)),
-            types.int64(ptr.ctypes.data),
-            types.int64(len(ptr) - 1),
-            types.int64(codes.ctypes.data),
-            types.int64(numbers.ctypes.data),
-            types.int64(losses.ctypes.data),
-            types.int64(grad.ctypes.data),
-            types.int64(curve.ctypes.data),
-            types.int64(len(curve)),
-        ),
-    )
+    lists = s, y, weight, len(weight), place, len(place), ptr, len(ptr) - 1
+    return _call_loss(types.int64(address), (*lists, codes, numbers, losses, grad, curve, len(curve)))
 
 
-@kernel
+@inner_kernel
 def judge(address, s, y, ptr, codes, numbers, values, scratch):
     """Let the measure at that address fill one value per list."""
     return _call_measure(
-        types.int64(address),
-        (
-            types.int64(s.ctypes.data),
-            types.int64(y.ctypes.data),
-            types.int64(ptr.ctypes.data),
-            types.int64(len(ptr) - 1),
-            types.int64(codes.ctypes.data),
-            types.int64(numbers.ctypes.data),
-            types.int64(values.ctypes.data),
-            types.int64(scratch.ctypes.data),
-            types.int64(scratch.ctypes.data),
-            types.int64(len(scratch)),
-        ),
+        types.int64(address), (s, y, ptr, len(ptr) - 1, codes, numbers, values, scratch, scratch, len(scratch))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +16,24 @@ from .._typing import Floats, Ints
 class AtAddress:
     """A C function of lists, with its parameters; it belongs to this process and is not pickled."""
 
-    address: int
+    function: Any
+    """Its address, or what compiles it when `address` is asked for."""
     codes: Ints
     numbers: Floats
     raised: list[BaseException] = field(default_factory=list)
     """What a function in plain Python raised while compiled code called it."""
     owner: object = None
     """What must live as long as the address is used."""
+
+    @cached_property
+    def address(self) -> int:
+        """Where the function is."""
+        return self.function if isinstance(self.function, int) else int(self.function.address)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the address was asked for."""
+        return "address" in self.__dict__
 
     def check(self) -> None:
         """Raise what the function raised: compiled loops that call it cannot."""

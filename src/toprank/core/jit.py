@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from numba import config
-from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 from .caching import NotKept, cache_of
-from .compiling import KernelCompiler, compiling
+from .compiling import InnerCompiler, KernelCompiler, compiling
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -63,7 +62,7 @@ def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bo
             "no_cpython_wrapper": inner,
             "no_cfunc_wrapper": True,
         }
-        kind, compiler = (InnerKernel, Compiler) if inner else (Kernel, KernelCompiler)
+        kind, compiler = (InnerKernel, InnerCompiler) if inner else (Kernel, KernelCompiler)
         made = kind(function, targetoptions=options, pipeline_class=compiler)
         made._cache = NotKept() if inner else cache_of(function)
         return made

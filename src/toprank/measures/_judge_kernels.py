@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
 
-from ..core._call_kernels import calls, measure_function
+from ..core._call_kernels import array_at, calls, measure_function
 from ..core._order_kernels import longest_list
 from ..core.jit import inner_kernel
 from ._order_kernels import LANES, ORDER, SCRATCH
@@ -73,14 +73,14 @@ def judge(
     Documents at the end of a list whose score is no number are to be found, but are not ranked: a run lacks them.
     Allocates nothing if `scratch` is long enough: (SCRATCH + 3) (longest list + LANES + 1).
     """
-    ptr, head = carray(ptr_at, lists + 1), carray(codes_at, HEAD)
+    ptr, head = array_at(ptr_at, lists + 1), array_at(codes_at, HEAD)
     address, ties, top, ideal, count = head[0], head[1], head[2], head[3], head[5]
-    entries, values = carray(codes_at, HEAD + ENTRY * count), carray(values_at, lists * count)
+    entries, values = array_at(codes_at, HEAD + ENTRY * count), array_at(values_at, lists * count)
     size = longest_list(ptr) + LANES + 1
     own = length < (SCRATCH + 3) * size or head[4] != 0  # places are wanted in the caller's scratch
-    scratch = np.empty((SCRATCH + 3) * size) if own else carray(scratch_at, length)
+    scratch = np.empty((SCRATCH + 3) * size) if own else array_at(scratch_at, length)
     s, y, codes, numbers = number_of(s_at), number_of(y_at), number_of(codes_at), number_of(numbers_at)
-    scores, grades = carray(s_at, ptr[lists]), carray(y_at, ptr[lists])
+    scores, grades = array_at(s_at, ptr[lists]), array_at(y_at, ptr[lists])
     # Grades by rank, ends of tied groups, documents by rank, six for the order; the best order, two for a measure.
     base, row = scratch.ctypes.data, 8 * size
     best_at, spare, best = base + SCRATCH * row, base + (SCRATCH + 1) * row, scratch[SCRATCH * size :]
@@ -113,7 +113,7 @@ def judge(
                 ),
             )  # fmt: skip
         if head[4] != 0:
-            places, index = carray(places_at, ptr[lists]), carray(whole_at(base + 2 * row), n)
+            places, index = array_at(places_at, ptr[lists]), array_at(whole_at(base + 2 * row), n)
             for r in range(n):
                 places[ptr[q] + index[r]] = r + 1
     return -1

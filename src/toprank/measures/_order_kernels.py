@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import carray, types
+from numba import types
 
-from ..core._call_kernels import CFunction
+from ..core._call_kernels import CFunction, array_at
 from ..core._order_kernels import count_ranks, sort_down
 from ..core.jit import inner_kernel
 from .order import Ties
@@ -84,15 +84,15 @@ def order_list(
     The only place that sorts scores. At least min(top, n) ranks are filled, and never a part of a tied group.
     """
     s, g, ranked, keys, keys2 = (
-        carray(s_at, n), carray(g_at, n), carray(ranked_at, n), carray(keys_at, n), carray(keys2_at, n)
+        array_at(s_at, n), array_at(g_at, n), array_at(ranked_at, n), array_at(keys_at, n), array_at(keys2_at, n)
     )  # fmt: skip
     listed, index, index2, ends = (
-        carray(listed_at, n + 1),
-        carray(index_at, n),
-        carray(index2_at, n),
-        carray(ends_at, n),
+        array_at(listed_at, n + 1),
+        array_at(index_at, n),
+        array_at(index2_at, n),
+        array_at(ends_at, n),
     )
-    rank, single = carray(rank_at, n + LANES), carray(single_at, n + LANES)
+    rank, single = array_at(rank_at, n + LANES), array_at(single_at, n + LANES)
     m, tied = candidates(s, n, top, listed, rank, single), 0
     if m <= COUNTED:  # single precision counts at twice the speed
         for r in range(m):

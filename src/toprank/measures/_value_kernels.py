@@ -14,9 +14,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import carray, types
+from numba import types
 
-from ..core._call_kernels import CFunction
+from ..core._call_kernels import CFunction, array_at
 from ..core._order_kernels import sort_down
 from ..core.jit import inner_kernel
 from .presets import Discount, Gain, Norm, Short
@@ -93,9 +93,9 @@ def discount_at(rank, table, kind):
 @value_function
 def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Σ_{r ≤ k} G(l_r) D(r). Codes: k, rule, short, gain, discount, length of its table, which stands in numbers."""
-    codes = carray(codes_at, 6)
+    codes = array_at(codes_at, 6)
     k, rule, short, gain, kind = codes[0], codes[1], codes[2], codes[3], codes[4]
-    ranked, ends, table = carray(ranked_at, n), carray(ends_at, n), carray(numbers_at, 2 + codes[5])[2:]
+    ranked, ends, table = array_at(ranked_at, n), array_at(ends_at, n), array_at(numbers_at, 2 + codes[5])[2:]
     last, value, low = min(places(k, n, short), n), 0.0, START
     if short == ZERO and k > n:
         return 0.0
@@ -111,11 +111,11 @@ def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scrat
 @value_function
 def ndcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """DCG@k over that of the best order; codes as for `dcg`, and whether it is averaged over 1, …, k."""
-    codes = carray(codes_at, 7)
+    codes = array_at(codes_at, 7)
     k, rule, short, gain, kind, mean = codes[0], codes[1], codes[2], codes[3], codes[4], codes[6] != 0
-    ranked, ends, numbers = carray(ranked_at, n), carray(ends_at, n), carray(numbers_at, 2 + codes[5])
+    ranked, ends, numbers = array_at(ranked_at, n), array_at(ends_at, n), array_at(numbers_at, 2 + codes[5])
     cuts = places(k, total, short)
-    table, best, last = numbers[2:], carray(best_at, total), min(cuts, total)
+    table, best, last = numbers[2:], array_at(best_at, total), min(cuts, total)
     if total == 0 or gain_of(best[0], gain) == 0:
         return numbers[0]
     reached, ideal, ratios, low = 0.0, 0.0, 0.0, START
@@ -150,11 +150,11 @@ def expected_hits(ranked, ends, last, above, rule):
 @value_function
 def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """#{r ≤ k: relevant} / k. Codes: k, rule, short."""
-    codes, numbers = carray(codes_at, 3), carray(numbers_at, 2)
+    codes, numbers = array_at(codes_at, 3), array_at(numbers_at, 2)
     cuts = places(codes[0], n, codes[2])
     if cuts == 0 or (cuts > n and codes[2] == ZERO):
         return 0.0
-    return expected_hits(carray(ranked_at, n), carray(ends_at, n), min(cuts, n), numbers[1], codes[1]) / cuts
+    return expected_hits(array_at(ranked_at, n), array_at(ends_at, n), min(cuts, n), numbers[1], codes[1]) / cuts
 
 
 @value_function
@@ -163,14 +163,14 @@ def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, sc
 
     Codes: k, rule; numbers: blank, above, κ.
     """
-    codes, numbers = carray(codes_at, 2), carray(numbers_at, 3)
-    relevant = count_above(carray(y_at, total), START, total, numbers[1])
+    codes, numbers = array_at(codes_at, 2), array_at(numbers_at, 3)
+    relevant = count_above(array_at(y_at, total), START, total, numbers[1])
     if relevant == 0:
         return numbers[0]
     cut, over = places(codes[0], n, PAD), relevant
     if numbers[2] > 0:
         cut = over = max(np.int64(np.ceil(numbers[2] * relevant * (1.0 - 1e-12))), 1)
-    return expected_hits(carray(ranked_at, n), carray(ends_at, n), min(cut, n), numbers[1], codes[1]) / over
+    return expected_hits(array_at(ranked_at, n), array_at(ends_at, n), min(cut, n), numbers[1], codes[1]) / over
 
 
 @value_function
@@ -179,7 +179,12 @@ def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, s
 
     Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
     """
-    codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 2),
+        array_at(numbers_at, 2),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
     last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -200,7 +205,12 @@ def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbe
     Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
     m/(t − i) Π_{l<i} (t − m − l)/(t − l).
     """
-    codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 2),
+        array_at(numbers_at, 2),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
     last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -212,7 +222,7 @@ def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbe
                 none_yet *= (high - r - found) / (high - r)
             return value
         low = high
-    return numbers[0] if count_above(carray(y_at, total), START, total, numbers[1]) == 0 else 0.0
+    return numbers[0] if count_above(array_at(y_at, total), START, total, numbers[1]) == 0 else 0.0
 
 
 @value_function
@@ -222,9 +232,14 @@ def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
     Of t tied documents, m of them relevant, the i-th (from 0) is relevant with chance m/t, and then so are
     i (m − 1)/(t − 1) of those before it. With the rule "shared" they all stand at the end of their group.
     """
-    codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 3),
+        array_at(numbers_at, 2),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
     rule, above, last = codes[1], numbers[1], min(places(codes[0], n, PAD), n)
-    relevant = count_above(carray(y_at, total), START, total, above)
+    relevant = count_above(array_at(y_at, total), START, total, above)
     if relevant == 0:
         return numbers[0]
     hits, value, low = 0, 0.0, START
@@ -247,7 +262,12 @@ def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 @value_function
 def rank_biased(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """(1 − p) Σ_{r ≤ k, relevant} p^{r−1}. Codes: k, rule, whether grades weigh; numbers: blank, above, p."""
-    codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 3),
+        array_at(numbers_at, 3),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
     above, p, last = numbers[1], numbers[2], min(places(codes[0], n, PAD), n)
     value, weight, low = 0.0, 1.0, START
     while low < last:
@@ -301,8 +321,13 @@ def stops_among_tied(ranked, low, high, last, gain, scale, means, ahead):
 @value_function
 def expected_reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max. Codes: k, rule, gain; numbers: 0, 0, max."""
-    codes, numbers, ranked, ends = carray(codes_at, 3), carray(numbers_at, 3), carray(ranked_at, n), carray(ends_at, n)
-    last, gain, scratch = min(places(codes[0], n, PAD), n), codes[2], carray(scratch_at, 2 * (n + 1))
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 3),
+        array_at(numbers_at, 3),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
+    last, gain, scratch = min(places(codes[0], n, PAD), n), codes[2], array_at(scratch_at, 2 * (n + 1))
     value, going, low = 0.0, 1.0, START
     scale = numbers[2] if gain == LINEAR else 2.0 ** numbers[2]
     while low < last:
@@ -334,12 +359,12 @@ def unequal_pairs(values, low, high):
 def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """Share of the pairs of different grade that stand the right way round; averaged, a tied pair counts half."""
     rule, blank, ranked, ends = (
-        carray(codes_at, 2)[1],
-        carray(numbers_at, 1)[0],
-        carray(ranked_at, n),
-        carray(ends_at, n),
+        array_at(codes_at, 2)[1],
+        array_at(numbers_at, 1)[0],
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
     )
-    scratch = carray(scratch_at, 2 * (n + 1))
+    scratch = array_at(scratch_at, 2 * (n + 1))
     shown, spare = scratch[: n + 1], scratch[n + 1 :]
     for r in range(n):
         shown[r] = ranked[r]
@@ -359,8 +384,13 @@ def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 
     How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
     """
-    codes, numbers, ranked, ends = carray(codes_at, 2), carray(numbers_at, 2), carray(ranked_at, n), carray(ends_at, n)
-    y, above = carray(y_at, total), numbers[1]
+    codes, numbers, ranked, ends = (
+        array_at(codes_at, 2),
+        array_at(numbers_at, 2),
+        array_at(ranked_at, n),
+        array_at(ends_at, n),
+    )
+    y, above = array_at(y_at, total), numbers[1]
     relevant = count_above(y, START, total, above)
     if relevant == 0:
         return numbers[0]
@@ -387,7 +417,7 @@ def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 @value_function
 def mixed_ties(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
     """1 where documents of different grade tie among the first k ranks, else 0. Codes: k, rule."""
-    codes, ranked, ends = carray(codes_at, 2), carray(ranked_at, n), carray(ends_at, n)
+    codes, ranked, ends = array_at(codes_at, 2), array_at(ranked_at, n), array_at(ends_at, n)
     for r in range(min(places(codes[0], n, PAD), n) if codes[1] != EACH else 0):
         if ends[r] > r + 1 and ranked[r] != ranked[r + 1]:
             return 1.0

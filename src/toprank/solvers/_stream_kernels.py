@@ -56,8 +56,8 @@ FEW = 16
 """Documents that are looked at together, whether one of them moves."""
 ROOM = 40
 """Numbers for each document that a measure may work in."""
-OVERFLOW, REFUSED = 1, 2
-"""Why a stream stops before its end."""
+OVERFLOW, REFUSED, NO_LOSS = 1, 2, 3
+"""Why a stream stops before its end; before a list that needs the address of the loss, which was not given."""
 
 
 @inner_kernel
@@ -152,12 +152,13 @@ def epoch(
     gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, apart, loss_at,
     loss_codes, loss_numbers, seen, trace
 ):  # fmt: skip
-    """Play the lists in the given order; return (rounds played, list at which it stopped or −1, why).
+    """Play the lists in the given order; return (rounds played, place of the list at which it stopped or −1, why).
 
     List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where that is not empty. It is a round where
     it has two grades (or both classes) and something relevant. best[q] is the best value of the measure (empty: 1), and
     above 0. `sizes` are what lists are multiplied by (empty: 1). `gain` are those of whole grades, `discount` those of
-    places. Without a measure every round steps, and the trace has the number of relevant documents.
+    places. Without a measure every round steps, and the trace has the number of relevant documents. `loss_at` may be 0
+    until a list needs it.
     `seen`, where not empty, gets the scores that losses saw.
     """
     raw, drift, moment = weights[0], weights[1], weights[2]
@@ -169,7 +170,7 @@ def epoch(
     most = longest if dense else min(longest, BLOCK // (d * values.itemsize))
     block = np.empty(0 if dense and not permuted else most * d, values.dtype)
     size_of = longest + 64
-    r, mean_r, kept = np.empty(size_of, values.dtype), np.empty(size_of, values.dtype), np.empty(size_of, values.dtype)
+    r, kept = np.empty(size_of, values.dtype), np.empty(size_of, values.dtype)
     # A document may move for itself and as the best of lower grades; a filter writes before it knows whether to keep.
     coef, single, active = np.empty(2 * longest), np.empty(2 * longest, values.dtype), np.empty(2 * longest, np.int64)
     w, mean_w, z = np.empty(d, values.dtype), np.empty(d, values.dtype), np.zeros(d, values.dtype)
@@ -178,14 +179,15 @@ def epoch(
     order, count, ideal, chosen, reach, spare = whole[1], whole[2], whole[3], whole[4], whole[5], whole[6]
     free, free_ints = numbers[3:], whole[3:]  # what no ranking needs any more when a loss is taken
     level, rank, steps = small[0], small[1], small[2]
-    inverse, mean, nowhere, none = np.ones(d), np.zeros(d), np.empty(0, np.int64), np.empty(0)
+    inverse, mean, nowhere, none = np.empty(d), np.zeros(d), np.empty(0, np.int64), np.empty(0)
     work, bounds, value, reached = np.empty(ROOM * size_of), np.zeros(2, np.int64), np.zeros(1), np.zeros(1)
     wide = 0 if dense else d
-    noted, mark, number, touched = np.full(wide, -1), np.full(wide, -1), np.zeros(wide), np.empty(wide, np.int64)
+    noted, mark = np.zeros(wide, np.int64), np.zeros(wide, np.int64)
+    number, touched = np.zeros(wide), np.empty(wide, np.int64)
     ball = params[2] < math.inf
     square = square_norm(raw) if ball else 0.0
     for j in range(d):
-        w[j] = raw[j]
+        w[j], inverse[j] = raw[j], 1.0
     played = 0
     for t in range(len(lists)):
         q = lists[t]
@@ -214,71 +216,65 @@ def epoch(
             continue
         k, levels, ideal_total = min(codes[6], m), 0, 1.0
         if judge_codes is not None and ranks:
-            levels = make_levels(labels[:m], target, params[3], level)
+            levels = make_levels(labels, target, params[3], level)
         if judge_codes is not None and levels > 0:
             count_levels(level, m, levels, count)
             ideal_total = best_total(target, k, levels, discount, count, gain)
+        if by_order is not None and levels == 0 and loss_at == 0:
+            return played, t, NO_LOSS
         following, after = a, a
         if t + 1 < len(lists) and not permuted:
             following, after = ptr[lists[t + 1]], ptr[lists[t + 1] + 1]
         begin, coming = start_of(indptr, a, d), start_of(indptr, following, d)
         if dense and running:
             if not full_inverse(values, begin, m, moment, totals[DOCS], inverse, mean):
-                return played, q, OVERFLOW
+                return played, t, OVERFLOW
             for j in range(d):
                 w[j] = raw[j] * inverse[j]
         if apart is not None and running and not dense:
             beyond = start_of(indptr, b, d)
-            good = csr_inverse(values, indices, begin, beyond, m, moment, totals[DOCS], t, noted, mean, number, inverse)
+            good = csr_inverse(
+                values, indices, begin, beyond, m, moment, totals[DOCS], t + 1, noted, mean, number, inverse
+            )
             if not good:
-                return played, q, OVERFLOW
+                return played, t, OVERFLOW
             for p in range(begin, beyond):
                 w[indices[p]] = raw[indices[p]] * inverse[indices[p]]
         totals[DOCS] += m
+        source, first = values, begin
         if apart is not None and not full:
             copied = gather_rows(values, indices, indptr, ids, m, d, most, following, block)
-        trial = codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1
-        for line in range(following * 8, after * 8, LINE):
-            prefetch(y, np.int64(line))
-        if full:
-            full_scores(values, begin, m, w, r, coming, AHEAD, 4)
-        elif copied:
-            full_scores(block, 0, m, w, r, 0, 0, 0)
-        elif apart is not None:
-            listed_scores(values, indices, indptr, ids, m, w, r, following)
-        at = fetch(values, indices, coming + (AHEAD if dense else AHEAD // 2), BURST)
-        if not all_finite(r, m):
-            return played, q, OVERFLOW
-        if judge_codes is not None and trial:
+            source, first = block, 0
+        trial = judge_codes is not None and codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1
+        if trial:
             for j in range(d):
                 mean_w[j] = (raw[j] - drift[j] / totals[ROUNDS]) * inverse[j]
-            if full:
-                full_scores(values, begin, m, mean_w, mean_r, coming, AHEAD, 4)
-            elif copied:
-                full_scores(block, 0, m, mean_w, mean_r, 0, 0, 0)
-            elif apart is not None:
-                listed_scores(values, indices, indptr, ids, m, mean_w, mean_r, following)
-            measure = value_of(
-                mean_r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept,
-                keys, keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
-            )  # fmt: skip
-            if measure < 0.0:
-                return played, q, REFUSED
-            totals[AVERAGE] += measure
-        mistake, measure = True, float(relevant)
-        if judge_codes is not None:
-            measure = value_of(
-                r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept, keys,
-                keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
-            )  # fmt: skip
-            if measure < 0.0:
-                return played, q, REFUSED
-            mistake = measure < 1.0
-            totals[LAST] += measure if trial else 0.0
+        for line in range(following * 8, after * 8, LINE):
+            prefetch(y, np.int64(line))
+        at, mistake, measure = coming + (AHEAD if dense else AHEAD // 2), True, float(relevant)
+        for last in range(0 if trial else 1, 2):  # by the averaged weights, then by the last ones
+            seen_by = w if last else mean_w
+            if apart is None or full or copied:
+                full_scores(source, first, m, seen_by, r, coming if full else 0, AHEAD if full else 0, 4 if full else 0)
+            else:
+                listed_scores(values, indices, indptr, ids, m, seen_by, r, following)
+            if last:
+                at = fetch(values, indices, at, BURST)
+                if not all_finite(r, m):
+                    return played, t, OVERFLOW
+            if judge_codes is not None:
+                measure = value_of(
+                    r, m, k, levels, ideal_total, wanted, level, gain, discount, target, order, chosen, rank, kept,
+                    keys, keys2, spare, s, labels, bounds, judge_at, judge_codes, judge_numbers, reached, work,
+                )  # fmt: skip
+                if measure < 0.0:
+                    return played, t, REFUSED
+                mistake = measure < 1.0
+                totals[LAST if last else AVERAGE] += measure if trial else 0.0
         at = fetch(values, indices, at, BURST)
         n, value[0] = 0, 0.0
         if mistake or codes[2]:
-            for i in range(len(seen[a:b])):
+            for i in range(m if len(seen) > 0 else 0):
                 seen[a + i] = params[0] * size * r[i]
             if by_order is not None and levels > 0:
                 weighted = order_ideal(
@@ -303,20 +299,19 @@ def epoch(
                 else:
                     refused = call(loss_at, s, labels, none, nowhere, bounds, loss_codes, loss_numbers, value, g, none)
                 if refused >= 0:
-                    return played, q, REFUSED
+                    return played, t, REFUSED
                 n = moving(g, m, weight * size, single, active)
         at = fetch(values, indices, at, BURST)
         znorm2, columns = 0.0, d
-        if n > 0 and full:
-            weighted_sum(values, begin, single, active, n, inverse, running, z, values, indices, at)
-            znorm2 = square_norm(z)
-        elif n > 0 and copied:
-            weighted_sum(block, 0, single, active, n, inverse, running, z, values, indices, at)
+        if n > 0 and (apart is None or full or copied):
+            weighted_sum(source, first, single, active, n, inverse, running, z, values, indices, at)
             znorm2 = square_norm(z)
         elif apart is not None and n > 0:
-            znorm2, columns = listed_sum(values, indices, indptr, ids, single, active, n, inverse, mark, t, touched, z)
+            znorm2, columns = listed_sum(
+                values, indices, indptr, ids, single, active, n, inverse, mark, t + 1, touched, z
+            )
         if not math.isfinite(znorm2):
-            return played, q, OVERFLOW
+            return played, t, OVERFLOW
         if znorm2 > 0.0:
             step, past = params[1] * step_size(codes[0], totals, znorm2), totals[ROUNDS]
             if ball:

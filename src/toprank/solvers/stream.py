@@ -213,18 +213,25 @@ class OnlineDescent:
             discount = discount_table(longest)[row]
         if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
             best = self._judge.per_query(y, y, ptr)
+        loss_at, played, lists = loss.address if self._linked == CALLED or loss.is_compiled else 0, 0, order
         with read_in_any_order(X, rows if len(rows) else order):
-            count, stopped, why = kernels.epoch(
-                *parts, rows, y, ptr, order, best, weight, sizes, state.weights, state.totals, codes, params, gain,
-                discount, *judged, *self._linked, len(parts[2]) + len(rows) > 0 or None, loss.address, loss.codes,
-                loss.numbers, seen, rounds,
-            )  # fmt: skip
+            while True:
+                count, stopped, why = kernels.epoch(
+                    *parts, rows, y, ptr, lists, best, weight, sizes, state.weights, state.totals, codes, params, gain,
+                    discount, *judged, *self._linked, len(parts[2]) + len(rows) > 0 or None, loss_at, loss.codes,
+                    loss.numbers, seen, rounds[played:],
+                )  # fmt: skip
+                played += count
+                if why != kernels.NO_LOSS:
+                    break
+                loss_at, lists = loss.address, lists[stopped:]  # compiled only where a list needs it
         if stopped >= 0:
             if judge is not None:
                 judge.check()
             loss.check()
-            raise self._refusal(y, ptr, stopped) if why == kernels.REFUSED else self._overflow(stopped)
-        return rounds[:count]
+            query = int(lists[stopped])
+            raise self._refusal(y, ptr, query) if why == kernels.REFUSED else self._overflow(query)
+        return rounds[:played]
 
     def _overflow(self, at: int) -> InputError:
         what = "batch" if self.measure is None else "query"

@@ -38,7 +38,7 @@ class ListFunction(AtAddress):
 
         chosen = np.zeros(CODES, dtype=np.int64)
         chosen[0], chosen[1 : 1 + len(codes)] = len(numbers), codes
-        return cls(function.address, chosen, np.array(numbers, dtype=np.float64))
+        return cls(function, chosen, np.array(numbers, dtype=np.float64))
 
     def fill(
         self,
