@@ -146,3 +146,20 @@ def test_without_a_judge_every_round_steps_and_rows_may_be_dealt_out(sparse):
         assert np.linalg.norm(state.last) == pytest.approx(0.5)
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+def test_a_linked_loss_is_compiled_where_a_list_needs_it_and_the_stream_goes_on(data):
+    target, y = tr.measure("ndcg@3"), data.y.copy()
+    loss = Slam(target, margin=0.75, within="score")
+    learner = OnlineDescent(loss, target, Steps(0.1), scaling=Scaling.RUNNING)
+    learner.play(learner.start(11), data.X, y, data.ptr)
+    assert not learner.functions[1].is_compiled
+    odd = np.flatnonzero(learner.rounds(y, data.ptr))[20:40:5]
+    y[data.ptr[odd]] += 0.5  # grades that are not whole are no levels
+    at_once, one_by_one = learner.start(11), learner.start(11)
+    rounds = learner.play(at_once, data.X, y, data.ptr)
+    assert learner.functions[1].is_compiled
+    apart = [learner.play(one_by_one, data.X, y, data.ptr, np.array([q])) for q in range(data.n_queries)]
+    assert np.array_equal(rounds, np.concatenate(apart))
+    assert np.array_equal(at_once.weights, one_by_one.weights)
+    assert np.array_equal(at_once.totals, one_by_one.totals)
