@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
 
 def verdict(path: Path) -> Verdict:
     with closing(Store(path)) as store:
-        return Verdict(store.span[0], *store.verify())
+        return Verdict(store.oldest_and_newest[0], *store.verify())
 
 
 def test_events_are_learned_as_partial_fit_learns_them(tmp_path: Path) -> None:

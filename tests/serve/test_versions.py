@@ -29,7 +29,7 @@ from toprank.serve.store import Store
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots every five events."""
-    monkeypatch.setattr(service_module, "EVERY", 5)
+    monkeypatch.setattr(service_module, "SNAPSHOT_EVERY", 5)
 
 
 def test_old_versions_come_back_to_the_bit(tmp_path: Path, often: None) -> None:
@@ -114,7 +114,7 @@ def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None) ->
             server.learn(f"e{i}", i)
         store = server.service.store
         assert store is not None
-        twentieth = store._one("SELECT at FROM events WHERE seq = 20")
+        twentieth = store._first_value("SELECT at FROM events WHERE seq = 20")
         server.service.keep = time.time() - twentieth
         for i in range(26, 30):
             server.learn(f"e{i}", i)

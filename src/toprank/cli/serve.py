@@ -158,7 +158,7 @@ def _verify(path: str, as_json: bool) -> None:
     from ..serve.store import Store
 
     with closing(Store(path)) as opened:
-        oldest, newest = opened.span
+        oldest, newest = opened.oldest_and_newest
         events, difference = opened.verify()
     told = difference or "snapshots and state are equal to the bit"
     counts = {"events": events, "oldest": oldest, "version": newest}

@@ -22,7 +22,7 @@ HITS = 8
 """Relevant documents whose ranks are listed."""
 
 
-class Detailer:
+class QueryDescriber:
     """Describes queries one after the other and remembers which features it spoke of."""
 
     def __init__(self, view: ContestView) -> None:

@@ -60,7 +60,7 @@ def _promise(view: ContestView, best: int) -> list[str]:
 
 def _told_apart(view: ContestView, best: int) -> str:
     measure, words = view.measures[0], view.contest.comparison.correction
-    pairs = [(i, view.difference(measure, best, i)) for i in view.standing(measure) if i != best]
+    pairs = [(i, view.difference(measure, best, i)) for i in view.best_first(measure) if i != best]
     tested = [(i, found) for i, found in pairs if found is not None]
     close = [escape(view.labels[i]) for i, found in tested if not found.shown]
     name = escape(view.labels[best])

@@ -19,7 +19,7 @@ import numpy as np
 from .._html import clip
 from .._typing import Ints
 from .additive import spread_within_queries
-from .details import Detailer
+from .details import QueryDescriber
 from .quantise import Codes, quantise
 from .view import ContestView
 
@@ -100,7 +100,7 @@ def _header(view: ContestView, queries: Ints) -> dict[str, Any]:
         "measures": list(view.measures),
         "baseline": view.baseline,
         "challenger": view.challenger,
-        "standing": view.standing(view.measures[0]),
+        "standing": view.best_first(view.measures[0]),
         "shown": contest.comparison.correction,
         "pairs": [
             (
@@ -158,7 +158,7 @@ def _details(view: ContestView, queries: Ints, limit: int) -> tuple[bytes, Ints,
     """Return the rankings that fit, of which queries they are, and which features they speak of."""
     if view.contest.data is None:
         return _deflate(b"[]"), np.empty(0, dtype=np.int64), set()
-    detailer = Detailer(view)
+    detailer = QueryDescriber(view)
     values = view.values(view.measures[0])
     gap = np.abs(values[view.challenger] - values[view.baseline])[queries]
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)

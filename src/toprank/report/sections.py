@@ -37,7 +37,7 @@ def _measure(view: ContestView, index: int, measure: str) -> str:
         return f"{100 * (value - low) / width:.1f}%" if math.isfinite(value) else "0"
 
     rows = []
-    for i in view.standing(measure):
+    for i in view.best_first(measure):
         a, b = ends[i]
         line = element("i", style=f"left:{place(a)};right:calc(100% - {place(b)})")
         drawn = element("div", line, element("b", style=f"left:{place(means[i])}"))
@@ -157,7 +157,7 @@ def _curve(view: ContestView, i: int, series: Mapping[str, Sequence[float]], lim
 
 def promises(view: ContestView) -> str:
     """Return a table of what new queries will see of each system, on one scale; nothing where nothing is certified."""
-    found = [(i, promised(view.contest.entrants[i])) for i in view.standing(view.measures[0])]
+    found = [(i, promised(view.contest.entrants[i])) for i in view.best_first(view.measures[0])]
     known = [(i, c) for i, c in found if c is not None]
     if not known:
         return ""
@@ -245,7 +245,7 @@ def settings(view: ContestView) -> str:
     if searched:
         heads |= {"validation": "n", "settings tried": "n", "search": "n"}
     rows = []
-    for i in view.standing(view.measures[0]):
+    for i in view.best_first(view.measures[0]):
         entrant = view.contest.entrants[i]
         chosen = _params(entrant.params) if entrant.rankers else "learns nothing"
         cells = [f"{entrant.seconds:.2f} s" if entrant.rankers else "–", f"{entrant.report.counts['tied_queries']:,}"]
@@ -262,7 +262,7 @@ def _ties(view: ContestView, *, searched: bool) -> str:
     """Explain tied queries, and say what the order of the file would have given where it differs."""
     measure = view.measures[0]
     told = []
-    for i in view.standing(measure):
+    for i in view.best_first(measure):
         report = view.contest.entrants[i].report
         given = report.mean_in_file_order[measure]
         if f"{given:.4f}" != f"{report.mean[measure]:.4f}":

@@ -61,19 +61,19 @@ class ContestView:
         by_name = self.contest.comparison.means[measure]
         return np.array([by_name[name] for name in self.names])
 
-    def standing(self, measure: str) -> list[int]:
+    def best_first(self, measure: str) -> list[int]:
         """Return the systems from best to worst; equals keep their order."""
         return [int(i) for i in np.argsort(-self.means(measure), kind="stable")]
 
     @property
     def best(self) -> int:
         """The winner on the first measure."""
-        return self.standing(self.measures[0])[0]
+        return self.best_first(self.measures[0])[0]
 
     @property
     def challenger(self) -> int:
         """Whom the page first shows against the baseline: the best of the others."""
-        return next(i for i in self.standing(self.measures[0]) if i != self.baseline)
+        return next(i for i in self.best_first(self.measures[0]) if i != self.baseline)
 
     def difference(self, measure: str, a: int, b: int) -> Difference | None:
         """Return the comparison a − b whichever way round it was made; None where it was not."""

@@ -22,7 +22,7 @@ from .._keys import Scope
 from .._version import __version__
 from ..data.documents import JSON, LINES, PACKED, PathError, decode
 from ..errors import InputError
-from .bodies import BodyError, Events, Feedback, Model, Problem, need
+from .bodies import BodyError, Events, Feedback, Model, Problem, require
 from .guard import Keys, Limits, check_origin, read_body
 from .service import Service
 
@@ -131,7 +131,7 @@ class App:
 
     async def _respond(self, call: Call) -> Response:
         try:
-            need(self._busy <= self.limits.concurrent, "too many requests at once: try again", status=503)
+            require(self._busy <= self.limits.concurrent, "too many requests at once: try again", status=503)
             return await self._answer(call, self._find(call))
         except ClientDisconnect:
             return Response(status_code=400)
@@ -155,22 +155,22 @@ class App:
         head, _, last = path.rpartition("/")
         number = last.isdecimal() and len(last) < 19
         found = self.endpoints.get(f"{head}/{{n}}" if number else path, {})
-        need(found, f"{method} {path[:200]}: Not Found", status=404)
+        require(found, f"{method} {path[:200]}: Not Found", status=404)
         call.path, call.number = (f"{head}/{{n}}", int(last)) if number else (path, 0)
         wanted = "GET" if method == "HEAD" else method
-        need(wanted in found, f"{method} {path}: Method Not Allowed", status=405, allow=", ".join(found))
+        require(wanted in found, f"{method} {path}: Method Not Allowed", status=405, allow=", ".join(found))
         return found[wanted]
 
     async def _answer(self, call: Call, endpoint: Endpoint) -> Response:
         check_origin(call.head, self.keys)
         if endpoint.scope is not None:
             call.noted["key"] = self.keys.admit(call.head.get("authorization"), endpoint.scope)
-        need(endpoint.early or self.service.ready.is_set(), "not ready yet: compiling", status=503)
+        require(endpoint.early or self.service.ready.is_set(), "not ready yet: compiling", status=503)
         media, given = call.head.get("content-type", "").partition(";")[0].strip().lower(), []
         if endpoint.body is not None:
             lines = media == LINES and endpoint.body == Events
             known = f"the content type must be {JSON} or {PACKED}, got {media[:80]!r}"
-            need(lines or media in (JSON, PACKED), known, status=415)
+            require(lines or media in (JSON, PACKED), known, status=415)
             raw = await read_body(call.request, call.head, self.limits)
             given = [decode(raw, Feedback if lines else endpoint.body, media)]
         found = await endpoint.handler(call, *given)

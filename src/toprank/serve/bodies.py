@@ -22,8 +22,8 @@ class BodyError(PathError):
         self.status, self.headers = status, headers
 
 
-def need(fulfilled: object, message: str, at: str | None = None, status: int = 422, **headers: str) -> None:
-    """Refuse a request unless something is so."""
+def require(fulfilled: object, message: str, at: str | None = None, status: int = 422, **headers: str) -> None:
+    """Refuse a request unless this is fulfilled."""
     if not fulfilled:
         raise BodyError(message, at, status, **headers)
 

@@ -24,7 +24,7 @@ from ..report.page import asset, digest
 from ..report.svg import curves
 from . import bodies
 from .app import Call, describe, endpoint
-from .bodies import EVENTS, BodyError, Ranked, Ranking, need
+from .bodies import EVENTS, BodyError, Ranked, Ranking, require
 from .learning import Event, Learner
 from .service import Service, Step
 
@@ -62,7 +62,7 @@ def _ranked(service: Service, docs: DocumentList, explore: bool, top: int | None
 async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bodies.Learned]:
     """Learn from what came of a ranking; answered when it is on disk. Several events are learned all or none."""
     given = body if isinstance(body, list) else [body]
-    need(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
+    require(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
     events = []
     for i, one in enumerate(given):
         try:
@@ -76,7 +76,7 @@ async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bod
 
 def _event(service: Service, body: bodies.Feedback) -> Event:
     one = (body.ranking_id is None) != (body.items is None and body.ids is None)
-    need(one, "give the ranking_id, or the documents again: one of them", "$")
+    require(one, "give the ranking_id, or the documents again: one of them", "$")
     served = service.served
     docs = served.columns.read(body) if body.ranking_id is None else service.waiting.get(body.ranking_id)
     event = Event.of(body, docs)
@@ -151,7 +151,7 @@ def _shown_so_far(service: Service) -> dict[str, Any]:
         "version": served.version, "measure": served.measure, "events_judged": served.progress.n,
         "observed": None if served.progress.n == 0 else mean, "lower": lower, "upper": upper, "confidence": 0.95,
         "meaning": "mean of what each event was expected to show before it was learned from, at all times at once",
-        "mistakes": served.short,
+        "mistakes": served.mistakes,
     }  # fmt: skip
 
 
@@ -200,7 +200,7 @@ async def search(call: Call, body: bodies.Search) -> Ranking:
 async def stream(call: Call) -> Response:
     """Send what the page shows, again whenever the version changes (server-sent events)."""
     service, app = call.service, call.app
-    need(app.streams < STREAMS, "too many live pages at once", status=503)
+    require(app.streams < STREAMS, "too many live pages at once", status=503)
 
     async def events() -> AsyncIterator[bytes]:
         app.streams += 1

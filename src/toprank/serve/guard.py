@@ -1,4 +1,4 @@
-"""Who may do what, how much, and for how long: keys, rates, limits, and deadlines for clients that dawdle."""
+"""Who may do what, how much, and for how long: keys, rates, limits, and deadlines for slow clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .._keys import Key, Scope, read_keys
 from ..errors import InputError
-from .bodies import BodyError, need
+from .bodies import BodyError, require
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Keys:
             digest = hashlib.sha256((header or "").removeprefix("Bearer ").strip().encode()).hexdigest()
             # All are compared, each in constant time: how long it takes tells nothing of which one is near.
             found = [(n, key) for n, key in _keys_now(self._path).items() if hmac.compare_digest(key.sha256, digest)]
-            need(found, "a key is needed: Authorization: Bearer KEY", status=401, **{"www-authenticate": "Bearer"})
+            require(found, "a key is needed: Authorization: Bearer KEY", status=401, **{"www-authenticate": "Bearer"})
             name, key = found[0]
-            need(scope in key.scopes, f"the key {name!r} is not for this: it needs the scope {scope!r}", status=403)
+            require(scope in key.scopes, f"the key {name!r} is not for this: it needs the scope {scope!r}", status=403)
             rate = key.rate or rate
         # The key's bucket fills at its rate and holds a second's worth; a request takes one token.
         now = time.monotonic()
         left, at = self._buckets.get(name, (rate, now))
         left = min(max(rate, 1.0), left + (now - at) * rate)
         self._buckets[name] = (left - 1 if left >= 1 else left, now)
-        need(left >= 1, "too many requests: wait a little", status=429)
+        require(left >= 1, "too many requests: wait a little", status=429)
         return name
 
 
@@ -83,14 +83,14 @@ def _keys_of(path: Path, changed: int, node: int) -> dict[str, Key]:
 
 async def read_body(request: Request, headers: dict[str, str], limits: Limits) -> bytes:
     """Return the body; refuse one that is too long or too slow."""
-    need("content-encoding" not in headers, "send the body as it is, without a content encoding", status=415)
+    require("content-encoding" not in headers, "send the body as it is, without a content encoding", status=415)
     length, most, body = headers.get("content-length", "0"), f"a body has at most {limits.body:,} bytes", bytearray()
-    need(length.isdecimal() and int(length) <= limits.body, most, status=413)
+    require(length.isdecimal() and int(length) <= limits.body, most, status=413)
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for part in request.stream():
                 body += part
-                need(len(body) <= limits.body, most, status=413)
+                require(len(body) <= limits.body, most, status=413)
     except TimeoutError:
         raise BodyError(f"the body did not come within {limits.body_seconds:g} s", status=408) from None
     return bytes(body)
@@ -100,9 +100,9 @@ def check_origin(headers: dict[str, str], keys: Keys) -> None:
     """Refuse what a web page of somebody else could send: without keys, only this machine by its own names."""
     host, origin = headers.get("host", ""), headers.get("origin")
     ours = origin is None or origin.partition("://")[2] == host
-    need(ours, "requests from pages of other sites are refused", status=403)
+    require(ours, "requests from pages of other sites are refused", status=403)
     local = not keys.open or re.sub(r":\d+$", "", host) in ("localhost", "127.0.0.1", "[::1]")
-    need(local, "without keys, only localhost, 127.0.0.1 and [::1] are answered", status=403)
+    require(local, "without keys, only localhost, 127.0.0.1 and [::1] are answered", status=403)
 
 
 def guarded(limits: Limits) -> type:
@@ -117,7 +117,7 @@ def guarded(limits: Limits) -> type:
             self._head, self._since, self._unread = 0, self.loop.time(), (0, self.loop.time())
             if Protocol._open > limits.connections:
                 self._refuse(b"503 Service Unavailable")
-            self._look()
+            self._check_deadlines()
 
         def connection_lost(self, exc: Exception | None) -> None:
             Protocol._open -= 1
@@ -135,7 +135,7 @@ def guarded(limits: Limits) -> type:
             elif self._head > limits.head:
                 self._refuse(b"431 Request Header Fields Too Large")
 
-        def _look(self) -> None:
+        def _check_deadlines(self) -> None:
             """Drop whoever takes too long over a head, or has read nothing of an answer for a while."""
             now, unread = self.loop.time(), self.transport.get_write_buffer_size()
             if unread != self._unread[0]:
@@ -144,7 +144,9 @@ def guarded(limits: Limits) -> type:
                 self._refuse(b"408 Request Timeout")
             if unread and now - self._unread[1] > limits.stuck_seconds / 2:
                 self.transport.abort()
-            self._timer = self.loop.call_later(min(limits.head_seconds, limits.stuck_seconds) / 8, self._look)
+            self._timer = self.loop.call_later(
+                min(limits.head_seconds, limits.stuck_seconds) / 8, self._check_deadlines
+            )
 
         def _refuse(self, status: bytes) -> None:
             if not self.transport.is_closing():

@@ -17,7 +17,7 @@ from ..rankers.models import LinearModel
 from ..rankers.online import OnlineRanker
 from ..rankers.pdgd import PDGD
 from ..rankers.persistence import content_of
-from .bodies import BodyError, Feedback, need
+from .bodies import BodyError, Feedback, require
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,10 @@ class Event:
     def of(cls, body: Feedback, docs: DocumentList) -> Event:
         """Return the event that a body tells of documents."""
         one = (body.labels is None) != (body.clicks is None)
-        need(one, "give labels (grades), or clicks on a sampled ranking: one of them", "$")
+        require(one, "give labels (grades), or clicks on a sampled ranking: one of them", "$")
         if body.labels is not None:
             unknown = body.labels.keys() - docs.ids
-            need(not unknown, "no such document in this ranking", f"$.labels.{min(unknown, default='')}")
+            require(not unknown, "no such document in this ranking", f"$.labels.{min(unknown, default='')}")
             y = np.array([body.labels.get(name, 0.0) for name in docs.ids])
             return cls(body.event_id, replace(docs, shown=None), y)
         if docs.shown is None:
@@ -69,8 +69,8 @@ class Event:
 def _places(ids: list[str], among: list[str], at: str) -> list[int]:
     place = {name: i for i, name in enumerate(among)}
     for i, name in enumerate(ids):
-        need(name in place, f"no document {name!r} was shown", f"{at}[{i}]")
-    need(len(set(ids)) == len(ids), "an id comes twice", at)
+        require(name in place, f"no document {name!r} was shown", f"{at}[{i}]")
+    require(len(set(ids)) == len(ids), "an id comes twice", at)
     return [place[name] for name in ids]
 
 
@@ -82,7 +82,7 @@ class Learner:
     columns: Columns
     version: int
     progress: RunningMean
-    short: int
+    mistakes: int
     """Events whose ranking was not the best possible."""
 
     @classmethod
@@ -90,13 +90,13 @@ class Learner:
         """Return the learner of a ranker that is its own, and of what `progress_text` wrote."""
         names = vars(ranker).pop("feature_names_in_", None)  # columns are checked here, not again at every step
         columns = Columns(ranker.n_features_in_, None if names is None else [str(name) for name in names])
-        *mean, short = msgspec.json.decode(progress)
-        return cls(ranker, columns, version, RunningMean(*mean), short)
+        *mean, mistakes = msgspec.json.decode(progress)
+        return cls(ranker, columns, version, RunningMean(*mean), mistakes)
 
     def progress_text(self) -> str:
         """Return what the stream showed, as text."""
         seen = self.progress
-        return msgspec.json.encode((seen.n, seen.total, seen.spread, self.short)).decode()
+        return msgspec.json.encode((seen.n, seen.total, seen.spread, self.mistakes)).decode()
 
     def model_text(self) -> bytes:
         """Return the model file, on one line."""
@@ -119,7 +119,7 @@ class Learner:
         """Refuse feedback of a kind that this ranker cannot learn from."""
         name, who = type(self.ranker).__name__, "SlamPerceptron, MinimaxPerceptron and OnlineListNet learn from labels"
         why = f"{name} learns from {self.ranker.learns_from}, not from {kind}; {who}, PDGD learns from clicks"
-        need(kind == self.ranker.learns_from, why, status=409)
+        require(kind == self.ranker.learns_from, why, status=409)
 
     def after(self, event: Event) -> tuple[Learner, float | None]:
         """Return the learner that has learned from one more event, and the measure of its ranking before the step."""
@@ -136,4 +136,4 @@ class Learner:
                 best = value == 1.0
         if value is not None and 0 <= value <= 1 + 1e-9:  # of others there is no band
             progress = progress.after(min(value, 1.0))
-        return Learner(ranker, self.columns, self.version + 1, progress, self.short + (not best)), value
+        return Learner(ranker, self.columns, self.version + 1, progress, self.mistakes + (not best)), value

@@ -20,11 +20,11 @@ from ..certificates.performance import RunningMean
 from ..data.documents import DocumentList
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
-from .bodies import BodyError, Learned, need
+from .bodies import BodyError, Learned, require
 from .learning import Event, Learner
-from .store import EVERY, Store
+from .store import SNAPSHOT_EVERY, Store
 
-GROUP = 128
+MOST_AT_ONCE = 128
 """Events written in one transaction, where so many are waiting."""
 POINTS = 256
 """Points of the live curve: when there are more, every other one goes."""
@@ -46,7 +46,7 @@ class Step(NamedTuple):
         return self.after.version, self.event.event_id, at, self.event.kind, self.event.pack(), self.measure, None
 
 
-class Waiting:
+class WaitingRankings:
     """Rankings that may still get feedback: so many bytes and seconds at most, the oldest go first."""
 
     def __init__(self, most: float = 256e6, seconds: float = 1800.0) -> None:
@@ -80,7 +80,7 @@ class Service:
     def __init__(self, begun: Store | Learner, keep: float | None = None, **waiting: float) -> None:
         self._store = begun if isinstance(begun, Store) else None
         self.served = begun.version() if isinstance(begun, Store) else begun
-        self.first, self.waiting, self.ready, self.stopping = self.served, Waiting(**waiting), Flag(), Flag()
+        self.first, self.waiting, self.ready, self.stopping = self.served, WaitingRankings(**waiting), Flag(), Flag()
         self.keep = keep
         """Seconds that events are kept; None for ever."""
         self.curve: list[tuple[int, float, float, float]] = []
@@ -89,10 +89,10 @@ class Service:
         self._stride, self._at, self._rng = 1, 0.0, np.random.default_rng()
         self._pool, self._events = ThreadPoolExecutor(1, "writer"), deque[tuple[list[Event], Future[Any]]]()
         if self._store is not None:
-            (self.frozen, self._at), self.oldest = self._store.standing, self._store.span[0]
+            (self.frozen, self._at), self.oldest = self._store.frozen_and_last_time, self._store.oldest_and_newest[0]
             for seq, progress in self._store.progress():
                 self._point(seq, progress)
-        self._pool.submit(self._warm)
+        self._pool.submit(self._compile_everything)
 
     @property
     def store(self) -> Store:
@@ -112,7 +112,7 @@ class Service:
         """Return what was served, the scores, and the rows best first; `explore` samples as PDGD does."""
         served = self.served
         scores = served.ranker.model_.scores(docs.X)
-        need(np.isfinite(scores).all(), "scores overflow: scale the features down")
+        require(np.isfinite(scores).all(), "scores overflow: scale the features down")
         if not explore:
             return served, scores, np.argsort(-scores, kind="stable")
         if not isinstance(served.ranker, PDGD):
@@ -134,7 +134,7 @@ class Service:
         """Learn from what waits, write it with the state in one transaction, publish that, and only then answer."""
         steps: dict[str, Step] = {}
         done: list[tuple[Future[Any], list[Learned]]] = []
-        while self._events and len(steps) < GROUP:
+        while self._events and len(steps) < MOST_AT_ONCE:
             events, future = self._events.popleft()
             if not future.set_running_or_notify_cancel():  # the server is stopping, and could not wait for it
                 continue
@@ -158,11 +158,11 @@ class Service:
         else:
             for future, answers in done:
                 future.set_result(answers)
-        if self.served.version // EVERY > before // EVERY:
+        if self.served.version // SNAPSHOT_EVERY > before // SNAPSHOT_EVERY:
             self.forget(store)
 
     def _step(self, event: Event, steps: dict[str, Step], store: Store) -> Learned:
-        need(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
+        require(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
         if known := steps.get(event.event_id):
             return Learned("duplicate", known.after.version, known.after.version, known.measure)
         if stored := store.find(event.event_id):
@@ -176,7 +176,11 @@ class Service:
         return self._at
 
     def _commit(self, store: Store, rows: list[tuple[Any, ...]], learner: Learner, *, snapshot: bool = False) -> None:
-        store.commit(rows, learner, snapshot=snapshot or learner.version // EVERY > self.served.version // EVERY)
+        store.commit(
+            rows,
+            learner,
+            snapshot=snapshot or learner.version // SNAPSHOT_EVERY > self.served.version // SNAPSHOT_EVERY,
+        )
         self.served = learner
         self.groups, self.stored = self.groups + 1, self.stored + len(rows)
         self._point(learner.version, learner.progress)
@@ -190,7 +194,7 @@ class Service:
         if len(self.curve) > POINTS:
             self.curve, self._stride = self.curve[::2], 2 * self._stride
 
-    def _warm(self) -> None:
+    def _compile_everything(self) -> None:
         """Run everything once on a copy, so that no request waits for a compiler."""
         for dtype in (np.float64, np.float32):
             X = np.zeros((2, self.served.columns.n_features), dtype=dtype)
@@ -220,4 +224,4 @@ class Service:
         if self.keep is not None:
             with suppress(sqlite3.Error):
                 store.drop_before(max(self._at, time.time()) - self.keep)
-                self.oldest = store.span[0]
+                self.oldest = store.oldest_and_newest[0]

@@ -21,10 +21,10 @@ import msgspec
 from ..certificates.performance import RunningMean
 from ..errors import InputError
 from ..rankers.persistence import ModelFile, parse
-from .bodies import BodyError, Learned, need
+from .bodies import BodyError, Learned, require
 from .learning import Event, Learner
 
-EVERY = 1_000
+SNAPSHOT_EVERY = 1_000
 """Events between snapshots: so many are replayed at most to see an old version again."""
 _MARK, _LAYOUT = 0x746F7072, 1
 _SETTINGS = (
@@ -68,8 +68,8 @@ class Store:
             raise InputError(f"{path}{what}: {error}") from None
 
     def _begin(self, model: Learner | None) -> None:
-        mark, layout = (self._one(f"PRAGMA {name}") for name in ("application_id", "user_version"))
-        if model is not None and not mark and not self._one("SELECT count(*) FROM sqlite_master"):
+        mark, layout = (self._first_value(f"PRAGMA {name}") for name in ("application_id", "user_version"))
+        if model is not None and not mark and not self._first_value("SELECT count(*) FROM sqlite_master"):
             for statement in _TABLES.split(";")[:-1]:
                 self._db.execute(statement)
             self._write([], model, snapshot=True)
@@ -78,12 +78,12 @@ class Store:
         elif layout != _LAYOUT:
             raise InputError(f"{self.path} has layout {layout}; this toprank reads layout {_LAYOUT}")
         self._db.execute("COMMIT")
-        first = self._one("SELECT model FROM snapshots WHERE seq = 0")
+        first = self._first_value("SELECT model FROM snapshots WHERE seq = 0")
         if model is not None and first and _parsed(first) != _parsed(model.model_text()):
             advice = "leave MODEL out to go on with it, or take another store"
             raise InputError(f"{self.path} was begun with another model: {advice}")
 
-    def _one(self, query: str, *values: Any) -> Any:
+    def _first_value(self, query: str, *values: Any) -> Any:
         """Return the first value of the first row; None without one."""
         return (self._db.execute(query, values).fetchone() or (None,))[0]
 
@@ -92,15 +92,15 @@ class Store:
         self._db.close()
 
     @property
-    def span(self) -> tuple[int, int]:
+    def oldest_and_newest(self) -> tuple[int, int]:
         """The oldest version that can be seen again, and the newest."""
-        return self._one("SELECT min(seq) FROM snapshots"), self._one("SELECT seq FROM state")
+        return self._first_value("SELECT min(seq) FROM snapshots"), self._first_value("SELECT seq FROM state")
 
     @property
-    def standing(self) -> tuple[bool, float]:
+    def frozen_and_last_time(self) -> tuple[bool, float]:
         """Whether learning is stopped, and when the last event came."""
-        last = self._one("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
-        return bool(self._one("SELECT value FROM meta WHERE key = 'frozen'")), last or 0.0
+        last = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
+        return bool(self._first_value("SELECT value FROM meta WHERE key = 'frozen'")), last or 0.0
 
     def freeze(self, frozen: bool) -> None:
         """Stop learning, or let it go on."""
@@ -120,7 +120,7 @@ class Store:
         except BaseException as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            raise full(error) if isinstance(error, sqlite3.OperationalError) else error from None
+            raise write_refused(error) if isinstance(error, sqlite3.OperationalError) else error from None
 
     def _write(self, rows: Sequence[tuple[Any, ...]], learner: Learner, snapshot: bool) -> None:
         state = (learner.version, learner.model_text().decode(), learner.progress_text())
@@ -129,7 +129,7 @@ class Store:
         if snapshot:
             self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", state)
 
-    def _kept(self, which: str, *values: Any) -> Iterator[tuple[int, str, str]]:
+    def _states(self, which: str, *values: Any) -> Iterator[tuple[int, str, str]]:
         """Yield snapshots and the state: versions, models and progress."""
         both = "SELECT * FROM snapshots UNION ALL SELECT seq, model, progress FROM state"
         return iter(self._db.execute(f"SELECT * FROM ({both}) {which}", values))
@@ -151,10 +151,10 @@ class Store:
 
     def version(self, seq: int | None = None) -> Learner:
         """Return the model as it was after event `seq`, or as it is."""
-        oldest, newest = self.span
+        oldest, newest = self.oldest_and_newest
         seq = newest if seq is None else seq
-        need(oldest <= seq <= newest, f"there are versions {oldest} to {newest}, not {seq}", "$.version", 404)
-        nearest = next(self._kept("WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq))
+        require(oldest <= seq <= newest, f"there are versions {oldest} to {newest}, not {seq}", "$.version", 404)
+        nearest = next(self._states("WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq))
         return deque(self._replayed(nearest, seq), maxlen=1)[0][1]
 
     def verify(self) -> tuple[int, str | None]:
@@ -163,10 +163,10 @@ class Store:
         Return how many were replayed, and where the replay and the store part, in words: None where they are equal to
         the bit.
         """
-        if (damage := self._one("PRAGMA quick_check")) != "ok":
+        if (damage := self._first_value("PRAGMA quick_check")) != "ok":
             return 0, f"the file is damaged: {damage}"
-        oldest, newest = self.span
-        kept = self._kept("ORDER BY seq")
+        oldest, newest = self.oldest_and_newest
+        kept = self._states("ORDER BY seq")
         replay = self._replayed(next(kept), newest)
         at, learner = next(replay)
         for seq, model, progress in kept:
@@ -187,8 +187,8 @@ class Store:
 
     def since_the_start(self, most: int) -> list[Event] | None:
         """Return all events since version 0; None where they are not all there, more than `most`, or not all labels."""
-        oldest, newest = self.span
-        if oldest > 0 or newest > most or self._one("SELECT 1 FROM events WHERE kind <> 'labels'"):
+        oldest, newest = self.oldest_and_newest
+        if oldest > 0 or newest > most or self._first_value("SELECT 1 FROM events WHERE kind <> 'labels'"):
             return None
         return [event for _, event in self._events(0, newest) if isinstance(event, Event)]
 
@@ -197,7 +197,7 @@ class Store:
 
         A snapshot can be the oldest only if no later rollback goes back beyond it.
         """
-        base = self._one(
+        base = self._first_value(
             "SELECT max(seq) FROM snapshots s WHERE seq < (SELECT coalesce(min(seq), 9e15) FROM events WHERE at >= ?)"
             " AND NOT EXISTS (SELECT 1 FROM events e WHERE e.seq > s.seq AND e.target < s.seq)",
             at,
@@ -207,13 +207,13 @@ class Store:
 
     def backup(self) -> str:
         """Copy the store beside itself, whole and compact; return the name of the copy."""
-        copy = self.path.with_name(f"{self.path.stem}-{self.span[1]}-{time.time_ns()}{self.path.suffix}")
+        copy = self.path.with_name(f"{self.path.stem}-{self.oldest_and_newest[1]}-{time.time_ns()}{self.path.suffix}")
         try:
             os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             self._db.execute("VACUUM INTO ?", (str(copy),))
         except (sqlite3.OperationalError, OSError) as error:
             copy.unlink(missing_ok=True)
-            raise full(error) from None
+            raise write_refused(error) from None
         return copy.name
 
 
@@ -222,7 +222,7 @@ def _parsed(model: bytes | str) -> ModelFile:
     return msgspec.structs.replace(msgspec.json.decode(model, type=ModelFile), toprank="")
 
 
-def full(error: Exception) -> BodyError:
-    """Return what to answer when the disk refuses: nothing was learned, and trying again is safe."""
+def write_refused(error: Exception) -> BodyError:
+    """Return the answer when the disk refuses to write: nothing was learned, and trying again is safe."""
     why = getattr(error, "strerror", None) or str(error).partition(":")[0]  # what comes after may be a path
     return BodyError(f"the store cannot be written ({why}): nothing was learned, try again later", status=507)
