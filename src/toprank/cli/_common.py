@@ -49,8 +49,8 @@ def as_wide(data: QueryDataset, path: str, n_features: int) -> QueryDataset:
     numbered = data.feature_names is None and not isinstance(data.X, RemoteMatrix)
     if not numbered or data.n_features >= n_features:
         return data  # who compares the features says what is wrong
-    told = f"{path} mentions {data.n_features} of {n_features} features; the others count as 0"
-    show(f"toprank: note: {told}", err=True)
+    note = f"{path} mentions {data.n_features} of {n_features} features; the others count as 0"
+    show(f"toprank: note: {note}", err=True)
     return widen(data, n_features)
 
 
@@ -66,12 +66,6 @@ def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: boo
         return columns if graded else {**columns, "label": None}
     unread = [columns["label"]] if columns["label"] in column_names(path) else []
     return {**columns, "label": None, "exclude": [*columns["exclude"], *unread]}
-
-
-def load(path: str) -> Ranker:
-    from ..rankers.persistence import load
-
-    return load(path)
 
 
 def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing, int]:
@@ -155,12 +149,13 @@ def print_json(value: Any) -> None:
     click.echo(text)
 
 
-def answer(as_json: bool, values: Any, shown: Any) -> None:
-    """Print the answer of a command: plain values for machines, or what is to be read."""
+def answer(as_json: bool, values: Any, *shown: Any) -> None:
+    """Print the answer of a command: plain values for machines, or tables and sentences, one below the other."""
     if as_json:
         print_json(values)
-    else:
-        show(shown)
+        return
+    for each in shown:
+        show(each)
 
 
 def jsonable(value: Any) -> Any:

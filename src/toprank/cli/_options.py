@@ -78,8 +78,8 @@ def command(
                 given["columns"] = _read_columns({key: given.pop(key) for key in columns})
             return function(**given)
 
-        said = inspect.cleandoc(function.__doc__ or "")
-        return cls(name or function.__name__.replace("_", "-"), callback=called, params=params, help=said)
+        text = inspect.cleandoc(function.__doc__ or "")
+        return cls(name or function.__name__.replace("_", "-"), callback=called, params=params, help=text)
 
     return made
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ._common import print_json, show
+from ._common import answer
 from ._options import JSON, command
 
 
@@ -16,14 +14,9 @@ def measures(as_json: bool = JSON) -> None:
     """
     from ..measures import catalog
 
-    tables = catalog()
-    if as_json:
-        print_json([{"columns": list(t.columns), "rows": [list(row) for row in t.rows]} for t in tables])
-    else:
-        for number, table in enumerate(tables):
-            if number:
-                show("")
-            show(table)
+    measures, conventions = tables = catalog()
+    values = [{"columns": list(table.columns), "rows": [list(row) for row in table.rows]} for table in tables]
+    answer(as_json, values, measures, "", conventions)
 
 
 @command()
@@ -36,14 +29,11 @@ def rankers(as_json: bool = JSON) -> None:
 
     from .. import rankers as package
 
-    rows: list[dict[str, Any]] = []
+    rows, lines = [], []
     for name in package.__all__:
         kind = getattr(package, name)
         params = {p.name: p.default for p in inspect.signature(kind).parameters.values()}
-        rows.append({"ranker": name, "summary": (inspect.getdoc(kind) or "").splitlines()[0], "params": params})
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        show(f"{row['ranker']}  {row['summary']}")
-        show("    " + ", ".join(f"{key}={value!r}" for key, value in row["params"].items()))
+        summary = (inspect.getdoc(kind) or "").splitlines()[0]
+        rows.append({"ranker": name, "summary": summary, "params": params})
+        lines += [f"{name}  {summary}", "    " + ", ".join(f"{key}={value!r}" for key, value in params.items())]
+    answer(as_json, rows, *lines)

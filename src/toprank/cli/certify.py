@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ._common import answer, as_wide, busy, load, load_scorer, print_json, read, show
+from ._common import answer, as_wide, busy, load_scorer, read
 from ._options import COLUMNS, JSON, command, option
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def certify(
     """
     from ..certificates.performance import PerformanceCertificate
     from ..rankers.certifying import certify as prove
+    from ..rankers.persistence import load
 
     ranker = load(model)
     queries = None if data is None else as_wide(read(data, columns, ranker.missing), data, ranker.n_features_in_)
@@ -55,20 +56,15 @@ def certify(
     u: Any = margin if comparator is None else load(comparator).model_
     with busy("certifying"):
         found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
-    if as_json:
-        print_json([certificate.to_dict() for certificate in found])
-        return
-    first = [c for c in found if isinstance(c, PerformanceCertificate)]
-    show(headline(first))
     rest = [c for c in found if not isinstance(c, PerformanceCertificate)]
     shown = rest if every else [c for c in rest if c.verdict in _SHOWN]
-    blocks = [paragraph(c) for c in shown] if every else list(_without_series(shown))
-    for block in blocks:
-        show(f"\n{block}")
+    blocks = [headline([c for c in found if isinstance(c, PerformanceCertificate)])]
+    blocks += [paragraph(c) for c in shown] if every else _without_series(shown)
     if len(shown) < len(rest):
         counted = Counter(c.verdict for c in rest if c.verdict not in _SHOWN)
         hidden = ", ".join(f"{n} {_HIDDEN[verdict]}" for verdict, n in counted.items())
-        show(f"\nNot shown: {hidden} (--all prints them, --json has every number).")
+        blocks.append(f"Not shown: {hidden} (--all prints them, --json has every number).")
+    answer(as_json, [certificate.to_dict() for certificate in found], "\n\n".join(blocks))
 
 
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}

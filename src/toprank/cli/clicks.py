@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError
-from ._common import busy, print_json, show
+from ._common import answer, busy
 from ._options import JSON, command, option
 
 if TYPE_CHECKING:
@@ -105,22 +105,17 @@ def _check_targets(targets: list[str | None], read: list[str | None]) -> None:
 def _report(learn: ClickLog, seen: Propensities, clip: float, judged: QueryDataset, output: str, as_json: bool) -> None:
     steady = learn.effective_sample_size(seen, clip)
     total = int(learn.clicked.sum())
-    if as_json:
-        print_json(
-            {
-                "impressions": learn.n_impressions,
-                "clicks": total,
-                "effective_clicks": steady,
-                "queries": judged.n_queries,
-                "propensities": seen.values,
-                "lower": seen.lower,
-                "upper": seen.upper,
-                "method": seen.method,
-                "output": output,
-            }
-        )
-        return
-    show(str(learn))
-    show(str(seen))
-    show(f"{total:,} clicks weigh as much as {steady:,.0f} of equal weight (clipped at {clip:g})")
-    show(f"wrote {output}: {judged.n_queries:,} queries with clicks, {judged.n_docs:,} documents")
+    values = {
+        "impressions": learn.n_impressions,
+        "clicks": total,
+        "effective_clicks": steady,
+        "queries": judged.n_queries,
+        "propensities": seen.values,
+        "lower": seen.lower,
+        "upper": seen.upper,
+        "method": seen.method,
+        "output": output,
+    }
+    weighed = f"{total:,} clicks weigh as much as {steady:,.0f} of equal weight (clipped at {clip:g})"
+    wrote = f"wrote {output}: {judged.n_queries:,} queries with clicks, {judged.n_docs:,} documents"
+    answer(as_json, values, str(learn), str(seen), weighed, wrote)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ._common import busy, print_json, show
+from ._common import answer, busy
 from ._options import JSON, command, option, split_names
 
 if TYPE_CHECKING:
@@ -60,24 +60,14 @@ def demo(
 def _ask(questions: tuple[str, ...], packages: list[str] | None, as_json: bool) -> None:
     with busy("loading"):
         from ..demo.ask import ask
-    answers = ask(questions, packages)
-    if as_json:
-        print_json([answer.to_dict() for answer in answers])
-        return
-    for number, answer in enumerate(answers):
-        show("\n" * (number > 0) + str(answer))
+    found = ask(questions, packages)
+    answer(as_json, [each.to_dict() for each in found], "\n\n".join(map(str, found)))
 
 
 def _show(contest: Contest, html: str, as_json: bool, facts: dict[str, Any]) -> None:
     from ..report.page import write_report
 
     write_report(contest, html)
-    if as_json:
-        means = {entrant.name: dict(entrant.report.mean) for entrant in contest.entrants}
-        print_json({**facts, "means": means, "comparison": contest.comparison.to_dict(), "html": html})
-        return
-    for note in contest.notes:
-        show(note)
-    show("")
-    show(contest.tables()[0])
-    show(f"\nwrote {html}")
+    means = {entrant.name: dict(entrant.report.mean) for entrant in contest.entrants}
+    values = {**facts, "means": means, "comparison": contest.comparison.to_dict(), "html": html}
+    answer(as_json, values, *contest.notes, "", contest.tables()[0], f"\nwrote {html}")

@@ -76,8 +76,8 @@ def fit(
         print_json({"model": output, "ranker": name, "means": means})
         return
     for part, values in means.items():
-        told = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
-        show(f"{part}: {told}", err=is_standard_output(output))
+        shown = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
+        show(f"{part}: {shown}", err=is_standard_output(output))
     show(f"wrote {output}", err=is_standard_output(output))
 
 
@@ -123,10 +123,11 @@ def evaluate(
             from ..clicks import click_value
 
             clicked = click_value(scorer, judged)
-    told = report.to_dict(per_query=per_query) | ({} if clicked is None else {"clicks": vars(clicked)})
-    answer(as_json, told, report.per_query_table() if per_query else report)
-    if clicked is not None and not as_json:
-        show(f"measures take each clicked document for relevant; by its weight: {clicked}")
+    values, notes = report.to_dict(per_query=per_query), []
+    if clicked is not None:
+        values["clicks"] = vars(clicked)
+        notes.append(f"measures take each clicked document for relevant; by its weight: {clicked}")
+    answer(as_json, values, report.per_query_table() if per_query else report, *notes)
 
 
 @command()

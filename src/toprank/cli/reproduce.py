@@ -68,8 +68,8 @@ def reproduce(
     for exhibit, files in each_busy(job.reproduce(paper, figure, out=out, **chosen), f"computing {paper}"):
         made.append(exhibit)
         if as_json:
-            told = {"name": exhibit.name, "files": [str(file) for file in files], "notes": list(exhibit.notes)}
-            print_json({**told, "claims": [vars(found) for found in exhibit.claims]})
+            about = {"name": exhibit.name, "files": [str(file) for file in files], "notes": list(exhibit.notes)}
+            print_json({**about, "claims": [vars(found) for found in exhibit.claims]})
         else:
             show(f"{exhibit}\n\nwrote {', '.join(map(str, files))}\n")
     if html is not None:

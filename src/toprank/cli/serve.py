@@ -160,12 +160,12 @@ def _verify(path: str, as_json: bool) -> None:
     with closing(Store(path)) as opened:
         oldest, newest = opened.oldest_and_newest
         events, difference = opened.verify()
-    told = difference or "snapshots and state are equal to the bit"
+    result = difference or "snapshots and state are equal to the bit"
     counts = {"events": events, "oldest": oldest, "version": newest}
     answer(
         as_json,
         {**counts, "equal": difference is None, "difference": difference},
-        f"{events:,} events replayed from version {oldest:,} to {newest:,}: {told}",
+        f"{events:,} events replayed from version {oldest:,} to {newest:,}: {result}",
     )
     if difference is not None:
         raise SystemExit(1)

@@ -61,10 +61,10 @@ class Answer:
             lines += [f"    {text}" for text in (hit.summary, _reasons(hit.reasons)) if text]
         bm25 = ", ".join(f"{place} {name}" for place, name in enumerate(self.bm25, start=1))
         lines += ["", f"BM25 alone: {bm25}"]
-        told = (
+        legend = (
             f"{self.n_candidates} candidates, ranked by {self.ranker}; ↑ and ↓ count places against BM25, + and − say"
         )
-        lines.append(f"{told} what speaks for or against a document beside the mean candidate.")
+        lines.append(f"{legend} what speaks for or against a document beside the mean candidate.")
         if self.unknown:
             lines.append(f"No document has: {', '.join(self.unknown)}.")
         return "\n".join(lines)

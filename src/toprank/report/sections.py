@@ -261,15 +261,15 @@ def settings(view: ContestView) -> str:
 def _ties(view: ContestView, *, searched: bool) -> str:
     """Explain tied queries, and say what the order of the file would have given where it differs."""
     measure = view.measures[0]
-    told = []
+    differing = []
     for i in view.best_first(measure):
         report = view.contest.entrants[i].report
         given = report.mean_in_file_order[measure]
         if f"{given:.4f}" != f"{report.mean[measure]:.4f}":
-            told.append(f"{_name(view, i)} {given:.4f} for {report.mean[measure]:.4f}")
+            differing.append(f"{_name(view, i)} {given:.4f} for {report.mean[measure]:.4f}")
     text = "Ties matter in a query where documents with equal scores, in another order, would give another value. "
     text += "Under convention standard such documents count by the mean over their orders"
-    text += f"; in the order of the file it would have been: {', '.join(told)}." if told else "."
+    text += f"; in the order of the file it would have been: {', '.join(differing)}." if differing else "."
     return text + (" The validation value is the largest of all that were tried, and flatters." if searched else "")
 
 
@@ -286,7 +286,7 @@ def facts(view: ContestView) -> str:
     """Return the data, the conventions and the notes."""
     report = view.contest.entrants[0].report
     counts, measures = report.counts, ", ".join(measure_name(str(m)) for m in report.measures)
-    said = [
+    sentences = [
         f"Convention <b>{escape(report.convention)}</b>; measures {measures}.",
         f"A document is relevant above grade {view.relevant_above:g}.",
         f"{counts['queries']:,} queries, {counts['blank_queries']:,} without relevant documents, "
@@ -296,14 +296,15 @@ def facts(view: ContestView) -> str:
         *map(escape, view.contest.notes),
     ]
     data = view.contest.data
+    words = element("ul", *(element("li", sentence) for sentence in sentences))
     if data is None:
-        return element("ul", *(element("li", one) for one in said))
+        return words
     rows = [
         element("th", escape(name), scope="row") + element("td", typeset(escape(f"{value} {note}")))
         for name, value, note in data.info().rows()
     ]
     table = element("table", element("tbody", *(element("tr", row) for row in rows)))
-    return element("div", table, class_="scroll") + element("ul", *(element("li", one) for one in said))
+    return element("div", table, class_="scroll") + words
 
 
 def _name(view: ContestView, system: int) -> str:

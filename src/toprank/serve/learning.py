@@ -44,8 +44,8 @@ class Event:
             y = np.array([body.labels.get(name, 0.0) for name in docs.ids])
             return cls(body.event_id, replace(docs, shown=None), y)
         if docs.shown is None:
-            told = 'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking'
-            raise BodyError(told, "$.clicks")
+            why = 'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking'
+            raise BodyError(why, "$.clicks")
         shown = docs.shown if body.shown is None else _places(body.shown, docs.ids, "$.shown")
         flags = np.zeros(len(shown))
         flags[_places(body.clicks or [], [docs.ids[row] for row in shown], "$.clicks")] = 1
