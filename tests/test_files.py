@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import toprank as tr
 from toprank import _files
 from toprank._files import replacing
-from toprank.errors import InputError
+from toprank.errors import InputError, ParseError, naming
 
 DATA = tr.QueryDataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["a", "a", "b"])
 TEXT = b"0 qid:a 1:1\n1 qid:a 1:2\n2 qid:b 1:3\n"
@@ -183,3 +184,18 @@ def test_a_model_comes_from_a_stream(tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "stdin", file)
         with pytest.raises(InputError, match=r"<stdin> is not a toprank model"):
             tr.load("-")
+
+
+def test_an_error_of_a_file_reaches_another_process_with_its_place():
+    told = ParseError("expected feature:value", file="train.txt", line=3, column=12, text="1;0.5")
+    there = pickle.loads(pickle.dumps(told))
+    assert type(there) is ParseError
+    assert str(there) == str(told) == "train.txt:3:12: expected feature:value, found '1;0.5'"
+    assert (there.file, there.line, there.column) == ("train.txt", 3, 12)
+
+
+@pytest.mark.parametrize("error", [InputError("a.csv: no column 'x'"), ParseError("no header", file="b.csv")])
+def test_a_file_that_is_named_already_is_not_named_again(error):
+    with pytest.raises(InputError) as caught, naming("a.csv"):
+        raise error
+    assert caught.value is error

@@ -159,6 +159,14 @@ def test_a_threshold_between_numbers_and_gaps(tmp_path):
         assert tr.export.read(tmp_path / "f")[1].score_rows(X).tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("to", ["onnx", "ranklib", "solr"])
+def test_a_constant_counts_once_towards_what_single_precision_holds(tmp_path, to):
+    large = Trees(("a",), TreeModel.build(1, [(0, 0.5, False, 0.0, 1.0)]), np.zeros(1), offset=2e38)
+    tr.export.write(large, tmp_path / "x", to)
+    with pytest.raises(InputError, match="weights do not fit into float32"):
+        tr.export.write(large, tmp_path / "y", to, shift=2e38)
+
+
 def test_json_goes_both_ways(tmp_path):
     schema = pytest.importorskip("jsonschema").Draft202012Validator(tr.export.schema("trees"))
     X, y, lengths = table(0.2)
