@@ -93,7 +93,7 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Rank
 
     if name in ("LightGBM", "XGBoost"):
         raise InputError(
-            f"{name} is somebody else's: `toprank compare --rankers {name}` trains and saves it, and "
+            f"{name} is another package: `toprank compare --rankers {name}` trains and saves it, and "
             f"toprank.interop.{name}Ranker trains it on our losses"
         )
     if name not in package.__all__:

@@ -271,8 +271,8 @@ def place(
 
     `parts` is how many pieces X is cut into (None: some per worker). `mapped` puts them into files in the workers'
     local folders instead of their memory (None: where they would take more than 40% of it). `timeout` is how many
-    seconds may pass without a worker before `WorkersLost` is raised, and without progress before work is handed out
-    anew.
+    seconds may pass without a worker before `WorkersLost` is raised, and without progress before work is given out
+    again.
     """
     workers = checked(client, parts, timeout)
 

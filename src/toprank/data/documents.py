@@ -148,7 +148,7 @@ class Columns:
         if len(packed) != 4 * n * self.n_features:
             wanted = f"{n} documents of {self.n_features} float32 take {4 * n * self.n_features} bytes"
             raise PathError(f"{wanted}, got {len(packed)}", "$.features_f32")
-        # A buffer of the body must not be written, which to compiled code is another type: hence the copy.
+        # A copy, since a buffer of the body must not be written, which to compiled code is another type.
         rows = np.frombuffer(packed, dtype="<f4").reshape(n, self.n_features).astype(np.float32)
         self._check(rows, "$.features_f32 (document {row}, feature {name})")
         return rows

@@ -97,12 +97,12 @@ class Extractor:
             _products(leaf, place, queries, pairs.query) / np.maximum(leaf_total, 1e-12),
             _products(spelling, place, runs, pairs.query) / np.maximum(run_total, 1),
             _products(leaf, place, first, pairs.query) > 0,
-            _best_kin(pairs, family[place]) / most,
+            _best_of_family(pairs, family[place]) / most,
         ]
         return np.concatenate([np.stack(columns, axis=1), self._constant()[pairs.document]], axis=1)
 
 
-def _best_kin(pairs: Candidates, family: Ints) -> Floats:
+def _best_of_family(pairs: Candidates, family: Ints) -> Floats:
     """Return the largest BM25 among the query's other candidates of the same class or module; 0 without any."""
     _, group = np.unique(pairs.query * (family.max(initial=0) + 1) + family, return_inverse=True)
     order = np.lexsort((-pairs.bm25, group))

@@ -133,7 +133,7 @@ def _judged(packages: Collection[str] | None, library: Library, judged: Judged, 
     # Every pair is tested, and the table that leads holds everybody against BM25.
     comparison = replace(compare({entrant.name: entrant.report for entrant in entrants}), baseline=BM25)
     title = f"Searching the standard library of Python {platform.python_version()}"
-    # Packages are dealt to one part each, so no judged query was learned from or chosen by.
+    # Each package is in one part only, so no judged query was learned from or chosen by.
     contest = finished(title, test, entrants, comparison, MEASURE, BM25, unseen=True, notes=(*sentences(facts), CHOICE))
     return Demo(contest, facts, best_of(winners))
 
@@ -174,10 +174,10 @@ def sentences(facts: dict[str, Any]) -> list[str]:
         f"Python {facts['python']}: {facts['documents']:,} documents ({facts['functions']:,} functions, "
         f"{facts['classes']:,} classes, {facts['methods']:,} methods) out of {facts['files']} files{skipped}.",
         f"{sum(n.values()):,} queries, each the first sentence of a docstring, which is not indexed: {n['train']:,} to "
-        f"learn from, {n['valid']:,} to choose on, {n['test']:,} to be judged on. The {facts['packages']} packages are "
-        f"dealt to one of the three each. Left out: {facts['ambiguous_sentences']} sentences that several packages "
-        f"use, {facts['hopeless_sentences']} without a word that any document has.",
-        "Grade 2 for the object that the sentence describes, 1 for its kin (same class, or functions of the same "
+        f"learn from, {n['valid']:,} to choose on, {n['test']:,} to be judged on. Each of the {facts['packages']} "
+        f"packages is in one of these three parts. Left out: {facts['ambiguous_sentences']} sentences that several "
+        f"packages use, {facts['hopeless_sentences']} without a word that any document has.",
+        "Grade 2 for the object that the sentence describes, 1 for its family (same class, or functions of the same "
         "module), 0 for the rest.",
         f"BM25 hands over {facts['candidates']} candidates per query, out of all packages, and nothing is added: the "
         f"object itself is among them for {facts['recall']:.1%} of the judged queries, and {facts['blank_queries']} "

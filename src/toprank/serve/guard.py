@@ -97,7 +97,7 @@ async def read_body(request: Request, headers: dict[str, str], limits: Limits) -
 
 
 def check_origin(headers: dict[str, str], keys: Keys) -> None:
-    """Refuse what a web page of somebody else could send: without keys, only this machine by its own names."""
+    """Refuse what a web page of another site could send; without keys, answer only this machine by its own names."""
     host, origin = headers.get("host", ""), headers.get("origin")
     ours = origin is None or origin.partition("://")[2] == host
     require(ours, "requests from pages of other sites are refused", status=403)
@@ -136,7 +136,7 @@ def guarded(limits: Limits) -> type:
                 self._refuse(b"431 Request Header Fields Too Large")
 
         def _check_deadlines(self) -> None:
-            """Drop whoever takes too long over a head, or has read nothing of an answer for a while."""
+            """Drop clients that take too long to send a head, or have read nothing of an answer for a while."""
             now, unread = self.loop.time(), self.transport.get_write_buffer_size()
             if unread != self._unread[0]:
                 self._unread = (unread, now)
