@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from ..core._order_kernels import longest_list, order_down
+from ..core._order_kernels import WHOLE, by_level, longest_list, number_grades, order_down
+from ..core._prefetch_kernels import LINE, prefetch
 from ..core._row_kernels import AHEAD, csr_adjoint, csr_scores, full_adjoint, full_scores, is_full, start_of
 from ..core.jit import kernel
 
@@ -66,7 +67,8 @@ def adjoint_of(values, indices, indptr, ptr, chosen, g, out):
 def places_in_lists(y, keys, ptr, places):
     """places = each document's place in its list by falling grade, then by falling key, from 0; ties as they stand."""
     longest = longest_list(ptr)
-    work, ints, rank = np.empty((2, longest)), np.empty((2, longest), np.int64), np.empty(longest, np.int32)
+    work, rank = np.empty((3, longest)), np.empty(longest, np.int32)
+    ints, start = np.empty((4, longest), np.int64), np.empty(max(longest, WHOLE), np.int64)
     for q in range(len(ptr) - 1):
         a, n = ptr[q], ptr[q + 1] - ptr[q]
         for i in range(n):
@@ -74,9 +76,10 @@ def places_in_lists(y, keys, ptr, places):
         order_down(work[0], ints[0], n, rank, work[1], ints[1])
         for p in range(n):
             work[0, p] = y[a + ints[0, p]]
-        order_down(work[0], ints[0], n, rank, work[1], ints[1])
+        levels = number_grades(work[0, :n], ints[1], work[1], ints[2], work[2], ints[3])
+        by_level(ints[1], n, levels, start, ints[2])
         for p in range(n):
-            places[a + ints[0, p]] = p
+            places[a + ints[0, ints[2, p]]] = p
 
 
 @kernel
@@ -99,6 +102,8 @@ def variances(values, indices, indptr, ptr, weight, d, out):
                     sums[j] += z
                     squares[j] += z * z
             for i in range(rest, a + m, 4):
+                for offset in range((i * d + AHEAD) * values.itemsize, ((i + 4) * d + AHEAD) * values.itemsize, LINE):
+                    prefetch(values, np.int64(offset))
                 r0, r1 = values[i * d : (i + 1) * d], values[(i + 1) * d : (i + 2) * d]
                 r2, r3 = values[(i + 2) * d : (i + 3) * d], values[(i + 3) * d : (i + 4) * d]
                 for j in range(d):
@@ -132,10 +137,14 @@ def covariances(values, indices, indptr, ptr, step, weight, d, out):
         mean[:] = 0.0
         for centred in range(2):
             for i in range(ptr[q], ptr[q + 1]):
-                row, first = Z[full], start_of(indptr, i, d)
-                row[:] = 0.0
-                for at in range(first, start_of(indptr, i + 1, d)):
-                    row[at - first if len(indptr) == 0 else indices[at]] = values[at]
+                row = Z[full]
+                if len(indptr) == 0:
+                    for j in range(d):
+                        row[j] = values[i * d + j]
+                else:
+                    row[:] = 0.0
+                    for at in range(indptr[i], indptr[i + 1]):
+                        row[indices[at]] = values[at]
                 if not centred:
                     for j in range(d):
                         mean[j] += row[j] / m

@@ -26,60 +26,46 @@ def mix(x):
 
 
 @inner_kernel
-def shuffle_ties(y, seed, level, order):
-    """Shuffle each run of one level in the order, by the seed and the grades of the list alone."""
+def find_runs(y, order, begin):
+    """begin[:r] = where the runs of documents of one grade begin in the order, begin[r] = its end; return r."""
+    runs, before = 0, math.nan
+    for p in range(len(y)):
+        here = y[order[p]]
+        begin[runs] = p
+        runs += here != before
+        before = here
+    begin[runs] = len(y)
+    return runs
+
+
+@inner_kernel
+def shuffle_ties(y, seed, begin, runs, order):
+    """Shuffle each run of one grade in the order, by the seed and the grades of the list alone."""
     state, golden = np.uint64(seed), np.uint64(0x9E3779B97F4A7C15)
     for i in range(len(y)):  # a sum, whose terms need not wait for each other
         state += np.uint64(np.int64(min(y[i], 1e12) * 1048576.0) + 1) * (golden * np.uint64(2 * i + 1))
     state = mix(mix(np.uint64(seed) + golden) ^ state)
-    first = 0
-    while first < len(y):
-        last = end_of_run(level, order, first, len(y))
-        for i in range(last - 1, first, -1):
+    for run in range(runs):
+        first = begin[run]
+        for i in range(begin[run + 1] - 1, first, -1):
             drawn = mix(state + golden * np.uint64(i)) >> np.uint64(32)
             j = first + np.int64((drawn * np.uint64(i - first + 1)) >> np.uint64(32))
             order[i], order[j] = order[j], order[i]
-        first = last
 
 
 @inner_kernel
-def end_of_run(level, order, first, n):
-    """Where the run of documents of one level ends that begins at `first`."""
-    last = first + 1
-    while last < n and level[order[last]] == level[order[first]]:
-        last += 1
-    return last
-
-
-@inner_kernel
-def take_places(y, place, level, order):
-    """The order that the documents' places say, with the runs of one grade numbered; return whether there are ties."""
-    ties, run = False, 0
-    for i in range(len(y)):
-        order[place[i]] = i
-    for p in range(len(y)):
-        same = p > 0 and y[order[p]] == y[order[p - 1]]
-        ties |= same
-        run += not same
-        level[order[p]] = run
-    return ties
-
-
-@inner_kernel
-def turn(n, level, order, part, parts, turned):
-    """turned = the order with each run of one level begun part/parts of its length later, and its beginning put last.
+def turn(begin, runs, order, part, parts, turned):
+    """turned = the order with each run of one grade begun part/parts of its length later, and its beginning put last.
 
     So a document takes places all over its run, and each of these orders is as random as the first.
     """
-    first = 0
-    while first < n:
-        last = end_of_run(level, order, first, n)
+    for run in range(runs):
+        first, last = begin[run], begin[run + 1]
         shift = part * (last - first) // parts
         for p in range(first, last - shift):
             turned[p] = order[p + shift]
         for p in range(last - shift, last):
             turned[p] = order[p + shift - (last - first)]
-        first = last
 
 
 @inner_kernel
@@ -88,7 +74,7 @@ def likelihood_near(v, order, tail, grad, curve):
     n = len(v)
     loss, product, rest = 0.0, 1.0, 0.0
     for p in range(n - 1, -1, -1):
-        rest += v[order[p]]
+        rest += v[np.uint64(order[p])]
         tail[p] = rest
         product *= rest
         if product < 1e-30 or product > 1e30:
@@ -98,7 +84,7 @@ def likelihood_near(v, order, tail, grad, curve):
         tail[p] = 1.0 / tail[p]
     inverse, square = 0.0, 0.0
     for p in range(n):
-        i = order[p]
+        i = np.uint64(order[p])
         inverse += tail[p]
         grad[i] += v[i] * inverse
         if len(curve):
@@ -144,7 +130,7 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
     code, a, b = choice[2], params[0], params[1]
     longest = max(longest_list(bounds), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((5, longest), np.int64)
-    order, level, turned = ints[0], ints[1], ints[4]
+    order, begin, turned = ints[0], ints[1], ints[4]
     for q in range(lists):
         first, last = bounds[q], bounds[q + 1]
         n = last - first
@@ -155,23 +141,25 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
         shift = transformed(code, a, b, scores[first:last], u, v, slope)
         placed = n_places > 0 and choice[4] > 0
         if placed:
-            ties = take_places(labels[first:last], places[first:last], level, order)
-        else:
-            ties = grade_order(labels[first:last], ints, work[4:])
+            for i in range(first, last):
+                order[places[i]] = i - first
+        ties = not placed and grade_order(labels[first:last], ints, work[4:])
+        runs = find_runs(labels[first:last], order, begin) if choice[4] > 0 else n
+        ties |= placed and runs < n
         if math.isnan(shift) or (ties and choice[3] == 1):
             return q
         parts = max(choice[4], 1) if ties else 1
         if ties and choice[4] > 0 and not placed:
-            shuffle_ties(labels[first:last], choice[5], level, order)
+            shuffle_ties(labels[first:last], choice[5], begin, runs, order)
         here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
         here[:] = 0.0
         curved_here[:] = 0.0
         near = shift - smallest(u) < SAFE
         loss = parts * ((n * shift if near else 0.0) - total(u, n))
         for part in range(parts):
-            if parts > 1:
-                turn(n, level, order, part, parts, turned)
-            by = turned if parts > 1 else order
+            if part > 0:
+                turn(begin, runs, order, part, parts, turned)
+            by = turned if part > 0 else order
             if near:
                 loss += likelihood_near(v, by, work[3], here, curved_here)
             else:
