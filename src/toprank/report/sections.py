@@ -31,21 +31,23 @@ def _measure(view: ContestView, index: int, measure: str) -> str:
     ends = [comparison.interval(name, measure) for name in view.names]
     means = view.means(measure)
     low, high = svg.extent([*ends, means.tolist()])
-    width = high - low or 1.0
-
-    def place(value: float) -> str:
-        return f"{100 * (value - low) / width:.1f}%" if math.isfinite(value) else "0"
-
     rows = []
     for i in view.best_first(measure):
         a, b = ends[i]
-        line = element("i", style=f"left:{place(a)};right:calc(100% - {place(b)})")
-        drawn = element("div", line, element("b", style=f"left:{place(means[i])}"))
+        drawn = _interval(a, means[i], b, low, high)
         rows.append([_name(view, i), drawn, f"{means[i]:.4f}", f"[{a:.4f}, {b:.4f}]", _versus(view, measure, i)])
     level = f"{1 - comparison.alpha:.0%} interval"
     heads = {"system": "", _axis(f"{low:.3f}", f"{high:.3f}"): "range", "mean": "n", level: "n quiet"}
     caption = element("caption", measure_name(measure))
     return _table({**heads, "to the baseline": "n"}, rows, caption, class_="measure", data_measure=index)
+
+
+def _interval(a: float, mean: float, b: float, low: float = 0.0, high: float = 1.0) -> str:
+    """Draw the interval from a to b as a line and the mean as a dot, on a scale from low to high."""
+    shares = [(value - low) / (high - low or 1.0) if math.isfinite(value) else 0.0 for value in (a, mean, b)]
+    left, dot, right = (f"{100 * share:.1f}%" for share in shares)
+    line = element("i", style=f"left:{left};right:calc(100% - {right})")
+    return element("div", line, element("b", style=f"left:{dot}"))
 
 
 def _axis(low: str, high: str) -> str:
@@ -166,9 +168,7 @@ def promises(view: ContestView) -> str:
     heads |= {"gain over the baseline": "n"} if gains else {}
     rows = []
     for i, c in known:
-        line = element("i", style=f"left:{100 * c.lower:.1f}%;right:{100 * (1 - c.upper):.1f}%")
-        drawn = element("div", line, element("b", style=f"left:{100 * c.mean:.1f}%"))
-        rows.append([_name(view, i), drawn, f"{c.lower:.4f}", f"{c.upper:.4f}"])
+        rows.append([_name(view, i), _interval(c.lower, c.mean, c.upper), f"{c.lower:.4f}", f"{c.upper:.4f}"])
         if gains:
             over = gain(view.contest.entrants[i])
             rows[-1].append("–" if over is None else interval_text((over.lower, over.upper), sign=True))
