@@ -301,9 +301,19 @@ def test_fewer_thresholds_are_spread_over_the_documents():
     x = np.arange(100.0)[:, None]
     columns = BinnedColumns.of(x, 4)
     assert columns.edges.tolist() == [19.5, 39.5, 59.5, 79.5]
-    assert np.bincount(columns.codes).tolist() == [20] * 5
+    assert np.bincount(columns.codes[:100]).tolist() == [20] * 5
     assert columns.codes.dtype == np.uint8
     assert BinnedColumns.of(np.arange(300.0)[:, None]).codes.dtype == np.uint16
+
+
+@pytest.mark.parametrize("thresholds", [None, 1, 7, 100, 400])
+def test_a_code_is_the_number_of_thresholds_below_a_value(thresholds):
+    X = np.random.default_rng(0).normal(size=(701, 3)).round(2).astype(np.float32)
+    X[:, 1] = 5.0
+    columns = BinnedColumns.of(X, thresholds)
+    for k, (first, last) in enumerate(pairwise(columns.start)):
+        expected = (columns.edges[None, first:last] < X[:, k, None]).sum(axis=1)
+        np.testing.assert_array_equal(columns.codes[columns.begin[k] :][: len(X)], expected)
 
 
 def test_a_column_of_one_value_has_no_threshold():

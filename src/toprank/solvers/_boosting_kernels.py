@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..core._order_kernels import longest_list, number_grades
-from ..core.jit import kernel
+from ..core.jit import inner_kernel, kernel
 
 CLEARLY = 1.0 + 1e-12
 """A threshold takes the place of an earlier one if it is better by more than rounding."""
@@ -62,51 +62,80 @@ def potentials(H, codes, ptr, weight, levels, out):
 
 @kernel
 def write_codes(X, edges, start, codes):
-    """codes[k, i] = number of edges of column k below X[i, k]."""
+    """codes[k, i] = number of edges of column k below X[i, k].
+
+    All rows halve what is left of the edges together: nothing has to be guessed, and several go at a time.
+    """
+    n = X.shape[0]
+    x, low = np.empty(n, X.dtype), np.empty(n, np.uint32)
     for k in range(X.shape[1]):
-        for i in range(X.shape[0]):
-            low, size, x = start[k], start[k + 1] - start[k], X[i, k]
-            while size > 0:
-                half = size >> 1
-                if edges[low + half] < x:
-                    low, size = low + half + 1, size - half - 1
-                else:
-                    size = half
-            codes[k, i] = low - start[k]
+        own, size = edges[start[k] : start[k + 1]], start[k + 1] - start[k]
+        for i in range(n):
+            x[i], low[i] = X[i, k], 0
+        while size > 0:
+            half = np.uint32((size + 1) >> 1)
+            for i in range(n):
+                here = np.uint32(low[i] + half)
+                low[i] = here if own[here - np.uint32(1)] < x[i] else low[i]
+            size >>= 1
+        for i in range(n):
+            codes[k, i] = low[i]
+
+
+@inner_kernel
+def add_by_code(codes, potential, sums):
+    """sums[i mod 4, codes[i]] += potential[i]: one after the other they would wait for each other where codes repeat.
+
+    Where codes are bytes, eight come in one word (the lowest first, as all processors have it that numba knows).
+    """
+    first, second, third, fourth = sums[0], sums[1], sums[2], sums[3]
+    n, done, byte = len(potential), 0, np.uint64(255)
+    if codes.itemsize == 1:
+        words = codes[: n // 8 * 8].view(np.uint64)
+        for j in range(len(words)):
+            word, i = words[j], 8 * j
+            first[word & byte] += potential[i]
+            second[(word >> np.uint64(8)) & byte] += potential[i + 1]
+            third[(word >> np.uint64(16)) & byte] += potential[i + 2]
+            fourth[(word >> np.uint64(24)) & byte] += potential[i + 3]
+            first[(word >> np.uint64(32)) & byte] += potential[i + 4]
+            second[(word >> np.uint64(40)) & byte] += potential[i + 5]
+            third[(word >> np.uint64(48)) & byte] += potential[i + 6]
+            fourth[word >> np.uint64(56)] += potential[i + 7]
+        done = 8 * len(words)
+    for i in range(done, n - 3, 4):
+        first[codes[i]] += potential[i]
+        second[codes[i + 1]] += potential[i + 1]
+        third[codes[i + 2]] += potential[i + 2]
+        fourth[codes[i + 3]] += potential[i + 3]
+    for i in range(n // 4 * 4, n):
+        first[codes[i]] += potential[i]
 
 
 @kernel
 def best_threshold(codes, rows, begin, at_zero, edges_of, potential, both, first, last):
     """Best column and edge in first … last − 1: the largest Σ_{x > θ} potential, or with `both` its largest size.
 
-    Column k has codes[begin[k]:begin[k + 1]], of all rows, or of those in `rows`; the others are at its zero. The
-    potentials add up to 0, so what these have is known. Returns (|r|, r, column, edge).
+    The codes of column k begin at begin[k]: those of all rows, or up to begin[k + 1] of those in `rows`; the others are
+    at its zero. The potentials add up to 0, so what these have is known. Returns (|r|, r, column, edge).
     """
     best, signed, column, place = 0.0, 0.0, -1, -1
     most = 0
     for k in range(first, last):
         most = max(most, edges_of[k] + 1)
-    # Four sums for each code: one after the other they would wait for each other where codes repeat.
     sums = np.empty((4, most))
     for k in range(first, last):
-        low, high, size = begin[k], begin[k + 1], edges_of[k] + 1
+        low, size = begin[k], edges_of[k] + 1
         if size == 1:
             continue
         sums[:, :size] = 0.0
-        own, n = codes[low:high], high - low
         if len(rows) == 0:
-            for i in range(0, n - 3, 4):
-                sums[0, own[i]] += potential[i]
-                sums[1, own[i + 1]] += potential[i + 1]
-                sums[2, own[i + 2]] += potential[i + 2]
-                sums[3, own[i + 3]] += potential[i + 3]
-            for i in range(n // 4 * 4, n):
-                sums[0, own[i]] += potential[i]
+            add_by_code(codes[low : low + len(potential)], potential, sums)
         else:
             stored = 0.0
-            for i in range(n):
-                sums[0, own[i]] += potential[rows[low + i]]
-                stored += potential[rows[low + i]]
+            for p in range(low, begin[k + 1]):
+                sums[0, codes[p]] += potential[rows[p]]
+                stored += potential[rows[p]]
             sums[1, at_zero[k]] -= stored
         total = 0.0
         for edge in range(size - 2, -1, -1):
@@ -120,8 +149,8 @@ def best_threshold(codes, rows, begin, at_zero, edges_of, potential, both, first
 @kernel
 def step(H, codes, rows, begin, at_zero, column, edge, amount):
     """H_i += amount for the rows above the edge; where zeros are not stored but above it, −amount for those below."""
-    low, high = begin[column], begin[column + 1]
-    for p in range(low, high):
+    low = begin[column]
+    for p in range(low, low + len(H) if len(rows) == 0 else begin[column + 1]):
         if len(rows) == 0:
             H[p - low] += amount if codes[p] > edge else 0.0
         elif at_zero[column] <= edge:

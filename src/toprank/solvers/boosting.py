@@ -94,10 +94,11 @@ class BinnedColumns:
             for k, (a, b) in enumerate(pairwise(full.indptr)):
                 codes[a:b] = np.searchsorted(parts[k], full.data[a:b].astype(np.float64))
             return cls(codes, full.indices.astype(np.int32), full.indptr.astype(np.int64), at_zero, edges, start)
-        codes = np.empty((d, n_docs), dtype=kind)
+        length = -(-n_docs // 8) * 8  # every column begins at a whole word
+        codes = np.empty((d, length), dtype=kind)
         for low in range(0, n_docs, BLOCK):  # few enough that a second column finds the rows in the cache
-            kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : low + BLOCK])
-        begin = np.arange(d + 1, dtype=np.int64) * n_docs
+            kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : min(low + BLOCK, n_docs)])
+        begin = np.arange(d + 1, dtype=np.int64) * length
         return cls(codes.reshape(-1), np.empty(0, dtype=np.int32), begin, at_zero, edges, start)
 
     @property
