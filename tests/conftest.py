@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import settings
@@ -10,6 +11,8 @@ from hypothesis import settings
 ROOT = Path(__file__).parent.parent
 
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a job in the background so; tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")  # a test leaves nothing in anybody's home
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba"))
 

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,18 +105,20 @@ def test_the_certificate_is_that_of_the_stream(tmp_path: Path) -> None:
         assert "no bound is known for PDGD" in server.get("/v1/model/certificate")["why_nothing_is_proved"]
 
 
-def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None) -> None:
+def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=time.time(), time=lambda: clock.now, monotonic=time.monotonic)
+    monkeypatch.setattr(service_module, "time", clock)
     with running(tmp_path, model()) as server:
         for i in range(22):
+            clock.now += 1.0
             server.learn(f"e{i}", i)
-            time.sleep(0.002)
         server.post("/v1/model:rollback", {"version": 12})
         for i in range(22, 26):
             server.learn(f"e{i}", i)
         store = server.service.store
         assert store is not None
         twentieth = store._first_value("SELECT at FROM events WHERE seq = 20")
-        server.service.keep = time.time() - twentieth
+        server.service.keep = clock.now - twentieth
         for i in range(26, 30):
             server.learn(f"e{i}", i)
         # Version 15 is old enough to be the oldest, but the rollback needs version 12.
