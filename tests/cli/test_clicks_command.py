@@ -112,3 +112,10 @@ def test_bad_input_is_one_line_and_writes_nothing(capsys, folder, tmp_path):
         or "one position" in message
     )
     assert not target.exists()
+
+
+def test_where_propensities_cannot_be_kept_nothing_is_written(capsys, folder, tmp_path):
+    files = (folder / "log.parquet", "--features", folder / "features.parquet", "-o", tmp_path / "t.parquet")
+    told = fail(capsys, "clicks", *files, "--save-propensities", tmp_path / "no folder" / "p.json")
+    assert "p.json" in told
+    assert not list(tmp_path.iterdir())

@@ -61,11 +61,11 @@ def clicks(
     judged = learn.to_queries(table, seen, clip, unknown)
     held_out = None if chosen_by is None else chosen_by.to_queries(table, seen, clip, unknown)
     with busy(f"writing {output}"):
+        if keep is not None:
+            seen.save(keep)
         write(judged, output)
         if held_out is not None and holdout is not None:
             write(held_out, holdout)
-        if keep is not None:
-            seen.save(keep)
     _report(learn, seen, clip, judged, output, as_json)
 
 
