@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core._block_kernels import count_ahead, count_with_ties
 from ..core._order_kernels import sort_down
+from ..core._prefetch_kernels import prefetch
 from ..core._vector_kernels import exponentials
 from ..core.jit import inner_kernel, inner_sum_kernel, kernel
 
@@ -30,6 +31,9 @@ UNSURE = 4
 """Mixed keys that differ by no more may belong to scores in the other order (see `mix_keys`)."""
 STEADY = float(1 << 30)
 """Scores this many times as large as they differ are rounded too coarsely for their keys to bound anything."""
+
+EARLY = 128
+"""Rows between the one that is read of a column and the one that is fetched."""
 
 
 @inner_kernel
@@ -217,6 +221,17 @@ def step_values(
                 else:
                     total = sorted_value(precision, t, n, m, own, cut, discounts, sums, held, order, shares, order2)
                 values[q, s + back * len(which)] = total / ideal[q]
+
+
+@kernel
+def read_column(X, k, order, out):
+    """out = column k of X in this order: the lines of later rows are fetched early, as no processor guesses them."""
+    width = np.int64(X.shape[1] * X.itemsize)
+    ahead = np.int64(k * X.itemsize) + EARLY * width
+    for i in range(len(order)):
+        prefetch(X, ahead)
+        out[i] = X[order[i], k]
+        ahead += width
 
 
 @kernel

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data import linear
+from ..data.blocks import block_boundaries
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
@@ -51,17 +53,21 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
     >>> measure_table(tr.measure("map"), data).tolist()
     [[1.0, 0.5, 0.75]]
     """
-    return np.concatenate(data.map_reduce(partial(_table_rows, measure, both), values=TABLE_VALUES))
+    return _table(Lists(measure, data, np.ones(data.n_queries, dtype=bool)), data, both)
 
 
-def _table_rows(measure: Measure, both: bool, block: QueryDataset) -> list[Floats]:
-    lists = Lists(measure, block, np.ones(block.n_queries, dtype=bool))
-    d, scores, X = block.n_features, np.zeros(block.n_docs), block.X[lists.order]
-    if not block.is_sparse:
-        return [lists.after(scores, np.ascontiguousarray(X.T), np.arange(d), np.ones(d), reverse=both)]
+def _table(lists: Lists, data: QueryDataset, both: bool) -> Floats:
+    starts = block_boundaries(data.ptr, max(1, int(TABLE_VALUES / max(data.row_values, 1))))
+    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both) for a, b in pairwise(starts)])
+
+
+def _table_rows(lists: Lists, X: Matrix, both: bool) -> Floats:
+    d, scores, X = X.shape[1], np.zeros(X.shape[0]), X[lists.order]
+    if not is_sparse(X):
+        return lists.after(scores, np.ascontiguousarray(X.T), np.arange(d), np.ones(d), reverse=both)
     column, one = columns_of(X), (np.zeros(1, dtype=np.int64), np.ones(1))
     parts = [lists.after(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
-    return [np.stack(parts, axis=2).reshape(block.n_queries, -1)]
+    return np.stack(parts, axis=2).reshape(len(lists.ptr) - 1, -1)
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,8 @@ class _Piece:
     @classmethod
     def of(cls, measure: Measure, both: bool, block: QueryDataset) -> _Piece:
         assert block.query_weight is not None
-        lists, table = Lists(measure, block, block.query_weight > 0), measure_table(measure, block, both=both)
+        lists = Lists(measure, block, block.query_weight > 0)
+        table = _table(lists, block, both)
         nothing = np.zeros(block.n_docs), np.zeros(block.n_queries)
         return cls(lists, block.X, block.query_weight, table, *nothing, np.inf, Columns(block.X, lists), {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ TOGETHER = 4
 
 class Lists:
     """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
+
+    _fixed: tuple[Any, ...]
 
     def __init__(self, measure: Measure, data: QueryDataset, counts: AnyArray) -> None:
         self.measure, self.y, self.ptr, self.counts = in_training(measure), data.y, data.ptr, counts
@@ -61,6 +64,16 @@ class Lists:
         self._precision = isinstance(target, AP)
         self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
 
+    def part(self, first: int, last: int) -> Lists:
+        """Return queries first … last − 1 of these."""
+        made, queries, rows = copy(self), slice(first, last), slice(self.ptr[first], self.ptr[last])
+        made.y, made.ptr, made.counts = self.y[rows], self.ptr[first : last + 1] - rows.start, self.counts[queries]
+        made.order, made._otherwise = self.order[rows] - rows.start, self._otherwise[queries]
+        if self.counted:
+            _, _, relevant, gains, ideal, *rest = self._fixed
+            made._fixed = (made.counts, made.ptr, relevant[queries], gains[rows], ideal[queries], *rest)
+        return made
+
     def after(
         self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats, *, reverse: bool = False
     ) -> Floats:
@@ -80,7 +93,13 @@ class Lists:
 
     def column(self, X: Matrix, k: int) -> AnyArray:
         """Return column k of X in the order of the lists."""
-        return np.asarray((X[:, [k]].toarray().ravel() if is_sparse(X) else X[:, k])[self.order])
+        from . import _adarank_kernels as kernels
+
+        if is_sparse(X):
+            return np.asarray(X[:, [k]].toarray().ravel()[self.order])
+        found = np.empty(len(self.order), X.dtype)
+        kernels.read_column(X, k, self.order, found)
+        return found
 
     def no_keys(self, rows: int, kind: np.dtype[Any]) -> Keys:
         """Return room for keys, which takes memory once it is used."""
