@@ -42,6 +42,22 @@ def outer(a, i):
     return third(a, i) + strict(1.0)
 
 
+def test_a_helper_is_compiled_once_whether_or_not_a_number_is_known_beforehand():
+    @inner_kernel
+    def doubled(n):
+        return 2 * n
+
+    @kernel
+    def twice(a):
+        n = 0
+        for _ in a:
+            n += doubled(n) + doubled(1)
+        return n
+
+    assert twice(np.zeros(3)) == 26
+    assert len(doubled.signatures) == 1
+
+
 def test_calls_are_typed_anew_where_other_arithmetic_is_allowed():
     assert both(1.0) == (0, 1)
 

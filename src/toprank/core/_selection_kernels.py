@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .jit import kernel
+from .jit import inner_kernel
 
 SMALL = 12
 """Up to this many, the largest are kept in a sorted strip; beyond it, they are selected around pivots."""
@@ -22,21 +22,21 @@ SAMPLE = 16
 """How many are looked at to guess where the k-th largest lies; of less than eight times as many, none."""
 
 
-@kernel
+@inner_kernel
 def copy(a, n, b):
     """b[:n] = a[:n]; a plain loop compiles ten times faster than slices do."""
     for i in range(n):
         b[i] = a[i]
 
 
-@kernel
+@inner_kernel
 def fill(a, start, stop, value):
     """a[start:stop] = value."""
     for i in range(start, stop):
         a[i] = value
 
 
-@kernel
+@inner_kernel
 def ascend(a, n, b):
     """Sort a[:n] upwards: short runs by counting, which has no branch to mispredict, long ones by merging."""
     if n <= COUNTED:
@@ -69,7 +69,7 @@ def ascend(a, n, b):
     copy(source, n, a)  # where they are the same array, each element is copied on itself
 
 
-@kernel
+@inner_kernel
 def narrow(a, n, k, b, c):
     """Leave out of a[:n] what a sample shows to lie below its k largest; return how many are left."""
     expected = k * SAMPLE / n
@@ -92,7 +92,7 @@ def narrow(a, n, k, b, c):
     return kept
 
 
-@kernel
+@inner_kernel
 def select(a, n, k, b):
     """Return the k-th largest of a[:n], 1 ≤ k ≤ n, around pivots (medians of three); both buffers are used up."""
     while True:
@@ -115,7 +115,7 @@ def select(a, n, k, b):
             a, b = b, a
 
 
-@kernel
+@inner_kernel
 def strip_of_largest(a, n, k, b):
     """Move the k largest of a[:n] to a[:k], ascending."""
     ascend(a, k, b)
@@ -129,7 +129,7 @@ def strip_of_largest(a, n, k, b):
             a[j - 1] = x
 
 
-@kernel
+@inner_kernel
 def kth_largest(a, n, k, b, c):
     """Return the k-th largest of a[:n], 1 ≤ k ≤ n; all buffers are used up."""
     if k <= SMALL:
@@ -138,7 +138,7 @@ def kth_largest(a, n, k, b, c):
     return select(a, narrow(a, n, k, b, c), k, b)
 
 
-@kernel
+@inner_kernel
 def top_by_buckets(a, n, k, b, c):
     """Do what `sorted_top` does by way of buckets of equal width; False where they fill too unevenly, nothing done.
 
@@ -182,7 +182,7 @@ def top_by_buckets(a, n, k, b, c):
     return True
 
 
-@kernel
+@inner_kernel
 def sorted_top(a, n, k, b, c):
     """Move the k largest of a[:n] to a[:k], ascending."""
     if k <= SMALL:

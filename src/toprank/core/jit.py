@@ -15,6 +15,7 @@ from typing import Any
 
 from numba import config
 from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
 
 from .caching import NotKept, cache_of
 from .compiling import InnerCompiler, KernelCompiler, compiling
@@ -22,6 +23,10 @@ from .compiling import InnerCompiler, KernelCompiler, compiling
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function that is compiled when it is called."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how a kernel calls it: with numbers of any value, where numba would compile a known one by itself."""
+        return super().get_call_template([unliteral(each) for each in args], kws)
 
     def compile(self, sig: Any) -> Any:
         """Compile it for arguments of these types."""
