@@ -282,12 +282,11 @@ def places_apart(hits, m, seen):
 
 
 @inner_sum_kernel
-def precision_bound(hits, others, m, discounts):
-    """Σ over the relevant documents of the precision at their places."""
+def precision_bound(hits, others, m, worth):
+    """Σ over the relevant documents of the precision at their places; `worth` is discount/place."""
     total = 0.0
     for c in range(m):
-        place = hits[c] + others[c]
-        total += discounts[place] * (hits[c] + 1.0) / (place + 1.0)
+        total += worth[np.uint16(hits[c] + others[c])] * (hits[c] + 1.0)
     return total
 
 
@@ -296,7 +295,7 @@ def gain_bound(ahead, m, gains, discounts):
     """Σ over the relevant documents of gain times discount at their places."""
     total = 0.0
     for c in range(m):
-        total += gains[c] * discounts[ahead[c]]
+        total += gains[c] * discounts[np.uint16(ahead[c])]
     return total
 
 
@@ -313,6 +312,9 @@ def step_bounds(
     size = SPARE
     for q in range(len(ptr) - 1):
         size = max(size, ptr[q + 1] - ptr[q] + SPARE)
+    worth = np.empty(len(discounts))
+    for place in range(len(discounts)):
+        worth[place] = discounts[place] / (place + 1.0)
     keys, seen = np.zeros(size, np.int16), np.empty(size, np.int16)
     hits, others = np.empty(size, np.int16), np.empty(size, np.int16)
     for q in range(len(ptr) - 1):
@@ -338,7 +340,7 @@ def step_bounds(
             count_ahead(keys, 0, m, m, 0, hits)
             count_ahead(keys, m, n, m, UNSURE, others)
             places_apart(hits, m, seen)
-            values[q, s] = precision_bound(hits, others, m, discounts) / ideal[q]
+            values[q, s] = precision_bound(hits, others, m, worth) / ideal[q]
 
 
 @kernel
