@@ -15,7 +15,7 @@ from typing import Any
 
 from numba import config
 from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
+from numba.core.types.misc import unliteral
 
 from .caching import NotKept, cache_of
 from .compiling import InnerCompiler, KernelCompiler, compiling
