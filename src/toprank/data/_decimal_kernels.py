@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.jit import inner_kernel, kernel
+from ..core.jit import inner_kernel
 
 PLUS, MINUS, DOT, ZERO = 43, 45, 46, 48
 FIRST_POWER, LAST_POWER = -342, 342
@@ -23,7 +23,7 @@ EXACT, DEFERRED, MALFORMED = range(3)
 """A number: known to the last bit, left to Python's `float`, or none at all."""
 
 
-@kernel
+@inner_kernel
 def number(text, i, powers, table):
     """Read `[+-]digits[.digits][e[+-]digits]`: where it ends, its value, and whether that is exact."""
     one, nine, ten, zero = np.uint64(1), np.uint64(9), np.uint64(10), np.uint64(ZERO)

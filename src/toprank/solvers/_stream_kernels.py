@@ -7,14 +7,15 @@ drift = Σ (t−1)·(change of round t) gives the average of the iterates as raw
 step. moment is the within-list sum of squares of each feature. `totals` counts what `Total` names. No bit of a round
 depends on which lists came in the same call.
 
-`codes` are (rule, scaling, step in every round, compare with the average, the loss reads grades as relevant or not,
-target, k); `params` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge
-is NDCG or AP (the target) and grades are whole, a list is ranked here, in the precision of X, and SLAM with weights by
-score is taken on that order: to have both called takes half as long again. The functions of Minimax and ListNet are
+`codes` are (rule, step in every round, compare with the average, the loss reads grades as relevant or not, target, k);
+`params` are (score unit, step unit, radius, threshold of relevance, margin). Where the judge is NDCG or AP (the target)
+and grades are whole, a list is ranked here, in the precision of X, and SLAM with weights by score is taken on that
+order: to have both called takes half as long again. The functions of Minimax and of ListNet with the exponential are
 linked in, which spares them the memory that a call by address must ask for: a tenth of an epoch. All other judges and
-losses, and lists with tied scores, are called by address. What is None (the codes of a judge, `by_order` for SLAM,
-`as_minimax`, `as_listnet`, and `apart` where each list lies in X row after row, all its values stored) is not compiled
-at all: a type of its own, by which the compiler leaves branches out.
+losses, and lists with tied scores, are called by address. What is None is not compiled at all, being a type of its own
+by which the compiler leaves branches out: the codes of a judge, `by_order` (SLAM), `as_minimax`, `as_listnet`, `ball`
+(a radius), `running` (features scaled as they come), `apart` (rows that do not lie in X one after the other with all
+their values stored), and `loss_at` where the loss is linked in.
 While a list is judged and its loss taken, memory would be idle, so the list that comes next is fetched then.
 """
 
@@ -41,9 +42,9 @@ from ._ranking_kernels import (
     tied,
 )
 from ._round_kernels import csr_inverse, full_inverse, gather_rows, listed_scores, listed_sum, weighted_sum
-from .steps import NEARLY, TRIAL, Rule, Scaling, Total
+from .steps import NEARLY, TRIAL, Rule, Total
 
-SQRT, ADAPTIVE, RUNNING = int(Rule.SQRT), int(Rule.ADAPTIVE), int(Scaling.RUNNING)
+SQRT, ADAPTIVE = int(Rule.SQRT), int(Rule.ADAPTIVE)
 ROUNDS, STEPS, MISTAKES, MEASURE = int(Total.ROUNDS), int(Total.STEPS), int(Total.MISTAKES), int(Total.MEASURE)
 SURROGATE, ZNORM2, DOCS = int(Total.SURROGATE), int(Total.ZNORM2), int(Total.DOCS)
 LAST, AVERAGE = int(Total.LAST), int(Total.AVERAGE)
@@ -146,46 +147,28 @@ def value_of(
     return 1.0 if reached[0] >= wanted * (1.0 - NEARLY) else reached[0] / wanted
 
 
-@kernel
-def epoch(
+@inner_kernel
+def play(
     values, indices, indptr, rows, y, ptr, lists, best, query_weight, sizes, weights, totals, codes, params,
-    gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, apart, loss_at,
-    loss_codes, loss_numbers, seen, trace
+    gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, ball, running, apart,
+    loss_at, loss_codes, loss_numbers, seen, trace, block, lanes, columns, numbers, whole, small, spread, marks, work
 ):  # fmt: skip
-    """Play the lists in the given order; return (rounds played, place of the list at which it stopped or −1, why).
-
-    List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where that is not empty. It is a round where
-    it has two grades (or both classes) and something relevant. best[q] is the best value of the measure (empty: 1), and
-    above 0. `sizes` are what lists are multiplied by (empty: 1). `gain` are those of whole grades, `discount` those of
-    places. Without a measure every round steps, and the trace has the number of relevant documents. `loss_at` may be 0
-    until a list needs it.
-    `seen`, where not empty, gets the scores that losses saw.
-    """
+    """Do what `epoch` says, in its scratch arrays: a function of its own, in which no references are counted."""
     raw, drift, moment = weights[0], weights[1], weights[2]
-    d, dense, permuted, running = len(raw), len(indptr) == 0, len(rows) > 0, codes[1] == RUNNING
-    target, ranks = codes[5], codes[5] >= 0
-    longest = 1
-    for q in lists:
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    most = longest if dense else min(longest, BLOCK // (d * values.itemsize))
-    block = np.empty(0 if dense and not permuted else most * d, values.dtype)
-    size_of = longest + 64
-    r, kept = np.empty(size_of, values.dtype), np.empty(size_of, values.dtype)
-    # A document may move for itself and as the best of lower grades; a filter writes before it knows whether to keep.
-    coef, single, active = np.empty(2 * longest), np.empty(2 * longest, values.dtype), np.empty(2 * longest, np.int64)
-    w, mean_w, z = np.empty(d, values.dtype), np.empty(d, values.dtype), np.zeros(d, values.dtype)
-    numbers, whole, small = np.empty((9, size_of)), np.empty((7, size_of), np.int64), np.empty((3, size_of), np.int32)
-    s, g, keys, keys2 = numbers[0], numbers[1], numbers[3], numbers[4]
+    d, dense, permuted, target, ranks = len(raw), len(indptr) == 0, len(rows) > 0, codes[4], codes[4] >= 0
+    r, kept, single = lanes[0], lanes[1], lanes[2]
+    w, mean_w, z = columns[0], columns[1], columns[2]
+    s, g, keys, keys2, coef = numbers[0], numbers[1], numbers[3], numbers[4], numbers[9]
+    value, reached, none = numbers[10, :1], numbers[11, :1], numbers[0, :0]
     order, count, ideal, chosen, reach, spare = whole[1], whole[2], whole[3], whole[4], whole[5], whole[6]
-    free, free_ints = numbers[3:], whole[3:]  # what no ranking needs any more when a loss is taken
+    active, bounds, nowhere = whole[7], whole[8, :2], whole[0, :0]
+    free, free_ints = numbers[3:9], whole[3:7]  # what no ranking needs any more when a loss is taken
     level, rank, steps = small[0], small[1], small[2]
-    inverse, mean, nowhere, none = np.empty(d), np.zeros(d), np.empty(0, np.int64), np.empty(0)
-    work, bounds, value, reached = np.empty(ROOM * size_of), np.zeros(2, np.int64), np.zeros(1), np.zeros(1)
-    wide = 0 if dense else d
-    noted, mark = np.zeros(wide, np.int64), np.zeros(wide, np.int64)
-    number, touched = np.zeros(wide), np.empty(wide, np.int64)
-    ball = params[2] < math.inf
-    square = square_norm(raw) if ball else 0.0
+    inverse, mean, number = spread[0], spread[1], spread[2]
+    noted, mark, touched = marks[0], marks[1], marks[2]
+    most, square, bounds[0] = len(block) // d, 0.0, 0
+    if ball is not None:
+        square = square_norm(raw)
     for j in range(d):
         w[j], inverse[j] = raw[j], 1.0
     played = 0
@@ -212,9 +195,9 @@ def epoch(
         for i in range(m):
             other += labels[i] != labels[0]
             relevant += labels[i] > params[3]
-        if relevant == 0 or other == 0 or (codes[4] and relevant == m):
+        if relevant == 0 or other == 0 or (codes[3] and relevant == m):
             continue
-        k, levels, ideal_total = min(codes[6], m), 0, 1.0
+        k, levels, ideal_total = min(codes[5], m), 0, 1.0
         if judge_codes is not None and ranks:
             levels = make_levels(labels, target, params[3], level)
         if judge_codes is not None and levels > 0:
@@ -226,12 +209,12 @@ def epoch(
         if t + 1 < len(lists) and not permuted:
             following, after = ptr[lists[t + 1]], ptr[lists[t + 1] + 1]
         begin, coming = start_of(indptr, a, d), start_of(indptr, following, d)
-        if dense and running:
+        if running is not None and dense:
             if not full_inverse(values, begin, m, moment, totals[DOCS], inverse, mean):
                 return played, t, OVERFLOW
             for j in range(d):
                 w[j] = raw[j] * inverse[j]
-        if apart is not None and running and not dense:
+        if apart is not None and running is not None and not dense:
             beyond = start_of(indptr, b, d)
             good = csr_inverse(
                 values, indices, begin, beyond, m, moment, totals[DOCS], t + 1, noted, mean, number, inverse
@@ -245,7 +228,7 @@ def epoch(
         if apart is not None and not full:
             copied = gather_rows(values, indices, indptr, ids, m, d, most, following, block)
             source, first = block, 0
-        trial = judge_codes is not None and codes[3] and totals[ROUNDS] % TRIAL == TRIAL - 1
+        trial = judge_codes is not None and codes[2] and totals[ROUNDS] % TRIAL == TRIAL - 1
         if trial:
             for j in range(d):
                 mean_w[j] = (raw[j] - drift[j] / totals[ROUNDS]) * inverse[j]
@@ -273,7 +256,7 @@ def epoch(
                 totals[LAST if last else AVERAGE] += measure if trial else 0.0
         at = fetch(values, indices, at, BURST)
         n, value[0] = 0, 0.0
-        if mistake or codes[2]:
+        if mistake or codes[1]:
             for i in range(m if len(seen) > 0 else 0):
                 seen[a + i] = params[0] * size * r[i]
             if by_order is not None and levels > 0:
@@ -290,32 +273,33 @@ def epoch(
             else:
                 for i in range(m):
                     s[i] = params[0] * size * r[i]
+                refused = -1
                 if as_minimax is not None:
                     refused = largest_hinges(s, labels, bounds, loss_codes, loss_numbers, value, g, free_ints, free)
-                elif as_listnet is not None:
+                if as_listnet is not None:
                     refused = cross_entropies(
-                        s, labels, none, bounds, loss_codes, loss_numbers, value, g, none, free, free_ints
+                        None, s, labels, none, bounds, loss_codes, loss_numbers, value, g, none, free, None
                     )
-                else:
+                if loss_at is not None:
                     refused = call(loss_at, s, labels, none, nowhere, bounds, loss_codes, loss_numbers, value, g, none)
                 if refused >= 0:
                     return played, t, REFUSED
                 n = moving(g, m, weight * size, single, active)
         at = fetch(values, indices, at, BURST)
-        znorm2, columns = 0.0, d
+        znorm2, n_columns = 0.0, d
         if n > 0 and (apart is None or full or copied):
-            weighted_sum(source, first, single, active, n, inverse, running, z, values, indices, at)
+            weighted_sum(source, first, single, active, n, inverse, running is not None, z, values, indices, at)
             znorm2 = square_norm(z)
         elif apart is not None and n > 0:
-            znorm2, columns = listed_sum(
+            znorm2, n_columns = listed_sum(
                 values, indices, indptr, ids, single, active, n, inverse, mark, t + 1, touched, z
             )
         if not math.isfinite(znorm2):
             return played, t, OVERFLOW
         if znorm2 > 0.0:
             step, past = params[1] * step_size(codes[0], totals, znorm2), totals[ROUNDS]
-            if ball:
-                square += growth(step, z, raw, touched[: 0 if full or copied else columns], columns)
+            if ball is not None:
+                square += growth(step, z, raw, touched[: 0 if full or copied else n_columns], n_columns)
             if full or copied:
                 for j in range(d):
                     change = step * z[j]
@@ -324,14 +308,14 @@ def epoch(
                     w[j] = raw[j]
                     z[j] = 0.0
             else:
-                for p in range(columns):
+                for p in range(n_columns):
                     j = touched[p]
                     change = step * z[j]
                     raw[j] -= change
                     drift[j] -= past * change
                     w[j] = raw[j]
                     z[j] = 0.0
-            if ball and square > params[2] * params[2]:
+            if ball is not None and square > params[2] * params[2]:
                 square = square_norm(raw)
                 if square > params[2] * params[2]:
                     shrink(params[2] / math.sqrt(square), past, raw, drift, w)
@@ -339,3 +323,35 @@ def epoch(
         record(played, measure, weight * value[0], mistake and judge_codes is not None, znorm2, totals, trace)
         played += 1
     return played, -1, 0
+
+
+@kernel
+def epoch(
+    values, indices, indptr, rows, y, ptr, lists, best, query_weight, sizes, weights, totals, codes, params,
+    gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, ball, running, apart,
+    loss_at, loss_codes, loss_numbers, seen, trace
+):  # fmt: skip
+    """Play the lists in the given order; return (rounds played, place of the list at which it stopped or −1, why).
+
+    List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where that is not empty. It is a round where
+    it has two grades (or both classes) and something relevant. best[q] is the best value of the measure (empty: 1), and
+    above 0. `sizes` are what lists are multiplied by (empty: 1). `gain` are those of whole grades, `discount` those of
+    places. Without a measure every round steps, and the trace has the number of relevant documents. `loss_at` may be 0
+    until a list needs it. `seen`, where not empty, gets the scores that losses saw.
+    """
+    d, dense, longest = weights.shape[1], len(indptr) == 0, 1
+    for q in lists:
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    most = longest if dense else min(longest, BLOCK // (d * values.itemsize))
+    # A document may move for itself and as the best of lower grades; a filter writes before it knows whether to keep.
+    size = 2 * longest + 64
+    block = np.empty(0 if dense and len(rows) == 0 else most * d, values.dtype)
+    lanes, columns = np.empty((3, size), values.dtype), np.zeros((3, d), values.dtype)
+    numbers, whole, small = np.empty((12, size)), np.empty((9, size), np.int64), np.empty((3, size), np.int32)
+    spread, marks, work = np.zeros((3, d)), np.zeros((3, 0 if dense else d), np.int64), np.empty(ROOM * (longest + 64))
+    return play(
+        values, indices, indptr, rows, y, ptr, lists, best, query_weight, sizes, weights, totals, codes, params,
+        gain, discount, judge_at, judge_codes, judge_numbers, by_order, as_minimax, as_listnet, ball, running, apart,
+        loss_at, loss_codes, loss_numbers, seen, trace, block, lanes, columns, numbers, whole, small, spread, marks,
+        work,
+    )  # fmt: skip

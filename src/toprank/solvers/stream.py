@@ -152,7 +152,8 @@ class OnlineDescent:
             return True, None, None
         if isinstance(loss, Minimax):
             return None, True, None
-        return (None, None, True) if isinstance(loss, ListNet) and loss.k == 1 else CALLED
+        usual = isinstance(loss, ListNet) and loss.convex and loss.k == 1 and loss.truth != "order"
+        return (None, None, True) if usual else CALLED
 
     @cached_property
     def functions(self) -> tuple[MeasureFunction | None, ListFunction]:
@@ -171,7 +172,7 @@ class OnlineDescent:
         above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
         k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
         target = -1 if self._ranked is None else self._ranked
-        codes = [self.steps.rule, self.scaling, self.always or judge is None, self.compare, binary, target, k]
+        codes = [self.steps.rule, self.always or judge is None, self.compare, binary, target, k]
         grades = np.arange(32.0)
         gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
         row = int(judge.discount) if isinstance(judge, NDCG) else 0
@@ -213,13 +214,15 @@ class OnlineDescent:
             discount = discount_table(longest)[row]
         if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
             best = self._judge.per_query(y, y, ptr)
-        loss_at, played, lists = loss.address if self._linked == CALLED or loss.is_compiled else 0, 0, order
+        linked, played, lists = self._linked, 0, order
+        loss_at = loss.address if linked == CALLED or (linked[0] and loss.is_compiled) else 0 if linked[0] else None
+        ball, running = self.steps.radius < np.inf or None, self.scaling == Scaling.RUNNING or None
         with read_in_any_order(X, rows if len(rows) else order):
             while True:
                 count, stopped, why = kernels.epoch(
                     *parts, rows, y, ptr, lists, best, weight, sizes, state.weights, state.totals, codes, params, gain,
-                    discount, *judged, *self._linked, len(parts[2]) + len(rows) > 0 or None, loss_at, loss.codes,
-                    loss.numbers, seen, rounds[played:],
+                    discount, *judged, *linked, ball, running, len(parts[2]) + len(rows) > 0 or None, loss_at,
+                    loss.codes, loss.numbers, seen, rounds[played:],
                 )  # fmt: skip
                 played += count
                 if why != kernels.NO_LOSS:

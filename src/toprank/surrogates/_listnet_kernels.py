@@ -15,9 +15,9 @@ from ._listwise_kernels import ORDER, chain, fill_target, transformed
 
 
 @inner_kernel
-def cross_entropies(scores, labels, doc_weight, bounds, choice, params, value, slopes, bends, work, ints):
+def cross_entropies(code, scores, labels, doc_weight, bounds, choice, params, value, slopes, bends, work, ints):
     """ℓ = −Σ_i P_y(i) log P_s(i), ∂ℓ/∂u = P_s − P_y, curvature P_s (1 − P_s); weights multiply the targets."""
-    truth, code, a, b, table = choice[1], choice[2], params[0], params[1], params[2:]
+    truth, a, b, table = choice[1], params[0], params[1], params[2:]
     for q in range(len(value)):
         first, last = bounds[q], bounds[q + 1]
         n = last - first
@@ -56,4 +56,6 @@ def listnet(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
     )
     longest = max(longest_list(bounds), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest if choice[1] == ORDER else 0), np.int64)
-    return cross_entropies(scores, labels, doc_weight, bounds, choice, params, value, slopes, bends, work, ints)
+    return cross_entropies(
+        choice[2], scores, labels, doc_weight, bounds, choice, params, value, slopes, bends, work, ints
+    )

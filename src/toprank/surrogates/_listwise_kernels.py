@@ -5,7 +5,8 @@ All of them work on u = log φ(s), where nothing overflows, and apply the chain 
 the diagonal of the Gauss-Newton matrix (the part of the Hessian that is never negative) unless its length is 0. A list
 is handled as slices of its own: the compiler then knows that no index is negative, and does several at a time.
 
-Codes: (numbers, truth, transform, and two of the loss's own); numbers: (a, b, table of targets).
+Codes: (numbers, truth, transform, and two of the loss's own); numbers: (a, b, table of targets). Where the transform is
+given as None it is the exponential, and where `ints` are None no truth is an order: the rest is not compiled.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ EXPONENTIAL, LINEAR = int(TransformCode.EXPONENTIAL), int(TransformCode.LINEAR)
 @inner_kernel
 def log_phi(code, a, b, x):
     """log φ(x)."""
-    if code == EXPONENTIAL:
+    if code is None or code == EXPONENTIAL:
         return a * x
     if code == LINEAR:
         return math.log(a * x + b)
@@ -72,7 +73,7 @@ def transformed(code, a, b, s, u, v, slope):
     The shift keeps v from overflowing and vanishing. The slope of the exponential is a everywhere and not filled in.
     """
     n = len(s)
-    if code == EXPONENTIAL:
+    if code is None or code == EXPONENTIAL:
         top = largest(s)
         for i in range(n):
             u[i] = a * s[i]
@@ -130,7 +131,7 @@ def log_target(truth, code, a, b, y, ints, work, out):
 
     A list of equal grades is no order with ties.
     """
-    if truth == ORDER:
+    if ints is not None and truth == ORDER:
         if grade_order(y, ints, work):
             return True
         for p in range(len(y)):
@@ -161,7 +162,7 @@ def fill_target(truth, code, a, b, table, y, ints, work, out):
 @inner_kernel
 def chain(code, a, slope, grad, curve):
     """Go from u to the scores: ∂ℓ/∂s = u' ∂ℓ/∂u."""
-    if code != EXPONENTIAL:
+    if code is not None and code != EXPONENTIAL:
         for i in range(len(grad)):
             grad[i] *= slope[i]
         for i in range(len(curve)):
