@@ -115,6 +115,24 @@ def test_a_warm_cache_that_cannot_be_written_to_is_read(package, monkeypatch):
         assert warm(2j) == 100 + 4j  # told once
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_what_was_left_beside_the_sources_is_read_where_new_kernels_go_elsewhere(package, monkeypatch, damaged):
+    with monkeypatch.context() as patch:
+        patch.setattr(numba.config, "CACHE_DIR", "")
+        assert package()(1) == 102
+    left = sorted((package.home / "__pycache__").iterdir())
+    if damaged:
+        for file in left:
+            file.write_bytes(b"")
+    before = [file.read_bytes() for file in left]
+    warm = package()
+    assert (warm(1), hits(warm)) == (102, 0 if damaged else 1)
+    assert bool(list(package.cache.rglob("*.nbi"))) == damaged
+    assert warm(1.5) == 103
+    assert list(package.cache.rglob("*.nbi"))
+    assert (sorted((package.home / "__pycache__").iterdir()), [file.read_bytes() for file in left]) == (left, before)
+
+
 def test_no_folder_at_all(package, monkeypatch):
     monkeypatch.setattr(numba_caching._CacheLocator, "ensure_cache_path", refuse)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(package.home / "constants.py"))

@@ -90,16 +90,24 @@ class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """numba's cache of one kernel, under a stamp that knows what the kernel is made of."""
+    """numba's cache of one kernel, under a stamp that knows what the kernel is made of.
+
+    What the folder for compiled code has not is looked for beside the sources too, where whoever installed them may
+    have left it (the container does).
+    """
 
     _impl_class = _Impl
+    _cache_file: Any
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self._claim: int | None = None
+        self._installed = self._cache_file
         with suppress(OSError):  # sources that are no files: numba's own stamp stays
-            stamp = source_stamp(function.__code__.co_filename)
-            self._cache_file = caching.IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+            file, base = function.__code__.co_filename, self._impl.filename_base
+            stamp, beside = source_stamp(file), _InTree(function, file).get_cache_path()
+            self._cache_file = caching.IndexDataCacheFile(self._cache_path, base, stamp)
+            self._installed = caching.IndexDataCacheFile(beside, base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel compiled before, or None where there is none that can be read.
@@ -125,12 +133,20 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         return Path(self._cache_path) / f"{self._impl.filename_base}.lock"
 
     def _read(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # cut short, or made of modules that are gone: unpickling may raise anything
-            with suppress(Exception):
-                self._cache_file.flush()  # so that what is compiled now takes its place
-            return None
+        own = self._cache_file
+        for file in (own, self._installed):
+            try:
+                self._cache_file = file
+                found = super().load_overload(sig, target_context)
+                if found is not None:
+                    return found
+            except Exception:  # cut short, or made of modules that are gone: unpickling may raise anything
+                if file is own:
+                    with suppress(Exception):
+                        own.flush()  # so that what is compiled now takes its place
+            finally:
+                self._cache_file = own
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel, if the disk lets us."""
