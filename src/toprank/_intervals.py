@@ -254,12 +254,14 @@ def every(found: Iterable[bool | None]) -> bool | None:
 def spread(values: Sequence[float] | Floats, digits: int = 4) -> str:
     """Say a mean with its sign and half of its 95% interval; that it is not shown where that holds 0.
 
-    >>> spread([0.2, 0.3, 0.2]), spread([0.2, -0.4], 1), spread([])
-    ('+0.2333 ± 0.1434', '-0.1 ± 3.8, not shown', 'none')
+    >>> spread([0.2, 0.3, 0.2]), spread([0.2, -0.4], 1), spread([0.2]), spread([])
+    ('+0.2333 ± 0.1434', '-0.1 ± 3.8, not shown', '+0.2000 in one run', 'none')
     """
     if not len(values):
         return "none"
     mean, half = interval(values)
+    if len(values) == 1:
+        return f"{mean:+.{digits}f} in one run"
     return f"{mean:+.{digits}f} ± {half:.{digits}f}" + ("" if abs(mean) > half else ", not shown")
 
 
