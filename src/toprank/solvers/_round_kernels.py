@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from ..core._lane_kernels import add_rows, sparse_dot
-from ..core._row_kernels import fetch, fetch_row
+from ..core._prefetch_kernels import LINE, prefetch
+from ..core._row_kernels import AHEAD, fetch, fetch_row
 from ..core.jit import inner_kernel
 
 SOON = 12
@@ -22,10 +23,10 @@ LINES = 6
 
 
 @inner_kernel
-def gather_rows(values, indices, indptr, ids, m, d, most, following, block):
+def gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, block):
     """Write the listed rows out in full, where they fit and a quarter of them is not 0; return whether it was done.
 
-    Rows that are needed later are fetched meanwhile, those of the list that begins at `following` too.
+    Rows that are needed later are fetched meanwhile; unless `permuted`, those of the list at value `coming` too.
     """
     if m > most or len(block) == 0:
         return False
@@ -40,8 +41,17 @@ def gather_rows(values, indices, indptr, ids, m, d, most, following, block):
         stored += indptr[ids[i] + 1] - indptr[ids[i]]
     if 4 * stored < m * d:
         return False
+    beyond, line = np.int64(indptr[ids[m - 1] + 1]), LINE // min(values.itemsize, indices.itemsize)
+    lines, ahead = stored // (m * line) + 1, beyond - stored + AHEAD // 2  # as in `csr_scores`
     for i in range(m):
-        fetch_row(values, indices, indptr, ids[i + SOON] if i + SOON < m else following + i + SOON - m)
+        if permuted:
+            fetch_row(values, indices, indptr, ids[min(i + SOON, m - 1)])
+        else:
+            place = ahead if ahead < beyond else coming + ahead - beyond
+            for k in range(lines):
+                prefetch(values, np.int64((place + k * line) * values.itemsize))
+                prefetch(indices, np.int64((place + k * line) * indices.itemsize))
+            ahead += lines * line
         start = np.uint64(i * d)
         for j in range(np.uint64(d)):
             block[start + j] = 0

@@ -226,7 +226,7 @@ def play(
         totals[DOCS] += m
         source, first = values, begin
         if apart is not None and not full:
-            copied = gather_rows(values, indices, indptr, ids, m, d, most, following, block)
+            copied = gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, block)
             source, first = block, 0
         trial = judge_codes is not None and codes[2] and totals[ROUNDS] % TRIAL == TRIAL - 1
         if trial:
