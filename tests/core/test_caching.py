@@ -115,8 +115,8 @@ def test_a_warm_cache_that_cannot_be_written_to_is_read(package, monkeypatch):
         assert warm(2j) == 100 + 4j  # told once
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_what_was_left_beside_the_sources_is_read_where_new_kernels_go_elsewhere(package, monkeypatch, damaged):
+@pytest.mark.parametrize(("fixed", "damaged"), [(True, False), (True, True), (False, False)])
+def test_what_was_left_beside_the_sources_is_read_where_new_kernels_go_elsewhere(package, monkeypatch, fixed, damaged):
     with monkeypatch.context() as patch:
         patch.setattr(numba.config, "CACHE_DIR", "")
         assert package()(1) == 102
@@ -124,10 +124,11 @@ def test_what_was_left_beside_the_sources_is_read_where_new_kernels_go_elsewhere
     if damaged:
         for file in left:
             file.write_bytes(b"")
-    before = [file.read_bytes() for file in left]
+    before, read = [file.read_bytes() for file in left], fixed and not damaged
+    monkeypatch.setattr(os, "access", lambda *_: not fixed)
     warm = package()
-    assert (warm(1), hits(warm)) == (102, 0 if damaged else 1)
-    assert bool(list(package.cache.rglob("*.nbi"))) == damaged
+    assert (warm(1), hits(warm)) == (102, int(read))
+    assert bool(list(package.cache.rglob("*.nbi"))) == (not read)
     assert warm(1.5) == 103
     assert list(package.cache.rglob("*.nbi"))
     assert (sorted((package.home / "__pycache__").iterdir()), [file.read_bytes() for file in left]) == (left, before)

@@ -92,8 +92,8 @@ class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
     """numba's cache of one kernel, under a stamp that knows what the kernel is made of.
 
-    What the folder for compiled code has not is looked for beside the sources too, where whoever installed them may
-    have left it (the container does).
+    What the folder for compiled code has not is looked for beside the sources too, unless they can be written to:
+    whoever installed them may have left it there (the container does).
     """
 
     _impl_class = _Impl
@@ -107,7 +107,8 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
             file, base = function.__code__.co_filename, self._impl.filename_base
             stamp, beside = source_stamp(file), _InTree(function, file).get_cache_path()
             self._cache_file = caching.IndexDataCacheFile(self._cache_path, base, stamp)
-            self._installed = caching.IndexDataCacheFile(beside, base, stamp)
+            fixed = not os.access(beside, os.W_OK)
+            self._installed = caching.IndexDataCacheFile(beside, base, stamp) if fixed else self._cache_file
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel compiled before, or None where there is none that can be read.
