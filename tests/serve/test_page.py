@@ -73,7 +73,7 @@ def test_a_click_changes_the_ranking_and_the_page_shows_it(browser: Browser, sea
     until(lambda: len(results(page)) == 10)
     wanted, before_clicks = results(page)[4], order_of(searched)
     first, clicks = lead_of(searched, wanted), 0
-    for _ in range(30):
+    for _ in range(200):
         found = results(page)
         if wanted not in found:  # sampled away this time
             page.run("document.getElementById('found').replaceChildren()")
