@@ -15,10 +15,10 @@ from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
 from ..core._selection_kernels import COUNTED, fill, kth_largest, sorted_top
 from ..core._vector_kernels import dot, total
-from ..core.jit import inner_kernel, kernel
+from ..core.jit import kernel
 
 
-@inner_kernel
+@kernel
 def list_k(n_pos, k, kappa):
     """k of one list: min(k, n₊), or ⌈κ n₊⌉ with the dust of rounding taken off."""
     if k > 0:
@@ -26,7 +26,7 @@ def list_k(n_pos, k, kappa):
     return min(n_pos, math.ceil(kappa * n_pos * (1.0 - 1e-12)))
 
 
-@inner_kernel
+@kernel
 def by_class(s, y, pos, neg, a, b):
     """pos and neg are the scores of one class, −∞ elsewhere; a and b the same without gaps; return n₊."""
     n_pos = n_neg = 0
@@ -42,7 +42,7 @@ def by_class(s, y, pos, neg, a, b):
     return n_pos
 
 
-@inner_kernel
+@kernel
 def mark(values, cut, wanted, amount, last, n, g):
     """Add the amount to g on the rows at or above the cut: of the ties at it, the first ones (or `last`) as wanted."""
     count = 0
@@ -58,7 +58,7 @@ def mark(values, cut, wanted, amount, last, n, g):
         i += step
 
 
-@inner_kernel
+@kernel
 def candidate(s, y, k, bonus, work, g):
     """ŷ in g: 1 on the k rows with the largest s + bonus·(1 − y), else 0."""
     shifted, a = work[0], work[1]
@@ -70,7 +70,7 @@ def candidate(s, y, k, bonus, work, g):
     mark(shifted, kth_largest(a, m, k, work[2], work[3]), k, 1.0, False, m, g)
 
 
-@inner_kernel
+@kernel
 def struct(s, y, k, work, g):
     """Σ top-k of (s_i + 1 − y_i) − Σ_{y=1} s_i (Eq. 3, over ŷ with k ones); g = ŷ − y."""
     candidate(s, y, k, 1.0, work, g)
@@ -81,7 +81,7 @@ def struct(s, y, k, work, g):
     return errors + dot(g, s)
 
 
-@inner_kernel
+@kernel
 def ramp(s, y, k, work, g):
     """Σ top-k of (s_i + 1 − y_i) − Σ of the k best positives (Eq. 4); g = ŷ − ỹ."""
     candidate(s, y, k, 1.0, work, g)
@@ -94,7 +94,7 @@ def ramp(s, y, k, work, g):
     return errors + dot(g, s)
 
 
-@inner_kernel
+@kernel
 def avg(s, y, k, work, g):
     """max_j j + Σ_{i≤j} s⁻_i − D_j Σ_{i>k−j} s⁺_i, D_j = j/(n₊ − k + j) (Eq. 7 with j = k − k'); g for that j."""
     pos, neg, a, b = work[0], work[1], work[2], work[3]
@@ -125,7 +125,7 @@ def avg(s, y, k, work, g):
     return best
 
 
-@inner_kernel
+@kernel
 def maximum(s, y, k, work, g):
     """Σ_{i≤k} max(0, 1 + s⁻_i − (i-th lowest positive)): Eq. 6, whose terms only fall; g over the terms above 0."""
     low, neg, a, b = work[0], work[1], work[2], work[3]
@@ -154,7 +154,7 @@ def maximum(s, y, k, work, g):
     return value
 
 
-@inner_kernel
+@kernel
 def perceptron(s, y, k, spread, work, g):
     """Δ = negatives in the top k; g = 1 on them, and −D on the missed positives or −1 on the Δ best of those."""
     candidate(s, y, k, 0.0, work, g)
@@ -184,7 +184,7 @@ def workspace(longest):
     return np.empty((7, max(longest + 1, 2 * COUNTED)))
 
 
-@inner_kernel
+@kernel
 def start(grades, choice, params, labels, g):
     """Read the labels of a list and set its gradient to 0; return its k, which is 0 where it has no positives."""
     n_pos = 0
@@ -195,7 +195,7 @@ def start(grades, choice, params, labels, g):
     return list_k(n_pos, choice[1], params[0])
 
 
-@inner_kernel
+@kernel
 def divide(value, k, wanted, g):
     """Divide a loss and its gradient by k, where that is wanted; return the loss."""
     share = 1.0 / k
