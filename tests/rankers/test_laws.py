@@ -18,7 +18,7 @@ def data():
 def tight(kind):
     """The ranker, solved so tightly that only the model itself can differ."""
     names = kind._get_param_names()
-    given = {"rounds": 20, "tol": 1e-9, "C": 1.0, "alpha": 0.1, "max_iter": 3000, "every": 1}
+    given = {"rounds": 20, "tol": 1e-9, "C": 1.0, "alpha": 0.1, "max_iter": 3000, "every": 1, "thresholds": 5}
     return kind(**{name: value for name, value in given.items() if name in names})
 
 

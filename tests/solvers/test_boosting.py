@@ -316,6 +316,18 @@ def test_a_code_is_the_number_of_thresholds_below_a_value(thresholds):
         np.testing.assert_array_equal(columns.codes[columns.begin[k] :][: len(X)], expected)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_a_row_of_weight_three_counts_as_three_rows(storage):
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((400, 3)) < 0.4, 0.0, rng.normal(size=(400, 3)))
+    weight = rng.integers(0, 4, 400)
+    many = np.repeat(X, weight, axis=0)
+    for unit in (1.0, 0.1):
+        weighed = BinnedColumns.of(storage(X), 9, weight * unit)
+        assert weighed.edges.tolist() == BinnedColumns.of(storage(many), 9).edges.tolist()
+    assert weighed.edges.tolist() != BinnedColumns.of(storage(X), 9).edges.tolist()
+
+
 def test_a_column_of_one_value_has_no_threshold():
     assert len(BinnedColumns.of(np.ones((5, 1))).edges) == 0
     assert len(BinnedColumns.of(sparse.csr_array(np.zeros((5, 1)))).edges) == 0

@@ -152,9 +152,9 @@ class RankBoost(Ranker):
 
     A pair's weight factors into its two documents, so a round needs one potential per document and one histogram of
     them per column, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
-    evenly spread over the documents (None: one between any two values, which takes as much memory as X); up to 255 of
-    them a value takes one byte. `both_directions` lets a stump count against the documents above it
-    too. `normalize` gives every query the same weight instead of every pair.
+    evenly spread over the weight of the documents (None: one between any two values, which takes as much memory as X);
+    up to 255 of them a value takes one byte. `both_directions` lets a stump count against the documents above it too.
+    `normalize` gives every query the same weight instead of every pair.
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
     looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky
@@ -186,7 +186,8 @@ class RankBoost(Ranker):
         if before is not None and valid is not None:
             looks.scores = before.scores(valid.X)
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
-        columns = BinnedColumns.of(data.X, self.thresholds, np.repeat(weight > 0, data.lengths))
+        importance = np.repeat(Objective(data, PairwiseHinge()).weight, data.lengths)
+        columns = BinnedColumns.of(data.X, self.thresholds, importance)
         done, thresholds = boost.run(data, columns, weight, executor, None if before is None else before.scores(data.X))
         keep = watch.best or len(done.candidates)
         stumps = done.candidates[:keep], thresholds[:keep], done.weights[:keep]

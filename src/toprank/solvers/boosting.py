@@ -66,24 +66,30 @@ class BinnedColumns:
     start: Ints
 
     @classmethod
-    def of(cls, X: Matrix, thresholds: int | None = None, informative: AnyArray | None = None) -> BinnedColumns:
-        """Choose at most `thresholds` per column (None: one between any two values) by the informative rows."""
+    def of(cls, X: Matrix, thresholds: int | None = None, weight: Floats | None = None) -> BinnedColumns:
+        """Choose at most `thresholds` per column (None: one between any two values) by the rows with a weight above 0.
+
+        Where they are to be few, they are spread evenly over the weights.
+        """
         from . import _boosting_kernels as kernels
 
         n_docs, d = X.shape
-        used = np.arange(n_docs) if informative is None else np.flatnonzero(informative)
+        weight = np.ones(n_docs) if weight is None else weight
+        used = np.flatnonzero(weight)
         if thresholds is not None:
             used = used[:: -(-len(used) // SAMPLE)]
+        weight = weight[used] / weight[used].min(initial=np.inf)  # whole numbers are counts
         by_column = X[used].tocsc() if is_sparse(X) else None
         parts = []
         for k in range(d):
             if by_column is None:
                 if k % TOGETHER == 0:
                     near = np.ascontiguousarray(dense(X[used, k : k + TOGETHER]).T, dtype=np.float64)
-                values = near[k % TOGETHER]
+                parts.append(_edges(near[k % TOGETHER], weight, 0.0, thresholds))
             else:
-                values = by_column.data[by_column.indptr[k] : by_column.indptr[k + 1]].astype(np.float64)
-            parts.append(_edges(values, len(used) - len(values), thresholds))
+                a, b = by_column.indptr[k], by_column.indptr[k + 1]
+                stored, zeros = weight[by_column.indices[a:b]], np.delete(weight, by_column.indices[a:b])
+                parts.append(_edges(by_column.data[a:b].astype(np.float64), stored, zeros.sum(), thresholds))
         edges, start = np.concatenate(parts), np.concatenate(([0], np.cumsum([len(part) for part in parts])))
         most = int(np.diff(start).max(initial=0))
         kind = next(t for t in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(t).max)
@@ -111,20 +117,25 @@ class BinnedColumns:
         return float(self.edges[self.start[column] + edge])
 
 
-def _edges(values: Floats, zeros: int, limit: int | None) -> Floats:
-    """Return thresholds between the values (and as many zeros), rising; at most `limit`, evenly over the documents."""
-    distinct, counts = np.unique(values, return_counts=True)
+def _edges(values: Floats, weight: Floats, zeros: float, limit: int | None) -> Floats:
+    """Return thresholds between the values, rising; at most `limit`, evenly over weights. `zeros` weighs more 0s."""
+    if len(weight) and (weight == weight[0]).all():  # no need to know which value is whose
+        distinct, counts = np.unique(values, return_counts=True)
+        counts = counts * weight[0]
+    else:
+        distinct, place = np.unique(values, return_inverse=True)
+        counts = np.bincount(place, weight, len(distinct))
     if zeros:
         at = int(np.searchsorted(distinct, 0.0))
         if at == len(distinct) or distinct[at] != 0:
-            distinct, counts = np.insert(distinct, at, 0.0), np.insert(counts, at, 0)
+            distinct, counts = np.insert(distinct, at, 0.0), np.insert(counts, at, 0.0)
         counts[at] += zeros
     low, high = distinct[:-1], distinct[1:]
     middle = low + 0.5 * (high - low)
     found = np.where((low <= middle) & (middle < high), middle, low)
     if limit is None or len(found) <= limit:
         return found
-    above = np.cumsum(counts[::-1])[:-1]  # documents above each place, from the highest place down
+    above = np.cumsum(counts[::-1])[:-1]  # the weight above each place, from the highest place down
     goals = np.arange(1, limit + 1) * (counts.sum() / (limit + 1.0))
     places = np.unique(np.searchsorted(above, goals))
     return np.asarray(found[::-1][places[places < len(found)]][::-1])
