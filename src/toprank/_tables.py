@@ -306,6 +306,8 @@ def _text(cell: Cell, digits: int) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Real) and not isinstance(cell, Integral):
+        if cell != cell:
+            return "–"  # a number that there is none of, such as the spread of one run
         # Of a long number the size is read, not the digits.
         return f"{cell:.{digits}f}" if abs(cell) < 1e6 else f"{cell:.4g}"
     return " ".join(str(cell).split("\n"))

@@ -117,3 +117,9 @@ def test_tables_too_wide_come_in_parts_that_lose_nothing():
                 assert all(word in found for word in cell.split())
     assert sum(line.startswith("who") for line, _ in table.fitted(40)) > 1
     assert sum(line.startswith("who") for line, _ in table.fitted(400)) == 1
+
+
+def test_a_number_that_there_is_none_of_is_a_dash():
+    table = Table(["runs", "mean", "±"], [[1, 0.5, float("nan")]])
+    assert "nan" not in table.plain() + table.markdown() + table.latex()
+    assert table.plain().split()[-1] == "–"
