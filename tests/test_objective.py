@@ -149,5 +149,5 @@ def test_weights_of_documents_reach_the_loss():
         np.testing.assert_allclose(
             grad, data.X.T @ (slopes * np.repeat(weight, data.lengths)) / weight.sum(), atol=1e-9
         )
-    with pytest.raises(tr.InputError, match="ListMLE has no weights of documents"):
+    with pytest.raises(tr.InputError, match="ListMLE takes no weights of documents"):
         Objective(heavy, ListMLE()).value_and_grad(w)

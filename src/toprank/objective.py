@@ -19,8 +19,8 @@ from .data.dataset import QueryDataset
 from .data.validation import check_informative
 from .errors import InputError
 from .surrogates.base import (
+    NO_FLOATS,
     NO_PLACES,
-    NONE,
     CompiledSurrogate,
     Curvature,
     Surrogate,
@@ -181,12 +181,12 @@ def _weight_of_part(part: _Part) -> float:
 
 def _variances(part: _Part) -> Floats:
     block, _ = part
-    return linear.variances(block.X, block.ptr, NONE if block.query_weight is None else block.query_weight)
+    return linear.variances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight)
 
 
 def _covariances(step: int, part: _Part) -> Floats:
     block, _ = part
-    return linear.covariances(block.X, block.ptr, NONE if block.query_weight is None else block.query_weight, step)
+    return linear.covariances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight, step)
 
 
 class _RefusedError(InputError):
@@ -199,8 +199,9 @@ def _weight(data: QueryDataset) -> Floats:
 
 
 def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
-    own = _weight(block)
-    weight = None if np.all(own == 1) else own  # a weight of 1 everywhere is no weight: the same bits in less time
+    weight: Floats | None = _weight(block)
+    if np.all(weight == 1):
+        weight = None  # the same bits in less time
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
     place = NO_PLACES if seed is None else linear.places_by_grade(block.X, block.y, block.ptr, seed)
     return block._with(query_weight=weight), place
@@ -212,10 +213,10 @@ def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float,
         from ._objective_kernels import loss_and_adjoint
 
         function, grad = surrogate.list_function, np.zeros(len(w))
-        weight = NONE if block.query_weight is None else block.query_weight
-        own = NONE if block.doc_weight is None else block.doc_weight
+        weight = NO_FLOATS if block.query_weight is None else block.query_weight
+        doc_weight = NO_FLOATS if block.doc_weight is None else block.doc_weight
         loss, refused = loss_and_adjoint(
-            *linear.parts(block.X), w, block.y, block.ptr, weight, own, place, function.address, function.codes,
+            *linear.parts(block.X), w, block.y, block.ptr, weight, doc_weight, place, function.address, function.codes,
             function.numbers, grad,
         )  # fmt: skip
         if refused >= 0:

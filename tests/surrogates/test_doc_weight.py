@@ -69,7 +69,7 @@ def test_weighted_curvature_is_the_difference_of_gradients():
 
 @pytest.mark.parametrize("loss", [ListMLE(), RankCosine(), Minimax(), PrecAvg(), ListNet(k=2)], ids=str)
 def test_other_losses_refuse_by_name(loss):
-    with pytest.raises(tr.InputError, match=rf"{type(loss).__name__}.* has no weights of documents"):
+    with pytest.raises(tr.InputError, match=rf"{type(loss).__name__}.* takes no weights of documents"):
         loss.value_and_grad(np.zeros(9), Y, PTR, doc_weight=C)
 
 

@@ -20,7 +20,7 @@ from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
-from ..surrogates.direct import ALIKE, StructuralHinge, in_training, is_informative, parse_bounded
+from ..surrogates.direct import ALL_ALIKE, StructuralHinge, in_training, is_informative, parse_bounded
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .composing import choose_C, minimise_by_C, values_of_C
@@ -61,7 +61,7 @@ class SVMMap(Ranker):
         objective = Objective(data, loss, executor=executor)
         self.C_ = minimise_by_C(self, self.C, objective, Bundle(tol=self.tol, max_iter=self.max_iter), valid)
         if not is_informative(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
-            self.solution_ = replace(self.solution_, message=ALIKE)
+            self.solution_ = replace(self.solution_, message=ALL_ALIKE)
 
     def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
         objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)

@@ -108,11 +108,11 @@ class SeenLists:
         if not isinstance(self._loss, Slam):
             loss_weight, (values, slopes) = self._list_weights, self._loss.per_query(scores, self.data.y, self._ptr)
             return float(loss_weight @ values), np.repeat(loss_weight, self.data.lengths) * slopes
-        gaps, leader = self._gaps(scores)
+        gaps, best_below = self._gaps(scores)
         weights = np.where(self._margin + gaps > 0, self.weights, 0.0)  # as they were, not as they would be at u
         lost = np.flatnonzero(weights)
         slope = -weights
-        np.add.at(slope, leader[lost], weights[lost])
+        np.add.at(slope, best_below[lost], weights[lost])
         return float(weights[lost] @ (self._margin + gaps[lost])), slope
 
     @property
@@ -122,10 +122,10 @@ class SeenLists:
 
     def _gaps(self, scores: Floats) -> tuple[Floats, Ints]:
         """How far the best of lower grades is ahead of each document (−∞ where there is none), and which it is."""
-        leader = np.empty(len(scores), dtype=np.int64)
+        best_below = np.empty(len(scores), dtype=np.int64)
         function = self._function
-        _margin_kernels.leaders_of_lists(scores, self._y, self._ptr, function.codes, function.numbers, leader)
-        return np.where(leader >= 0, scores[leader] - scores, -np.inf), leader
+        _margin_kernels.best_below_of_lists(scores, self._y, self._ptr, function.codes, function.numbers, best_below)
+        return np.where(best_below >= 0, scores[best_below] - scores, -np.inf), best_below
 
 
 class OnlineReplay(Replay):

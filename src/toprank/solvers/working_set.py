@@ -13,7 +13,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
-from ..surrogates.direct import ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
+from ..surrogates.direct import ALL_ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
 from .base import Solution
 from .bundle import Bundle
 from .deadline import OUT_OF_TIME, out_of_time
@@ -53,7 +53,7 @@ class WorkingSets:
         sets = _Sets(data, self.measure, self.graded)
         sets.add(w)
         if not sets.size:
-            return Solution(np.zeros_like(w), 0.0, 0.0, 0.0, 0, True, ALIKE)
+            return Solution(np.zeros_like(w), 0.0, 0.0, 0.0, 0, True, ALL_ALIKE)
         values: list[float] = []
         perfect: list[float] = []
         imperfect: list[float] = []

@@ -15,13 +15,6 @@ import numpy as np
 from ..core.jit import kernel
 
 
-class Gain(IntEnum):
-    """How an irrelevant document that moves up costs: precision at the relevant ones, or their discounts."""
-
-    PRECISION = 0
-    DISCOUNT = 1
-
-
 class Blocks(IntEnum):
     """Which places of a ranking a measure tells apart: each, the relevant from the others, the top from the rest."""
 
@@ -30,29 +23,28 @@ class Blocks(IntEnum):
     TOP = 2
 
 
-PRECISION, DISCOUNT = int(Gain.PRECISION), int(Gain.DISCOUNT)
 EACH, RELEVANT = int(Blocks.EACH), int(Blocks.RELEVANT)
 
 
 @kernel
-def slot_value(gain, i, j, above, below, table, scale, below_sum, pos_sum):
-    """What irrelevant j (from 1) brings above relevant documents i … P (from 1; P + 1: below all), in O(1).
+def slot_value(by_precision, i, j, n_pos, s_neg, table, scale, pair_weight, pos_sum):
+    """By how much the loss grows when irrelevant j stands just above relevant i (i = P + 1: below all), in O(1).
 
-    Precision: Σ_{r=i}^{P} (r/(r+j−1) − r/(r+j))/P by harmonic numbers, since r/(r+j) = 1 − j/(r+j); discounts
-    telescope. Then the price in F: −2/(PN) Σ_{r ≥ i} (s⁺_r − s⁻_j).
+    AP (`by_precision`) loses Σ_{r=i}^{P} (r/(r+j−1) − r/(r+j))/P, by harmonic numbers, since r/(r+j) = 1 − j/(r+j).
+    NDCG loses a sum of differences of discounts, of which only the first and the last remain. F loses
+    −2/(PN) Σ_{r ≥ i} (s⁺_r − s⁻_j). i and j count from 1.
     """
-    size = above
-    if gain == PRECISION:
-        late = j * (table[size + j] - table[i + j - 1])
-        early = (j - 1) * (table[size + j - 1] - table[i + j - 2]) if j > 1 else 0.0
+    if by_precision:
+        late = j * (table[n_pos + j] - table[i + j - 1])
+        early = (j - 1) * (table[n_pos + j - 1] - table[i + j - 2]) if j > 1 else 0.0
         value = (late - early) * scale
     else:
-        value = (table[i + j - 1] - table[size + j]) * scale
-    return value - below_sum * ((pos_sum[size] - pos_sum[i - 1]) - (size - i + 1) * below)
+        value = (table[i + j - 1] - table[n_pos + j]) * scale
+    return value - pair_weight * ((pos_sum[n_pos] - pos_sum[i - 1]) - (n_pos - i + 1) * s_neg)
 
 
 @kernel
-def place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot, stack):
+def slots_by_halving(by_precision, n_pos, n_neg, neg, table, scale, pair_weight, pos_sum, slot, stack):
     """slot_j = best i for every irrelevant j, found by divide and conquer: the best i never falls as j grows."""
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 1, n_neg, 1, n_pos + 1
     depth = 1
@@ -62,7 +54,7 @@ def place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot,
         j = (j_low + j_high) // 2
         best, found = -math.inf, i_low
         for i in range(i_low, i_high + 1):
-            value = slot_value(gain, i, j, n_pos, neg[j - 1], table, scale, price, pos_sum)
+            value = slot_value(by_precision, i, j, n_pos, neg[j - 1], table, scale, pair_weight, pos_sum)
             if value >= best:
                 best, found = value, i
         slot[j - 1] = found
@@ -75,11 +67,11 @@ def place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot,
 
 
 @kernel
-def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, slot, best, back, above):
-    """The same by dynamic programming over (relevant i, irrelevant documents above it): any discount, O(rows·N).
+def slots_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, pair_weight, slot, best, back, above):
+    """The same by dynamic programming over (relevant i, number of irrelevant ones above it): any discount, O(rows·N).
 
-    Relevant documents from `rows` on stand beyond the cut-off wherever they are placed: only F counts for them, and
-    each has its own best number of irrelevant ones above it, or as many as the one before.
+    Relevant documents from `rows` on stand beyond the cut-off wherever they are placed: only F counts for them. Each
+    takes the number of irrelevant ones above it that is best for itself, but no fewer than the one before it.
     """
     for a in range(n_neg + 1):
         best[a] = 0.0
@@ -88,9 +80,9 @@ def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, sl
         for a in range(n_neg + 1):
             if best[a] > lead:
                 lead, from_a = best[a], a
-            best[a] = lead - table[i + a] * scale - price * (a * pos[i - 1] - neg_sum[a])
+            best[a] = lead - table[i + a] * scale - pair_weight * (a * pos[i - 1] - neg_sum[a])
             back[i - 1, a] = from_a
-    # Beyond the rows: above[i] = #{j: s⁻_j > s⁺_i}, which never falls, and what that earns.
+    # Beyond the rows: above[i] = #{j: s⁻_j > s⁺_i}, which never falls, and what that adds to F.
     earned, j = 0.0, 0
     for i in range(rows, n_pos):
         while j < n_neg and neg[j] > pos[i]:
@@ -98,14 +90,14 @@ def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, sl
         above[i] = j
         earned += neg_sum[j] - j * pos[i]
     chosen, top = 0, -math.inf
-    pushed, pushed_sum, i = 0, 0.0, rows  # those with fewer than a above them by themselves
+    pushed, pushed_sum, i = 0, 0.0, rows  # those who would take fewer than a above them
     for a in range(n_neg + 1):
         while i < n_pos and above[i] < a:
             earned -= neg_sum[above[i]] - above[i] * pos[i]
             pushed += 1
             pushed_sum += pos[i]
             i += 1
-        value = best[a] + price * (earned + pushed * neg_sum[a] - a * pushed_sum)
+        value = best[a] + pair_weight * (earned + pushed * neg_sum[a] - a * pushed_sum)
         if value > top:
             chosen, top = a, value
     for i in range(rows, n_pos):
@@ -124,8 +116,8 @@ def place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, sl
 
 
 @kernel
-def average_runs(sorted_values, at, out):
-    """Give documents `at` with the same value the mean of their `out`: which of them stood first was mere row order."""
+def average_ties(sorted_values, at, out):
+    """Give documents `at` with equal values the mean of their `out`: the order of the rows must not decide."""
     start = 0
     while start < len(at):
         stop, total = start, 0.0
@@ -138,17 +130,18 @@ def average_runs(sorted_values, at, out):
 
 
 @kernel
-def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_is_zero, losses, grad):
+def structural_hinge(scores, relevant, ptr, by_precision, k, discounts, shrinking, short_is_zero, losses, grad):
     """ℓ_q = max_π (1 − E(π)) − (F(π*) − F(π)), F over relevant × irrelevant pairs; E is AP or NDCG@k of 0/1 grades.
 
-    `discounts` has one entry per rank, from index 1; `monotone` says that its steps shrink, so that halving applies.
+    `by_precision` means AP. `discounts` has one entry per rank, from index 1; `shrinking` says that the difference from
+    rank to rank falls, so that the search may halve.
     """
     longest = 1
     for q in range(len(ptr) - 1):
         longest = max(longest, ptr[q + 1] - ptr[q])
     table = np.zeros(longest + 2)
     for r in range(1, longest + 2):
-        if gain == PRECISION:
+        if by_precision:
             table[r] = table[r - 1] + 1.0 / r
         elif r <= k and r < len(discounts):
             table[r] = discounts[r]
@@ -181,40 +174,40 @@ def structural_hinge(scores, relevant, ptr, gain, k, discounts, monotone, short_
                 neg[m], neg_at[m] = scores[i], i
                 neg_sum[m + 1] = neg_sum[m] + scores[i]
                 m += 1
-        price = 2.0 / (float(n_pos) * n_neg)
+        pair_weight = 2.0 / (float(n_pos) * n_neg)
         scale = 1.0 / n_pos
-        if gain == DISCOUNT:
+        if not by_precision:
             ideal = 0.0
             for r in range(1, n_pos + 1):
                 ideal += table[r]
             scale = 1.0 / ideal
-        if gain == PRECISION or monotone:
-            place_by_halves(gain, n_pos, n_neg, neg, table, scale, price, pos_sum, slot, stack)
+        if by_precision or shrinking:
+            slots_by_halving(by_precision, n_pos, n_neg, neg, table, scale, pair_weight, pos_sum, slot, stack)
         else:
             rows = min(n_pos, k)
             if back.shape[0] < rows or back.shape[1] < n_neg + 1:
                 back = np.empty((max(rows, back.shape[0]), max(n_neg + 1, back.shape[1])), dtype=np.int32)
-            place_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, price, slot, best, back, above)
-        reached, drop, j = 0.0, 0.0, 0
+            slots_by_rows(n_pos, n_neg, rows, pos, neg, neg_sum, table, scale, pair_weight, slot, best, back, above)
+        measured, drop, j = 0.0, 0.0, 0
         for i in range(1, n_pos + 1):
             while j < n_neg and slot[j] <= i:
                 j += 1
-            if gain == PRECISION:
-                reached += i / (i + j)
+            if by_precision:
+                measured += i / (i + j)
             else:
-                reached += table[i + j]
+                measured += table[i + j]
             drop += j * pos[i - 1] - neg_sum[j]
-            grad[pos_at[i - 1]] = -price * j
+            grad[pos_at[i - 1]] = -pair_weight * j
         for j in range(n_neg):
-            grad[neg_at[j]] = price * (n_pos + 1 - slot[j])
-        average_runs(pos, pos_at, grad)
-        average_runs(neg, neg_at, grad)
-        losses[q] = max(1.0 - reached * scale - price * drop, 0.0)
+            grad[neg_at[j]] = pair_weight * (n_pos + 1 - slot[j])
+        average_ties(pos, pos_at, grad)
+        average_ties(neg, neg_at, grad)
+        losses[q] = max(1.0 - measured * scale - pair_weight * drop, 0.0)
 
 
 @kernel
 def block_ends(blocks, first, k, relevant, n, ends):
-    """Number of places before each boundary that a perfect ranking must respect; returns how many boundaries.
+    """ends = the places where blocks of a perfect ranking end; return how many. Order matters between blocks only.
 
     EACH: places 0 … first − 1 share one discount, then each has its own, and those from k on count nothing. RELEVANT:
     one boundary after the relevant documents, or after k places where they are more. TOP: one after k places.
@@ -231,20 +224,21 @@ def block_ends(blocks, first, k, relevant, n, ends):
 
 
 @kernel
-def most_violated(scores, level, ptr, blocks, first, k, lowest, highest, known):
+def most_violated(scores, level, ptr, blocks, first, k, perfect, imperfect, has_imperfect):
     """Places of the perfect ranking with the smallest F and of the imperfect one with the largest F, for each list.
 
     A ranking is perfect when each block of equal discounts holds the levels of the ideal order. The smallest F has
     each level's lower scores in its earlier blocks and every block in rising order. The largest F of all is the order
-    by score, equal scores in their worst order; when that is perfect, the cheapest broken boundary e sends some
-    document i ≤ e below it and some j > e of another level above it: a shift that costs each of the pairs it turns
-    round their difference. `known` is false for lists without an imperfect ranking.
+    by score, with equal scores in their worst order. Where that is perfect, a document i above the end of a block must
+    move below it and a document j of another level from below to above it; F falls by the difference of every pair
+    that turns round, and the end with the smallest fall is taken. `has_imperfect` is false for lists without such a
+    ranking.
     """
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if n == 0:
-            known[q] = False
+            has_imperfect[q] = False
             continue
         s, g = scores[a:b], level[a:b]
         ends = np.empty(n + 1, dtype=np.int64)
@@ -258,39 +252,39 @@ def most_violated(scores, level, ptr, blocks, first, k, lowest, highest, known):
             part = by_level[start:stop]
             part = part[np.argsort(s[part], kind="mergesort")]
             for p in range(start, stop):
-                lowest[a + part[p - start]] = p
+                perfect[a + part[p - start]] = p
             start = stop
         # Imperfect, largest F.
         order = np.argsort(g, kind="mergesort")
         order = order[np.argsort(-s[order], kind="mergesort")]
         ideal = np.sort(g)[::-1]
-        perfect = True
+        is_perfect = True
         start = 0
         for e in range(n_ends + 1):
             stop = ends[e] if e < n_ends else n
-            held = np.sort(g[order[start:stop]])[::-1]
+            block_levels = np.sort(g[order[start:stop]])[::-1]
             for p in range(start, stop):
-                if held[p - start] != ideal[p]:
-                    perfect = False
+                if block_levels[p - start] != ideal[p]:
+                    is_perfect = False
             start = stop
-        known[q] = True
-        if not perfect:
+        has_imperfect[q] = True
+        if not is_perfect:
             for p in range(n):
-                highest[a + order[p]] = p
+                imperfect[a + order[p]] = p
             continue
         cheapest, move_i, move_j, at = math.inf, -1, -1, -1
         for e in range(n_ends):
             end = ends[e]
-            # The pair nearest to the boundary, or one side moved on to the next document of another level.
-            own = g[order[end - 1]]
-            other = g[order[end]]
-            if own != other:
+            # The pair next to the end of the block; if of one level, the next document of another level on either side.
+            level_above = g[order[end - 1]]
+            level_below = g[order[end]]
+            if level_above != level_below:
                 cost = s[order[end - 1]] - s[order[end]]
                 if cost < cheapest:
                     cheapest, move_i, move_j, at = cost, end - 1, end, end
                 continue
             j, passed = end, 0.0
-            while j < n and g[order[j]] == own:
+            while j < n and g[order[j]] == level_above:
                 passed += s[order[j]]
                 j += 1
             if j < n:
@@ -298,14 +292,14 @@ def most_violated(scores, level, ptr, blocks, first, k, lowest, highest, known):
                 if cost < cheapest:
                     cheapest, move_i, move_j, at = cost, end - 1, j, end
             i, passed = end - 1, 0.0
-            while i >= 0 and g[order[i]] == other:
+            while i >= 0 and g[order[i]] == level_below:
                 passed += s[order[i]]
                 i -= 1
             if i >= 0:
                 cost = (end - 1 - i) * s[order[i]] - passed + s[order[i]] - s[order[end]]
                 if cost < cheapest:
                     cheapest, move_i, move_j, at = cost, i, end, end
-        known[q] = at >= 0
+        has_imperfect[q] = at >= 0
         for p in range(n):
             place = p
             if at >= 0:
@@ -317,14 +311,14 @@ def most_violated(scores, level, ptr, blocks, first, k, lowest, highest, known):
                     place = at - 1
                 elif at <= p < move_j:
                     place = p + 1
-            highest[a + order[p]] = place
+            imperfect[a + order[p]] = place
 
 
 @kernel
 def ranking_coefficients(scores, places, level, ptr, graded, out):
     """∂F/∂s of a ranking: (documents behind − documents ahead)/pairs, over all pairs or those of different level.
 
-    Documents of one level and score get the mean of theirs: F and E are the same in whatever order these stand.
+    Documents of equal level and score get the mean of theirs: F and E do not depend on the order among these.
     """
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -339,30 +333,30 @@ def ranking_coefficients(scores, places, level, ptr, graded, out):
         start = 0
         for p in range(n):
             if p + 1 == n or g[rising[p + 1]] != g[rising[p]]:
-                average_runs(s[rising[start : p + 1]], rising[start : p + 1], own)
+                average_ties(s[rising[start : p + 1]], rising[start : p + 1], own)
                 start = p + 1
 
 
 @kernel
 def graded_coefficients(places, level, by_level, out):
     """The coefficients of one list over its pairs of different level; `by_level` lists its documents by level."""
-    n, codes, at = len(places), np.empty(len(places), dtype=np.int64), np.empty(len(places), dtype=np.int64)
-    code = 0
+    n, number, at = len(places), np.empty(len(places), dtype=np.int64), np.empty(len(places), dtype=np.int64)
+    last = 0
     for p in range(n):
-        code += p > 0 and level[by_level[p]] != level[by_level[p - 1]]
-        codes[by_level[p]] = code
+        last += p > 0 and level[by_level[p]] != level[by_level[p - 1]]
+        number[by_level[p]] = last
         at[places[p]] = p
-    size, passed = np.zeros(code + 1), np.zeros(code + 1)
+    size, passed = np.zeros(last + 1), np.zeros(last + 1)
     for i in range(n):
-        size[codes[i]] += 1
+        size[number[i]] += 1
     pairs = float(n) * (n - 1) / 2
     for count in size:
         pairs -= count * (count - 1) / 2
     for p in range(n):
-        code = codes[at[p]]
-        ahead = p - passed[code]
-        out[at[p]] = (n - size[code] - 2.0 * ahead) / pairs if pairs > 0 else 0.0
-        passed[code] += 1
+        last = number[at[p]]
+        ahead = p - passed[last]
+        out[at[p]] = (n - size[last] - 2.0 * ahead) / pairs if pairs > 0 else 0.0
+        passed[last] += 1
 
 
 @kernel
@@ -371,14 +365,14 @@ def working_set_hinge(scores, y, ptr, losses, grad):
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
         losses[q] = 0.0
-        n_good = 0
+        n_perfect = 0
         for i in range(a, b):
             grad[i] = 0.0
-            n_good += y[i] == 1.0
-        if n_good == 0 or n_good == b - a:
+            n_perfect += y[i] == 1.0
+        if n_perfect == 0 or n_perfect == b - a:
             continue
         rising = a + np.argsort(scores[a:b], kind="mergesort")
-        # Rising, a bad one meets the good ones less than 1 above it; falling, a good one the bad ones so far below.
+        # Upwards, an imperfect ranking meets the perfect ones less than 1 above it; downwards, the other way round.
         p, count, total = 0, 0.0, 0.0
         for r in range(b - a):
             i = rising[r]
@@ -389,7 +383,7 @@ def working_set_hinge(scores, y, ptr, losses, grad):
                     count += 1.0
                     total += scores[rising[p]]
                 p += 1
-            weight = (1.0 - y[i]) / n_good
+            weight = (1.0 - y[i]) / n_perfect
             losses[q] += weight * (count * (1.0 + scores[i]) - total)
             grad[i] = weight * count
         p, count = b - a - 1, 0.0
@@ -399,6 +393,6 @@ def working_set_hinge(scores, y, ptr, losses, grad):
                 continue
             while p >= 0 and scores[i] - scores[rising[p]] < 1.0:
                 if y[rising[p]] != 1.0:
-                    count += (1.0 - y[rising[p]]) / n_good
+                    count += (1.0 - y[rising[p]]) / n_perfect
                 p -= 1
             grad[i] = -count

@@ -56,13 +56,13 @@ def all_patterns(first, out):
 
 @kernel
 def pattern_scores(patterns, by_level, starts, graded, out):
-    """out_m = F of the ranking that fills pattern m of levels, F over all pairs or those of different level.
+    """out_m = F of the ranking with the levels of pattern m, over all pairs or those of different level.
 
     `by_level[starts[l]:starts[l+1]]` are the scores of level l: falling for the largest F of the pattern, rising for
     the smallest.
     """
     n = patterns.shape[1]
-    used = np.empty(len(starts), dtype=np.int64)
+    upcoming = np.empty(len(starts), dtype=np.int64)
     pairs = n * (n - 1.0)
     if graded:
         pairs /= 2
@@ -70,58 +70,58 @@ def pattern_scores(patterns, by_level, starts, graded, out):
             size = starts[level + 1] - starts[level]
             pairs -= size * (size - 1) / 2
     for m in range(len(patterns)):
-        used[:] = starts
+        upcoming[:] = starts
         total = 0.0
         for p in range(n):
             level = patterns[m, p]
-            at = used[level]
+            document = upcoming[level]
             if graded:
                 others = n - (starts[level + 1] - starts[level])
-                total += (others - 2 * (p - (at - starts[level]))) * by_level[at]
+                total += (others - 2 * (p - (document - starts[level]))) * by_level[document]
             else:
-                total += (n - 1 - 2 * p) * by_level[at]
-            used[level] += 1
+                total += (n - 1 - 2 * p) * by_level[document]
+            upcoming[level] += 1
         out[m] = total / pairs if pairs > 0 else 0.0
 
 
 @kernel
-def phi(kind, lost, x):
-    """(1 − E) φ(x) at x = F(π) − F(π*), and its derivative in x; the margin form is [(1 − E) + x]₊."""
-    if kind == EXPONENTIAL:
+def phi(form, lost, x):
+    """lost · φ(x) at x = F(π) − F(π*), and its derivative in x; the margin form is [lost + x]₊; lost = E(π*) − E(π)."""
+    if form == EXPONENTIAL:
         value = lost * math.exp(x)
         return value, value
-    if kind == LOGISTIC:
+    if form == LOGISTIC:
         value = max(x, 0.0) + math.log1p(math.exp(-abs(x)))
         return lost * value / math.log(2.0), lost / ((1.0 + math.exp(-x)) * math.log(2.0))
-    if kind == HINGE:
+    if form == HINGE:
         return (lost * (1.0 + x), lost) if x > -1.0 else (0.0, 0.0)
-    if kind == MARGIN:
+    if form == MARGIN:
         return (lost + x, 1.0) if lost + x > 0 else (0.0, 0.0)
     return (lost, 0.0) if x >= 0 else (0.0, 0.0)
 
 
 @kernel
-def largest(kind, lost, F, lowest_perfect):
-    """Return the largest (1 − E) φ(F(π) − F(π*)) over imperfect patterns, its derivative and its pattern."""
-    best, slope, at = -math.inf, 0.0, -1
+def largest_loss(form, lost, F, lowest_perfect):
+    """Return the largest lost · φ(F(π) − F(π*)) over imperfect patterns, its derivative and its pattern."""
+    best, slope, pattern = -math.inf, 0.0, -1
     for m in range(len(lost)):
         if lost[m] > 0:
-            value, derivative = phi(kind, lost[m], F[m] - lowest_perfect)
+            value, derivative = phi(form, lost[m], F[m] - lowest_perfect)
             if value > best:
-                best, slope, at = value, derivative, m
-    return best, slope, at
+                best, slope, pattern = value, derivative, m
+    return best, slope, pattern
 
 
 @kernel
-def sum_over_pairs(kind, lost, F, weight):
-    """Return Σ over perfect π* and imperfect π of (1 − E) φ(F(π) − F(π*)); weight_π = its derivative in F(π)."""
+def sum_over_pairs(form, lost, F, weight):
+    """Return Σ over perfect π* and imperfect π of lost · φ(F(π) − F(π*)); weight_π = its derivative in F(π)."""
     total = 0.0
     weight[:] = 0.0
     for m in range(len(lost)):
         if lost[m] > 0:
             for k in range(len(lost)):
                 if lost[k] == 0:
-                    value, derivative = phi(kind, lost[m], F[m] - F[k])
+                    value, derivative = phi(form, lost[m], F[m] - F[k])
                     total += value
                     weight[m] += derivative
                     weight[k] -= derivative

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""ListMLE: the likelihood of the true order, or its mean over orders of the documents of one grade.
+"""ListMLE: −log of the likelihood of the true order, or its mean over several orders of the documents of equal grade.
 
 Codes of its own: (refuse ties, number of orders or 0 for the order of the rows, seed).
 """
@@ -14,7 +14,7 @@ from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
 from ..core._vector_kernels import total
 from ..core.jit import inner_kernel
-from ._listwise_kernels import SAFE, chain, grade_order, smallest, transformed
+from ._listwise_kernels import PLAIN_RANGE, apply_chain_rule, order_by_grade, smallest, transform_scores
 
 
 @inner_kernel
@@ -27,22 +27,22 @@ def mix(x):
 
 @inner_kernel
 def find_runs(y, order, begin):
-    """begin[:r] = where the runs of documents of one grade begin in the order, begin[r] = its end; return r."""
+    """begin[:r] = the places in `order` where runs of equal grades begin, begin[r] = the end of the list; return r."""
     runs, before = 0, math.nan
     for p in range(len(y)):
-        here = y[order[p]]
+        grade = y[order[p]]
         begin[runs] = p
-        runs += here != before
-        before = here
+        runs += grade != before
+        before = grade
     begin[runs] = len(y)
     return runs
 
 
 @inner_kernel
 def shuffle_ties(y, seed, begin, runs, order):
-    """Shuffle each run of one grade in the order, by the seed and the grades of the list alone."""
+    """Shuffle `order` inside each run of equal grades; the seed and the grades of the list alone decide how."""
     state, golden = np.uint64(seed), np.uint64(0x9E3779B97F4A7C15)
-    for i in range(len(y)):  # a sum, whose terms need not wait for each other
+    for i in range(len(y)):  # a sum: its terms can be computed at the same time
         state += np.uint64(np.int64(min(y[i], 1e12) * 1048576.0) + 1) * (golden * np.uint64(2 * i + 1))
     state = mix(mix(np.uint64(seed) + golden) ^ state)
     for run in range(runs):
@@ -54,23 +54,26 @@ def shuffle_ties(y, seed, begin, runs, order):
 
 
 @inner_kernel
-def turn(begin, runs, order, part, parts, turned):
-    """turned = the order with each run of one grade begun part/parts of its length later, and its beginning put last.
+def rotate(begin, runs, order, number, orders, rotated):
+    """rotated = `order`, with each run of equal grades moved up by number/orders of its length; its first go last.
 
-    So a document takes places all over its run, and each of these orders is as random as the first.
+    Over all `orders` a document takes places in every part of its run, and each order is as random as the first.
     """
     for run in range(runs):
         first, last = begin[run], begin[run + 1]
-        shift = part * (last - first) // parts
+        shift = number * (last - first) // orders
         for p in range(first, last - shift):
-            turned[p] = order[p + shift]
+            rotated[p] = order[p + shift]
         for p in range(last - shift, last):
-            turned[p] = order[p + shift - (last - first)]
+            rotated[p] = order[p + shift - (last - first)]
 
 
 @inner_kernel
-def likelihood_near(v, order, tail, grad, curve):
-    """Add ∂/∂u of Σ_p log tail_p by plain sums of v, and return that sum: a product is logged before it overflows."""
+def likelihood_by_sums(v, order, tail, grad, curve):
+    """Return Σ_p log tail_p, tail_p = Σ_{j≥p} v_order(j), and add its derivative in u to `grad`.
+
+    One logarithm serves many places: it is taken of their product, before that overflows.
+    """
     n = len(v)
     loss, product, rest = 0.0, 1.0, 0.0
     for p in range(n - 1, -1, -1):
@@ -103,8 +106,8 @@ def log_add(x, y):
 
 
 @inner_kernel
-def likelihood_far(u, order, tail, grad, curve):
-    """The same for scores that are too far apart for plain sums: in logarithms."""
+def likelihood_by_logs(u, order, tail, grad, curve):
+    """The same from logarithms, for scores that are too far apart for plain sums."""
     loss, rest = 0.0, -math.inf
     for p in range(len(u) - 1, -1, -1):
         rest = log_add(rest, u[order[p]])
@@ -123,52 +126,52 @@ def likelihood_far(u, order, tail, grad, curve):
 
 @list_function
 def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """ℓ = Σ_p (log Σ_{j≥p} φ(s_y(j)) − log φ(s_y(p))), the mean over the orders."""
-    scores, labels, _, places, bounds, choice, params, value, slopes, bends = as_arrays(
+    """ℓ = Σ_p (log Σ_{j≥p} φ(s_y(j)) − log φ(s_y(p))), its mean over the orders."""
+    s, y, _, place, ptr, codes, numbers, losses, grad, curve = as_arrays(
         s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
-    code, a, b = choice[2], params[0], params[1]
-    longest = max(longest_list(bounds), 32) + 1
+    transform, a, b = codes[2], numbers[0], numbers[1]
+    longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((5, longest), np.int64)
-    order, begin, turned = ints[0], ints[1], ints[4]
+    order, begin, rotated = ints[0], ints[1], ints[4]
     for q in range(lists):
-        first, last = bounds[q], bounds[q + 1]
+        first, last = ptr[q], ptr[q + 1]
         n = last - first
-        value[q] = 0.0
+        losses[q] = 0.0
         if n == 0:
             continue
         u, v, slope = work[0, :n], work[1, :n], work[2, :n]
-        shift = transformed(code, a, b, scores[first:last], u, v, slope)
-        placed = n_places > 0 and choice[4] > 0
-        if placed:
+        shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
+        place_given = n_places > 0 and codes[4] > 0
+        if place_given:
             for i in range(first, last):
-                order[places[i]] = i - first
-        ties = not placed and grade_order(labels[first:last], ints, work[4:])
-        runs = find_runs(labels[first:last], order, begin) if choice[4] > 0 else n
-        ties |= placed and runs < n
-        if math.isnan(shift) or (ties and choice[3] == 1):
+                order[place[i]] = i - first
+        ties = not place_given and order_by_grade(y[first:last], ints, work[4:])
+        runs = find_runs(y[first:last], order, begin) if codes[4] > 0 else n
+        ties |= place_given and runs < n
+        if math.isnan(shift) or (ties and codes[3] == 1):
             return q
-        parts = max(choice[4], 1) if ties else 1
-        if ties and choice[4] > 0 and not placed:
-            shuffle_ties(labels[first:last], choice[5], begin, runs, order)
-        here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
-        here[:] = 0.0
-        curved_here[:] = 0.0
-        near = shift - smallest(u) < SAFE
-        loss = parts * ((n * shift if near else 0.0) - total(u, n))
-        for part in range(parts):
-            if part > 0:
-                turn(begin, runs, order, part, parts, turned)
-            by = turned if part > 0 else order
-            if near:
-                loss += likelihood_near(v, by, work[3], here, curved_here)
+        orders = max(codes[4], 1) if ties else 1
+        if ties and codes[4] > 0 and not place_given:
+            shuffle_ties(y[first:last], codes[5], begin, runs, order)
+        list_grad, list_curve = grad[first:last], curve[first:last] if n_curve > 0 else curve[:0]
+        list_grad[:] = 0.0
+        list_curve[:] = 0.0
+        plain = shift - smallest(u) < PLAIN_RANGE
+        loss = orders * ((n * shift if plain else 0.0) - total(u, n))
+        for number in range(orders):
+            if number > 0:
+                rotate(begin, runs, order, number, orders, rotated)
+            this_order = rotated if number > 0 else order
+            if plain:
+                loss += likelihood_by_sums(v, this_order, work[3], list_grad, list_curve)
             else:
-                loss += likelihood_far(u, by, work[3], here, curved_here)
-        value[q] = loss / parts
-        share = 1.0 / parts
+                loss += likelihood_by_logs(u, this_order, work[3], list_grad, list_curve)
+        losses[q] = loss / orders
+        share = 1.0 / orders
         for i in range(n):
-            here[i] = here[i] * share - 1.0
-        for i in range(len(curved_here)):
-            curved_here[i] *= share
-        chain(code, a, slope, here, curved_here)
+            list_grad[i] = list_grad[i] * share - 1.0
+        for i in range(len(list_curve)):
+            list_curve[i] *= share
+        apply_chain_rule(transform, a, slope, list_grad, list_curve)
     return -1

@@ -3,10 +3,11 @@
 
 All of them work on u = log φ(s), where nothing overflows, and apply the chain rule at the end. `curve` is filled with
 the diagonal of the Gauss-Newton matrix (the part of the Hessian that is never negative) unless its length is 0. A list
-is handled as slices of its own: the compiler then knows that no index is negative, and does several at a time.
+is handled as slices of its own: the compiler then knows that no index is negative, and works on several at a time.
 
-Codes: (numbers, truth, transform, and two of the loss's own); numbers: (a, b, table of targets). Where the transform is
-given as None it is the exponential, and where `ints` are None no truth is an order: the rest is not compiled.
+Codes: (count of numbers, truth, transform, then the loss's own); numbers: (a, b, table of targets). A transform of None
+is the exponential, and `ints` of None say that the truth is no order: the branches for the others are not compiled.
+`ints` and `work` are scratch arrays.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .transforms import TransformCode
 GRADES, GAINS, ORDER = 0, 1, 2
 """What the truth g is: y, 2^y − 1, or the number of documents that y puts below."""
 
-SAFE = 300.0
-"""Transformed scores of a list that are no further apart than e to this power can be summed as they are."""
+PLAIN_RANGE = 300.0
+"""Where log φ of the scores of a list differs by less than this, φ can be summed as it is, without logarithms."""
 
 SMALLEST = 2.2250738585072014e-308
 """The smallest normal number."""
@@ -33,27 +34,29 @@ EXPONENTIAL, LINEAR = int(TransformCode.EXPONENTIAL), int(TransformCode.LINEAR)
 
 
 @inner_kernel
-def log_phi(code, a, b, x):
+def log_phi(transform, a, b, x):
     """log φ(x)."""
-    if code is None or code == EXPONENTIAL:
+    if transform is None or transform == EXPONENTIAL:
         return a * x
-    if code == LINEAR:
+    if transform == LINEAR:
         return math.log(a * x + b)
     return min(a * x, 0.0) - math.log1p(math.exp(-abs(a * x)))
 
 
 @kernel
-def target_table(truth, code, a, b, out):
-    """out[top, y] = φ(g(y))/φ(g(top)) for grades y ≤ top: the target of a list with that best grade."""
-    for top in range(WHOLE):
+def target_table(truth, transform, a, b, out):
+    """out[best, y] = φ(g(y))/φ(g(best)) for grades y ≤ best: the targets of a list with that best grade."""
+    for best in range(WHOLE):
         for y in range(WHOLE):
-            low, high = (float(y), float(top)) if truth == GRADES else (2.0**y - 1.0, 2.0**top - 1.0)
-            out[top, y] = math.exp(log_phi(code, a, b, low) - log_phi(code, a, b, high)) if y <= top else 0.0
+            low, high = (float(y), float(best)) if truth == GRADES else (2.0**y - 1.0, 2.0**best - 1.0)
+            out[best, y] = (
+                math.exp(log_phi(transform, a, b, low) - log_phi(transform, a, b, high)) if y <= best else 0.0
+            )
 
 
 @inner_kernel
 def smallest(x):
-    """min x, in four strands."""
+    """min x, by four minima that are computed at the same time."""
     a = b = c = d = math.inf
     whole = len(x) - len(x) % 4
     for i in range(0, whole, 4):
@@ -67,20 +70,20 @@ def smallest(x):
 
 
 @inner_kernel
-def transformed(code, a, b, s, u, v, slope):
-    """u = log φ(s), v = φ(s)/e^shift, slope = u'(s); return the shift, or NaN where φ of a score is not positive.
+def transform_scores(transform, a, b, s, u, v, slope):
+    """u = log φ(s), v = φ(s)/e^shift, slope = u'(s); return the shift, or NaN where φ of a score is not above 0.
 
-    The shift keeps v from overflowing and vanishing. The slope of the exponential is a everywhere and not filled in.
+    The shift keeps v from overflowing and from rounding to 0. The slope of the exponential, a, is not written.
     """
     n = len(s)
-    if code is None or code == EXPONENTIAL:
+    if transform is None or transform == EXPONENTIAL:
         top = largest(s)
         for i in range(n):
             u[i] = a * s[i]
             v[i] = a * (s[i] - top)
         exponentials(v)
         return a * top
-    if code == LINEAR:
+    if transform == LINEAR:
         for i in range(n):
             v[i] = a * s[i] + b
         if not (smallest(v) >= SMALLEST and largest(v) < math.inf):
@@ -104,7 +107,7 @@ def transformed(code, a, b, s, u, v, slope):
         x = a * s[i]
         u[i] = (0.0 if x >= 0 else x) - u[i]
     top = a * largest(s)
-    if top < -SAFE:  # φ itself would underflow, and is e^{a s} to the last digit
+    if top < -PLAIN_RANGE:  # φ would round to 0; here it equals e^{a s} to the last digit
         for i in range(n):
             v[i] = u[i] - top
         exponentials(v)
@@ -113,8 +116,8 @@ def transformed(code, a, b, s, u, v, slope):
 
 
 @inner_kernel
-def grade_order(y, ints, work):
-    """ints[0] = documents of one list by falling y, ties as they stand; return whether some are equal, but not all."""
+def order_by_grade(y, ints, work):
+    """ints[0] = documents of one list by falling y, ties by row; return whether some y are equal, but not all."""
     order, level, place, spare = ints[0], ints[1], ints[2], ints[3]
     levels = number_grades(y, level, work[0], order, work[1], spare)
     by_level(level, len(y), levels, place, order)
@@ -126,32 +129,32 @@ def grade_order(y, ints, work):
 
 
 @inner_kernel
-def log_target(truth, code, a, b, y, ints, work, out):
-    """out = log φ(g) of one list; return whether it cannot be taken: an order with ties, or a gain past all numbers.
+def fill_log_target(truth, transform, a, b, y, ints, work, out):
+    """out = log φ(g) of one list; return whether it must be refused: an order with ties, or a gain that overflows.
 
-    A list of equal grades is no order with ties.
+    A list whose grades are all equal is not refused.
     """
     if ints is not None and truth == ORDER:
-        if grade_order(y, ints, work):
+        if order_by_grade(y, ints, work):
             return True
         for p in range(len(y)):
-            out[ints[0, p]] = log_phi(code, a, b, float(len(y) - 1 - p))
+            out[ints[0, p]] = log_phi(transform, a, b, float(len(y) - 1 - p))
     else:
         for i in range(len(y)):
-            out[i] = log_phi(code, a, b, y[i] if truth == GRADES else 2.0 ** y[i] - 1.0)
+            out[i] = log_phi(transform, a, b, y[i] if truth == GRADES else 2.0 ** y[i] - 1.0)
     return not math.isfinite(largest(out))
 
 
 @inner_kernel
-def fill_target(truth, code, a, b, table, y, ints, work, out):
-    """out = φ(g)/max φ(g) of one list; return whether it cannot be taken."""
+def fill_target(truth, transform, a, b, table, y, ints, work, out):
+    """out = φ(g)/max φ(g) of one list; return whether it must be refused."""
     levels = whole_levels(y)
     if truth != ORDER and levels > 0:
         row = (levels - 1) * WHOLE
         for i in range(len(y)):
             out[i] = table[row + np.uint8(y[i])]
         return False
-    if log_target(truth, code, a, b, y, ints, work, out):
+    if fill_log_target(truth, transform, a, b, y, ints, work, out):
         return True
     top = largest(out)
     for i in range(len(y)):
@@ -160,9 +163,9 @@ def fill_target(truth, code, a, b, table, y, ints, work, out):
 
 
 @inner_kernel
-def chain(code, a, slope, grad, curve):
-    """Go from u to the scores: ∂ℓ/∂s = u' ∂ℓ/∂u."""
-    if code is not None and code != EXPONENTIAL:
+def apply_chain_rule(transform, a, slope, grad, curve):
+    """Turn derivatives in u into derivatives in the scores: ∂ℓ/∂s = u' ∂ℓ/∂u."""
+    if transform is not None and transform != EXPONENTIAL:
         for i in range(len(grad)):
             grad[i] *= slope[i]
         for i in range(len(curve)):

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""ListNet over the first k places of all permutations: choices one after the other, each a cross entropy."""
+"""ListNet over the first k places of all permutations: one choice after the other, each with its cross entropy."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from ..core._call_kernels import as_arrays, list_function
 from ..core._order_kernels import longest_list
 from ..core.jit import kernel
-from ._listwise_kernels import chain, log_target, transformed
+from ._listwise_kernels import apply_chain_rule, fill_log_target, transform_scores
 
 FULL_LIMIT = 12
-"""Longest list for the full permutation form: its sum runs over all sets of documents."""
-STEPS = 1e6
-"""Most beginnings of a permutation that the top-k form walks through in one list."""
+"""Longest list for the full form: its sum runs over all sets of documents."""
+MOST_BEGINNINGS = 1e6
+"""How many beginnings of permutations the top-k form sums over in one list, at most."""
 
 
 @kernel
-def stage(u, target, used, weight, p, grad, curve):
-    """One choice among the documents not used: weight × cross entropy is returned and its gradient added; p = P_y."""
+def choose_next(u, target, used, weight, p, grad, curve):
+    """Choose among the documents not used: return weight × cross entropy and add its gradient; p = P_y."""
     top_u, top_t = -math.inf, -math.inf
     for i in range(len(u)):
         if not used[i]:
@@ -44,34 +44,34 @@ def stage(u, target, used, weight, p, grad, curve):
 
 
 @kernel
-def top_k_list(u, target, k, grad, curve):
-    """Sum the stages over all ordered beginnings of fewer than k documents, depth first."""
+def sum_over_beginnings(u, target, k, grad, curve):
+    """Sum the choices after all ordered beginnings of fewer than k documents, depth first."""
     m = len(u)
     used, p = np.zeros(m, dtype=np.bool_), np.empty((k, m))
-    choice, weight = np.full(k, -1), np.ones(k + 1)
-    loss, depth = stage(u, target, used, 1.0, p[0], grad, curve), 0
+    tried, weight = np.full(k, -1), np.ones(k + 1)
+    loss, depth = choose_next(u, target, used, 1.0, p[0], grad, curve), 0
     while depth >= 0 and k > 1:
-        if choice[depth] >= 0:
-            used[choice[depth]] = False
-        following = choice[depth] + 1
-        while following < m and used[following]:
-            following += 1
-        if following == m:
-            choice[depth] = -1
+        if tried[depth] >= 0:
+            used[tried[depth]] = False
+        next_one = tried[depth] + 1
+        while next_one < m and used[next_one]:
+            next_one += 1
+        if next_one == m:
+            tried[depth] = -1
             depth -= 1
             continue
-        choice[depth] = following
-        used[following] = True
-        weight[depth + 1] = weight[depth] * p[depth, following]
-        loss += stage(u, target, used, weight[depth + 1], p[depth + 1], grad, curve)
+        tried[depth] = next_one
+        used[next_one] = True
+        weight[depth + 1] = weight[depth] * p[depth, next_one]
+        loss += choose_next(u, target, used, weight[depth + 1], p[depth + 1], grad, curve)
         if depth + 2 < k:
             depth += 1
     return loss
 
 
 @kernel
-def full_list(u, target, grad, curve):
-    """Sum the stages over all sets of documents already chosen, each by its probability under the truth."""
+def sum_over_sets(u, target, grad, curve):
+    """Sum the choices after all sets of documents already chosen, each by its probability under the truth."""
     m = len(u)
     used, p = np.zeros(m, dtype=np.bool_), np.empty(m)
     weight = np.zeros(1 << m)
@@ -80,7 +80,7 @@ def full_list(u, target, grad, curve):
     for chosen in range((1 << m) - 1):
         for i in range(m):
             used[i] = (chosen >> i) & 1
-        loss += stage(u, target, used, weight[chosen], p, grad, curve)
+        loss += choose_next(u, target, used, weight[chosen], p, grad, curve)
         for i in range(m):
             if not used[i]:
                 weight[chosen | (1 << i)] += weight[chosen] * p[i]
@@ -88,38 +88,38 @@ def full_list(u, target, grad, curve):
 
 
 @list_function
-def listnet_top(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def listnet_top_k(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
     """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), its gradient and curvature.
 
-    The code of its own is k. A list that would take too many steps is refused.
+    The code of its own is k. A list with too many beginnings is refused.
     """
-    scores, labels, _, _, bounds, choice, params, value, slopes, bends = as_arrays(
+    s, y, _, _, ptr, codes, numbers, losses, grad, curve = as_arrays(
         s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
     )
-    truth, code, k, a, b = choice[1], choice[2], choice[3], params[0], params[1]
-    longest = max(longest_list(bounds), 32) + 1
+    truth, transform, k, a, b = codes[1], codes[2], codes[3], numbers[0], numbers[1]
+    longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
     for q in range(lists):
-        first, last = bounds[q], bounds[q + 1]
+        first, last = ptr[q], ptr[q + 1]
         n = last - first
-        value[q] = 0.0
-        if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > STEPS):
+        losses[q] = 0.0
+        if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > MOST_BEGINNINGS):
             return q
-        here, curved_here = slopes[first:last], bends[first:last] if n_curve > 0 else bends[:0]
-        here[:] = 0.0
-        curved_here[:] = 0.0
+        list_grad, list_curve = grad[first:last], curve[first:last] if n_curve > 0 else curve[:0]
+        list_grad[:] = 0.0
+        list_curve[:] = 0.0
         if n == 0:
             continue
         u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
-        shift = transformed(code, a, b, scores[first:last], u, v, slope)
-        if math.isnan(shift) or log_target(truth, code, a, b, labels[first:last], ints, work[4:], target):
+        shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
+        if math.isnan(shift) or fill_log_target(truth, transform, a, b, y[first:last], ints, work[4:], target):
             return q
         if n < 2:
             continue
-        places = n - 1  # the last place is no choice
+        places = n - 1  # the last document is not chosen, it is left
         if k == 0 or (k >= places and places < FULL_LIMIT):
-            value[q] = full_list(u, target, here, curved_here)
+            losses[q] = sum_over_sets(u, target, list_grad, list_curve)
         else:
-            value[q] = top_k_list(u, target, min(k, places), here, curved_here)
-        chain(code, a, slope, here, curved_here)
+            losses[q] = sum_over_beginnings(u, target, min(k, places), list_grad, list_curve)
+        apply_chain_rule(transform, a, slope, list_grad, list_curve)
     return -1

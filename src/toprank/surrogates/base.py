@@ -15,14 +15,14 @@ from ..data import validation
 from ..errors import InputError
 from ..measures.base import Measure
 
-NONE: Floats = np.empty(0)
-"""No weights, no curvature."""
+NO_FLOATS: Floats = np.empty(0)
+"""Given where there are no weights of documents, or where no curvature is wanted."""
 NO_PLACES: Ints = np.empty(0, dtype=np.int64)
 
 
 @cache
-def _call() -> Any:
-    """Return the compiled call: numba loads on first use, and an import statement in each call takes a microsecond."""
+def _compiled_call() -> Any:
+    """Return the compiled call: numba is loaded on first use, and an import in each call would take a microsecond."""
     from ..core._call_kernels import call
 
     return call
@@ -47,13 +47,15 @@ class ListFunction(AtAddress):
         ptr: Ints,
         losses: Floats,
         grad: Floats,
-        curve: Floats = NONE,
-        doc_weight: Floats = NONE,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
         place: Ints = NO_PLACES,
     ) -> int:
-        """Fill losses, gradient and (where it has a length) curvature; return −1 or the list it cannot take."""
+        """Fill losses, gradient and (where it has a length) curvature; return −1 or the number of a refused list."""
         return int(
-            _call()(self.address, scores, y, doc_weight, place, ptr, self.codes, self.numbers, losses, grad, curve)
+            _compiled_call()(
+                self.address, scores, y, doc_weight, place, ptr, self.codes, self.numbers, losses, grad, curve
+            )
         )
 
 
@@ -105,10 +107,10 @@ class Surrogate(ABC):
         weights = validation.as_query_weight(weight, len(bounds) - 1)
         if doc_weight is None:
             return weighted(*self.per_query(s, labels, bounds), bounds, weights)
-        own = validation.as_doc_weight(doc_weight, len(s))
+        doc_weights = validation.as_doc_weight(doc_weight, len(s))
         if not (isinstance(self, CompiledSurrogate) and self.weighs_documents):
             raise no_doc_weight(self)
-        return weighted(*self.per_query(s, labels, bounds, own), bounds, weights)
+        return weighted(*self.per_query(s, labels, bounds, doc_weights), bounds, weights)
 
 
 class CompiledSurrogate(Surrogate):
@@ -121,7 +123,7 @@ class CompiledSurrogate(Surrogate):
     @property
     def list_function(self) -> ListFunction:
         """The loss as a C function of a run of lists."""
-        return _made(self)
+        return _kept_list_function(self)
 
     @property
     def tie_seed(self) -> int | None:
@@ -133,10 +135,10 @@ class CompiledSurrogate(Surrogate):
     ) -> tuple[Floats, Floats]:
         """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked.
 
-        `place`, for losses with a `tie_seed`, are the places of documents in their list by grade (`places_by_grade`).
+        `place`, for losses with a `tie_seed`, is each document's place in its list by grade (`places_by_grade`).
         """
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        self._fill(scores, y, ptr, losses, grad, NONE, doc_weight, place)
+        self._fill(scores, y, ptr, losses, grad, NO_FLOATS, doc_weight, place)
         return losses, grad
 
     def _fill(
@@ -152,14 +154,14 @@ class CompiledSurrogate(Surrogate):
     ) -> None:
         if doc_weight is not None and not self.weighs_documents:
             raise no_doc_weight(self)
-        own, places = NONE if doc_weight is None else doc_weight, NO_PLACES if place is None else place
-        refused = self.list_function.fill(scores, y, ptr, losses, grad, curve, own, places)
+        doc_weights, places = NO_FLOATS if doc_weight is None else doc_weight, NO_PLACES if place is None else place
+        refused = self.list_function.fill(scores, y, ptr, losses, grad, curve, doc_weights, places)
         if refused >= 0:
             a, b = int(ptr[refused]), int(ptr[refused + 1])
             raise self.refusal(scores[a:b], y[a:b], refused, a)
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
-        """Return why the list function does not take a list: its scores and grades, its number, its first row."""
+        """Return the error for a list that the list function refused, by its scores, grades, number and first row."""
         bad = np.flatnonzero(~np.isfinite(scores))
         if len(bad):
             return InputError(f"the score in row {row + bad[0]} is {scores[bad[0]]}: scores must be finite")
@@ -167,7 +169,7 @@ class CompiledSurrogate(Surrogate):
 
 
 @lru_cache(maxsize=512)
-def _made(surrogate: CompiledSurrogate) -> ListFunction:
+def _kept_list_function(surrogate: CompiledSurrogate) -> ListFunction:
     return surrogate._make()
 
 
@@ -200,7 +202,7 @@ def weighted(losses: Floats, grad: Floats, ptr: Ints, weight: Floats | None) -> 
 
 
 def check_finite_scores(scores: Floats) -> None:
-    """Refuse scores of which no loss knows what they mean.
+    """Refuse scores that are infinite or missing.
 
     >>> check_finite_scores(np.array([0.0, np.inf]))
     Traceback (most recent call last):
@@ -213,15 +215,15 @@ def check_finite_scores(scores: Floats) -> None:
 
 
 def no_doc_weight(surrogate: Surrogate) -> InputError:
-    """Return the refusal of weights of documents by a loss that has no sum over preferred documents."""
+    """Return the error for weights of documents given to a loss that is not a sum over preferred documents."""
     return InputError(
-        f"{type(surrogate).__name__} has no weights of documents: it is not a sum over preferred documents as Slam, "
+        f"{type(surrogate).__name__} takes no weights of documents: it is not a sum over preferred documents, as Slam, "
         "ListNet and PairwiseHinge are"
     )
 
 
-def too_large_gain(y: Floats, row: int) -> InputError:
-    """Return the refusal of a list whose gains 2^grade − 1 are too large to add up."""
+def gain_too_large(y: Floats, row: int) -> InputError:
+    """Return the error for a list whose gains 2^grade − 1 are too large to add up."""
     worst = int(y.argmax())
     return InputError(
         f"y has the grade {y[worst]:g} in row {row + worst}: 2^grade − 1 is too large to add up, use smaller grades"
@@ -229,7 +231,7 @@ def too_large_gain(y: Floats, row: int) -> InputError:
 
 
 def list_function_of(surrogate: Surrogate) -> ListFunction:
-    """Return the loss as a C function; one in plain Python is called back."""
+    """Return the loss as a C function; for a loss in plain Python, one that calls it back."""
     if isinstance(surrogate, CompiledSurrogate):
         return surrogate.list_function
     return ListFunction.called_back("fffnininiffffn", 6, (10, 11), surrogate.per_query)

@@ -23,9 +23,9 @@ from ..measures.presets import Discount, Short
 from .base import Surrogate
 
 MAX_PATTERNS = 2_000_000
-"""The type-two maximum enumerates the orders of the grades: 116,280 for 7 relevant among 21, this many at most."""
+"""How many orders of the grades of a list the type-two maximum enumerates at most; 7 relevant among 21 have 116,280."""
 MAX_SUM = 8
-"""The type-two sum enumerates rankings: lists of up to this many documents."""
+"""How many documents a list has at most whose rankings the type-two sum enumerates."""
 
 
 def parse_bounded(measure: str | Measure) -> Measure:
@@ -43,9 +43,9 @@ def parse_bounded(measure: str | Measure) -> Measure:
 
 
 def in_training(measure: Measure) -> Measure:
-    """Return the measure with ties counted as expected over their orders, whatever its convention.
+    """Return the measure with tied documents counted by expectation over their orders, whatever its convention.
 
-    By the order of the rows, a feature that never changes is "perfect" on rows that come sorted by grade.
+    If the order of the rows decided, a feature that never changes would be perfect on rows sorted by grade.
 
     >>> str(in_training(parse_measure("ndcg@10:trec_eval")))
     'ndcg@10:trec_eval:ties=average'
@@ -65,8 +65,10 @@ def is_informative(measure: Measure, data: QueryDataset) -> bool:
     return bool((np.nan_to_num(best - worst)[weight > 0] > 0).any())
 
 
-ALIKE = "in each query all documents are alike to the measure: use one that reads the grades (ndcg), or other grades"
-"""What to say where it does not."""
+ALL_ALIKE = (
+    "in each query all documents are alike to the measure: use one that reads the grades (ndcg), or other grades"
+)
+"""The message where it does not."""
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,11 @@ class TypeTwo(Surrogate):
         """Return the bound of each list, exactly, and a subgradient."""
         from . import _enumeration_kernels as kernels
 
-        measure, kind = parse_bounded(self.measure), int(kernels.Phi[self.loss.upper()])
+        measure, form = parse_bounded(self.measure), int(kernels.Phi[self.loss.upper()])
         losses, grad = np.zeros(len(ptr) - 1), np.zeros_like(scores)
         for q, (a, b) in enumerate(pairwise(ptr)):
             one = _sum_bound if self.reduction == "sum" else _max_bound
-            losses[q], grad[a:b] = one(measure, kind, scores[a:b], y[a:b], self.pairs == "graded")
+            losses[q], grad[a:b] = one(measure, form, scores[a:b], y[a:b], self.pairs == "graded")
         return losses, grad
 
 
@@ -169,7 +171,7 @@ def worst_case(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints, *, 
 
 @dataclass(frozen=True, eq=False)
 class _Patterns:
-    """Every order of a list's grades and what the measure loses on it."""
+    """Every order of a list's grades, and how far the measure of that order falls short of the best."""
 
     rows: AnyArray
     lost: Floats
@@ -201,34 +203,39 @@ def _lost(measure: Measure, listed: Floats) -> Floats:
     return np.where(lost > 1e-12, lost, 0.0)
 
 
-def _max_bound(measure: Measure, kind: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
+def _max_bound(measure: Measure, form: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
     from . import _enumeration_kernels as kernels
 
     n, grad = len(s), np.zeros(len(s))
     if n < 2:
         return 0.0, grad
     grades, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    found = _patterns(measure, tuple(grades.tolist()), tuple(counts.tolist()))
-    if not found.lost.any():
+    patterns = _patterns(measure, tuple(grades.tolist()), tuple(counts.tolist()))
+    if not patterns.lost.any():
         return 0.0, grad
     falling = np.lexsort((-s, codes))
     rising = np.lexsort((s, codes))
     starts = np.concatenate(([0], np.cumsum(counts)))
-    F = np.empty(len(found.rows))
-    kernels.pattern_scores(found.rows, s[falling], starts, graded, F)
-    perfect = np.flatnonzero(found.lost == 0)
+    F = np.empty(len(patterns.rows))
+    kernels.pattern_scores(patterns.rows, s[falling], starts, graded, F)
+    perfect = np.flatnonzero(patterns.lost == 0)
     F_perfect = np.empty(len(perfect))
-    kernels.pattern_scores(found.rows[perfect], s[rising], starts, graded, F_perfect)
-    at = int(np.argmin(F_perfect))
-    value, slope, worst = kernels.largest(kind, found.lost, F, F_perfect[at])
-    chosen = np.array([_filled(found.rows[worst], falling, starts), _filled(found.rows[perfect[at]], rising, starts)])
+    kernels.pattern_scores(patterns.rows[perfect], s[rising], starts, graded, F_perfect)
+    lowest = int(np.argmin(F_perfect))
+    value, slope, worst = kernels.largest_loss(form, patterns.lost, F, F_perfect[lowest])
+    chosen = np.array(
+        [
+            _fill_pattern(patterns.rows[worst], falling, starts),
+            _fill_pattern(patterns.rows[perfect[lowest]], rising, starts),
+        ]
+    )
     weights = np.array([slope, -slope])
     np.add.at(grad, chosen, weights[:, None] * _coefficients(codes[chosen], graded))
     return float(value), grad
 
 
-def _filled(pattern: AnyArray, by_level: Ints, starts: Ints) -> Ints:
-    """Return the documents, first to last, of the ranking that fills a pattern from the lists of each grade."""
+def _fill_pattern(pattern: AnyArray, by_level: Ints, starts: Ints) -> Ints:
+    """Return a ranking, first to last: at each place of the pattern, the next document of that grade."""
     used, order = starts.copy(), np.empty(len(pattern), dtype=np.int64)
     for place, level in enumerate(pattern):
         order[place] = by_level[used[level]]
@@ -257,7 +264,7 @@ def _rankings(n: int) -> AnyArray:
     return rows
 
 
-def _sum_bound(measure: Measure, kind: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
+def _sum_bound(measure: Measure, form: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
     from . import _enumeration_kernels as kernels
 
     n = len(s)
@@ -269,7 +276,7 @@ def _sum_bound(measure: Measure, kind: int, s: Floats, y: Floats, graded: bool) 
     c = _coefficients(y[rows], graded)
     lost = _lost(measure, y[rows])
     weight = np.empty(len(rows))
-    value = kernels.sum_over_pairs(kind, lost, (s[rows] * c).sum(axis=1), weight)
+    value = kernels.sum_over_pairs(form, lost, (s[rows] * c).sum(axis=1), weight)
     grad = np.zeros(n)
     np.add.at(grad, rows, weight[:, None] * c)
     return float(value), grad
@@ -281,8 +288,8 @@ class StructuralHinge(Surrogate):
 
     E is AP, or NDCG with 0/1 gains; a document is relevant from grade `threshold` on (None: as the measure says, above
     0 for NDCG). The most violated ranking keeps relevant and irrelevant documents in score order and is found exactly:
-    in O(n log n) for AP and for discounts whose steps shrink, in O(n log n + k n) with a cut-off k, and in O(relevant ·
-    irrelevant) for LETOR's discount without one.
+    in O(n log n) for AP and for NDCG with the usual discount, in O(n log n + k n) with a cut-off k, and in
+    O(relevant · irrelevant) for LETOR's discount without a cut-off.
 
     >>> value, grad = StructuralHinge().value_and_grad([0.0, 0.0], [1, 0], [0, 2])
     >>> value, grad.tolist()
@@ -318,24 +325,17 @@ class StructuralHinge(Surrogate):
 
         value = parse_ap_or_ndcg(self.measure)
         longest = int(np.diff(ptr).max(initial=1))
-        gain, k, discounts, shrinking, none_if_short = kernels.Gain.PRECISION, longest, np.zeros(1), True, False
+        by_precision = isinstance(value, AP)
+        k, discounts, shrinking, short_is_zero = longest, np.zeros(1), True, False
         if isinstance(value, NDCG):
-            gain, k = kernels.Gain.DISCOUNT, min(value.k or longest, longest + 1)
+            k = min(value.k or longest, longest + 1)
             discounts = np.concatenate(([0.0], discount_table(longest + 1)[value.discount][: longest + 1]))
             shrinking = value.discount == Discount.LOG2 and k >= longest
-            none_if_short = value.short == Short.ZERO and value.k is not None
+            short_is_zero = value.short == Short.ZERO and value.k is not None
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
+        relevant = self.relevant(y)
         kernels.structural_hinge(
-            scores,
-            self.relevant(y),
-            ptr,
-            int(gain),
-            k,
-            discounts,
-            shrinking,
-            none_if_short,
-            losses,
-            grad,
+            scores, relevant, ptr, by_precision, k, discounts, shrinking, short_is_zero, losses, grad
         )
         return losses, grad
 
@@ -355,7 +355,7 @@ def parse_ap_or_ndcg(measure: str | Measure) -> AP | NDCG:
 
 
 def places_told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
-    """Return which places a measure tells apart, for the search for rankings, and whether it knows relevance alone.
+    """Return the places that a measure tells apart, for `most_violated`, and whether a grade is only relevant or not.
 
     MAP and rank-biased precision are perfect with the relevant documents first (up to a cut-off), P@k and recall with
     as many as can be in the top, the reciprocal rank with one at rank 1; the others read every place.
@@ -386,7 +386,7 @@ class WorkingSetHinge(Surrogate):
     smooth: ClassVar[bool] = False
 
     def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each working set, by sorting the F values."""
+        """Return the loss of each working set and its gradient, in O(n log n)."""
         from . import _direct_kernels as kernels
 
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..data.validation import check_choice, check_count
 from ..errors import InputError
-from .base import CompiledSurrogate, ListFunction, too_large_gain
+from .base import CompiledSurrogate, ListFunction, gain_too_large
 from .transforms import Exponential, Transform, TransformCode, parse_transform
 
 Truth: TypeAlias = Literal["grades", "gains", "order"]
@@ -22,7 +22,7 @@ _TRUTHS = ("grades", "gains", "order")
 
 
 class Listwise(CompiledSurrogate):
-    """A loss of φ(s) and φ(g) over whole lists, in log space: any finite score gives a finite value."""
+    """A loss of φ(s) and φ(g) over whole lists, computed from logarithms: any finite score gives a finite value."""
 
     truth: Truth
     transform: Transform
@@ -48,7 +48,7 @@ class Listwise(CompiledSurrogate):
         return curve
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
-        """Return why a list is not taken: scores outside φ, an order with ties, or gains that are too large."""
+        """Return the error for a list: scores outside φ, an order with ties, or gains that are too large."""
         a, b = self.transform.parameters
         if self.transform.code == TransformCode.LINEAR:
             with np.errstate(over="ignore"):
@@ -62,7 +62,7 @@ class Listwise(CompiledSurrogate):
         if self.truth == "order":
             return InputError(f'truth="order" needs distinct y in each query, and query {query} has ties')
         if self.truth == "gains" and y.max() >= 1023:
-            return too_large_gain(y, row)
+            return gain_too_large(y, row)
         return super().refusal(scores, y, query, row)
 
 
@@ -101,24 +101,24 @@ class ListNet(Listwise):
             from ._listnet_kernels import listnet
 
             return self._function(listnet)
-        from ._permutation_kernels import listnet_top
+        from ._permutation_kernels import listnet_top_k
 
-        return self._function(listnet_top, 0 if self.k == "full" else int(self.k))
+        return self._function(listnet_top_k, 0 if self.k == "full" else int(self.k))
 
     def per_query(
         self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None, place: Ints | None = None
     ) -> tuple[Floats, Floats]:
         """Return the loss of each list and its gradient; weights multiply the targets of the top-one form."""
         if doc_weight is not None and self.k != 1:
-            raise InputError(f"ListNet(k={self.k!r}) has no weights of documents: the top-one form (k=1) has")
+            raise InputError(f"ListNet(k={self.k!r}) takes no weights of documents: the top-one form (k=1) does")
         return super().per_query(scores, y, ptr, doc_weight, place)
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
-        """Return why a list is not taken: too long for this k, or what no listwise loss takes."""
-        from ._permutation_kernels import FULL_LIMIT, STEPS
+        """Return the error for a list: too long for this k, or what no listwise loss takes."""
+        from ._permutation_kernels import FULL_LIMIT, MOST_BEGINNINGS
 
         m = len(y)
-        if self.k != 1 and m > FULL_LIMIT and (self.k == "full" or float(m) ** (self.k - 1) > STEPS):
+        if self.k != 1 and m > FULL_LIMIT and (self.k == "full" or float(m) ** (self.k - 1) > MOST_BEGINNINGS):
             return InputError(
                 f"ListNet(k={self.k!r}) is too much work for query {query} of {m} documents: take a smaller k (1 fits "
                 f"any list; the full form is for up to {FULL_LIMIT} documents)"
@@ -130,11 +130,11 @@ class ListNet(Listwise):
 class ListMLE(Listwise):
     """ℓ(s, y) = −log P_s(y) = −Σ_i [log φ(s_{y(i)}) − log Σ_{j≥i} φ(s_{y(j)})]: the likelihood of the true order.
 
-    Only the order of y counts, so grades and gains are one truth; "order" also refuses ties. Documents of one grade
-    keep their order with `ties="fixed"`. With `ties="sampled"` the loss is the mean over `orders` of them: one random
-    order, drawn by `seed`, and others in which each grade begins later, so that a document takes places all over its
-    grade. An objective draws by the documents' features, so that the order of the rows does not matter; scores alone
-    tell documents apart by their rows only.
+    Only the order of y counts, so `truth` "grades" and "gains" are the same; "order" also refuses ties. With
+    `ties="fixed"` documents of equal grade stay in the order of the rows. With `ties="sampled"` the loss is the mean
+    over `orders` orders of them: one that `seed` draws, and others in which each grade is rotated, so that a document
+    takes places all over its grade. In an objective the features of the documents decide what is drawn, so that the
+    order of the rows does not matter; given scores alone, the rows decide.
 
     >>> value, grad = ListMLE().value_and_grad([0.0, 0.0], [1, 0], [0, 2])
     >>> round(value, 4), grad.tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints
 from ..data.validation import check_choice
 from ..errors import InputError
-from .base import NONE, CompiledSurrogate, Curvature, ListFunction, TwiceDifferentiable
+from .base import NO_FLOATS, CompiledSurrogate, Curvature, ListFunction, TwiceDifferentiable
 
 Loss = Literal["hinge", "squared_hinge"]
 
@@ -19,8 +19,8 @@ Loss = Literal["hinge", "squared_hinge"]
 class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
     """ℓ(s, y) = Σ_{y_i > y_j} [1 − (s_i − s_j)]₊, or the sum of squares: O(n log n) a list, never the pairs.
 
-    `normalize=True` takes the mean over a list's pairs instead of the sum, so that long lists do not outvote short
-    ones. Only the squared hinge has a second derivative (a generalised one, at the kinks).
+    `normalize=True` takes the mean over a list's pairs instead of the sum, so that a long list does not count more
+    than a short one. Only the squared hinge has a second derivative (a generalised one where it has none).
 
     >>> value, grad = PairwiseHinge().value_and_grad([0.5, 0.0, 0.0], [2, 1, 0], [0, 3])
     >>> value, grad.tolist()
@@ -41,7 +41,7 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
         return self.loss == "squared_hinge"
 
     def _make(self) -> ListFunction:
-        """The loss of each list and −(number, or twice the slack, of its violated pairs) per document."""
+        """Return the kernel; per document its gradient counts violated pairs, or sums twice their slack."""
         from . import _pairwise_kernels as kernels
 
         return ListFunction.of(kernels.pairwise_hinge, (self.loss == "squared_hinge", self.normalize))
@@ -49,33 +49,33 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
     def curvature(
         self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None, doc_weight: Floats | None = None
     ) -> PairCurvature:
-        """Return 2 × the weighted graph Laplacian of the pairs inside the margin."""
+        """Return loss, gradient and Hessian: 2 × the weighted graph Laplacian of the pairs inside the margin."""
         from . import _pairwise_kernels as kernels
 
         if self.loss != "squared_hinge":
-            raise InputError("the hinge has no second derivative: use loss='squared_hinge', or the bundle solver")
-        own = NONE if doc_weight is None else doc_weight
+            raise InputError("the hinge has no second derivative: use loss='squared_hinge', or cutting planes")
+        doc_weight = NO_FLOATS if doc_weight is None else doc_weight
         factor = np.ones(len(ptr) - 1) if weight is None else np.array(weight)
         slopes, t, partners = np.empty((3, len(scores)))
         lists = *np.empty((2, len(scores)), dtype=np.int32), t, partners
-        loss = kernels.squared_hinge(scores, y, ptr, own, self.list_function.codes, factor, slopes, *lists)
-        return PairCurvature(loss, slopes, ptr, own, lists, factor)
+        loss = kernels.squared_hinge(scores, y, ptr, doc_weight, self.list_function.codes, factor, slopes, *lists)
+        return PairCurvature(loss, slopes, ptr, doc_weight, lists, factor)
 
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature(Curvature):
-    """The pairs inside the margin: lists in an order in which these are easy to find."""
+    """The pairs inside the margin, kept as lists in an order in which they are quickly found."""
 
     loss: float
     slopes: Floats
     ptr: Ints
     doc_weight: Floats
     lists: tuple[AnyArray, ...]
-    """The order, by place in it the grade and the score, and the weight of the pairs that a document is in."""
+    """The order of the documents; by place in it, level, score and total weight of the pairs inside the margin."""
     factor: Floats
 
     def product(self, v: Floats) -> Floats:
-        """Return 2 factor_q Σ_{active partners j of i} c (v_i − v_j) for each document i."""
+        """Return 2 factor_q Σ_j c (v_i − v_j) over the pairs of i inside the margin, for each document i."""
         from . import _pairwise_kernels as kernels
 
         out = np.empty_like(v)
@@ -83,8 +83,8 @@ class PairCurvature(Curvature):
         return out
 
 
-def pair_counts(y: Floats, ptr: Ints, doc_weight: Floats = NONE) -> Floats:
-    """Return the number of document pairs of different grade in each list, or the sum of their winners' weights.
+def pair_counts(y: Floats, ptr: Ints, doc_weight: Floats = NO_FLOATS) -> Floats:
+    """Return for each list the number of pairs of different grade, or the sum of the preferred documents' weights.
 
     >>> pair_counts(np.array([2.0, 1.0, 0.0, 0.0, 1.0]), np.array([0, 4, 5])).tolist()
     [5.0, 0.0]

@@ -1,10 +1,10 @@
 """Surrogates of precision at k: struct, ramp, avg and max.
 
-A list has n₊ positives (grades above `above`); s⁺ and s⁻ are the positive and negative scores in descending order,
-and Δ is the number of negatives among its k best scores. Every loss is found by selecting the k extreme scores of a
-class and adding them up: O(n + k log k), no list is sorted as a whole.
+A list has n₊ positives (grades above `above`); s⁺ and s⁻ are the scores of its positives and negatives, largest first,
+and Δ is the number of negatives among its k best scores. Every loss adds up the k largest or smallest scores of a
+class, which takes O(n + k log k): no list is sorted as a whole.
 
-    Δ ≤ ramp ≤ avg ≤ max,    avg = struct at k = n₊,    struct bounds nothing.
+    Δ ≤ ramp ≤ avg ≤ max,    avg = struct at k = n₊,    struct is no bound where k < n₊.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PrecisionSurrogate(CompiledSurrogate):
     function: ClassVar[str]
     """The kernel of the loss."""
     code: ClassVar[int] = 0
-    """What the kernel is told besides."""
+    """A code for a kernel that serves two losses."""
     is_upper_bound: ClassVar[bool] = True
     """Whether the loss is never below the mistakes Δ."""
 
@@ -85,7 +85,7 @@ class PrecisionSurrogate(CompiledSurrogate):
     def k_of(self, positives: Floats) -> Floats:
         """Return the k of lists with so many positives."""
         k, kappa = cutoff(self.k, self.kappa)
-        # without the dust of rounding, as the kernels take it off
+        # a product a little above a whole number by rounding counts as it, as in the kernels
         return np.minimum(positives, k if k else np.ceil(kappa * positives * (1 - 1e-12)))
 
 
@@ -93,7 +93,7 @@ class PrecisionSurrogate(CompiledSurrogate):
 class PrecStruct(PrecisionSurrogate):
     """Σ top-k of (s_i + 1 − y_i) − Σ_{y=1} s_i (Eq. 3, over ŷ with exactly k ones): the loss of SVMperf.
 
-    Not an upper bound of Δ, and unbounded below: where k < n₊ the positives outside the top k count as profit.
+    Where k < n₊ it is no upper bound of Δ and can be any negative number: positives outside the top k lower it.
 
     >>> PrecStruct(k=1).value_and_grad([2.0, 0.0, 0.5], [1, 1, 0], [0, 3])
     (0.0, array([ 0., -1.,  0.]))
@@ -147,7 +147,7 @@ class PrecMax(PrecisionSurrogate):
 
 @dataclass(frozen=True)
 class MistakesAvg(PrecisionSurrogate):
-    """Δ, the negatives in the top k; for a gradient, the step of the perceptron that rewards on average (Algorithm 1).
+    """Δ, the negatives in the top k; its "gradient" is the step of the perceptron that rewards on average (Alg. 1).
 
     1 on the negatives in the top k, −D on the missed positives, D = Δ/(n₊ − true positives).
 

@@ -16,10 +16,10 @@ from ..measures import AP, NDCG, Measure, Norm, measure
 from ..measures.dcg import discounts
 from ..measures.order import Ties
 from ..measures.presets import Short
-from .base import CompiledSurrogate, ListFunction, too_large_gain
+from .base import CompiledSurrogate, ListFunction, gain_too_large
 
 TABLE = 2048
-"""Discounts that are kept; those of later places are computed."""
+"""How many discounts are kept in a table; those of later places are computed."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Slam(CompiledSurrogate):
     v_i = 1/r for the r relevant documents (AP, Eq. 10; relevant means a grade above `measure.above`), or
     G(R_i) D(pos(i)) / Z_k for the first k documents by grade (NDCG, NDCG@k; Eq. 11, 24), G and D being the measure's.
     `margin` is Δ. `within` orders the documents of one grade: by "index", which makes φ_v convex in s, or by "score",
-    which gives the smallest of these bounds and is the loss of Algorithm 2, its weights fixed by the order at w_t.
+    which gives the smallest of these bounds and is the loss of Algorithm 2, where the order at w_t fixes the weights.
 
     >>> value, grad = Slam("ndcg@10").value_and_grad([0.0, 0.5], [1, 0], [0, 2])
     >>> value, grad.tolist()
@@ -57,7 +57,7 @@ class Slam(CompiledSurrogate):
 
     @property
     def convex(self) -> bool:
-        """Whether the weights do not move with the scores: by index, or for AP, whose weights are equal."""
+        """Whether the weights do not depend on the scores: `within="index"`, or AP, whose weights are equal."""
         return self.within == "index" or isinstance(self.measure, AP)
 
     @property
@@ -65,7 +65,7 @@ class Slam(CompiledSurrogate):
         """The measure itself, where Δ ≥ 1 and its rules are the paper's (Theorem 4, Theorem 8).
 
         A pair with equal scores counts as out of order, so the bound holds for the worst order of tied documents and
-        with it for every other and for their mean; not where single precision makes ties of scores that differ.
+        with it for every other and for their mean. It may fail where single precision ties scores that differ.
         """
         target = self.target
         plain = target.ties != Ties.ID
@@ -90,7 +90,7 @@ class Slam(CompiledSurrogate):
             labels if scores is None else scores, labels, bounds, function.codes, function.numbers, v
         )
         if refused >= 0:
-            raise too_large_gain(labels[bounds[refused] : bounds[refused + 1]], int(bounds[refused]))
+            raise gain_too_large(labels[bounds[refused] : bounds[refused + 1]], int(bounds[refused]))
         return v
 
     def _make(self) -> ListFunction:
@@ -99,14 +99,14 @@ class Slam(CompiledSurrogate):
 
         target = self.target
         if isinstance(target, AP):  # binary grades, gains 1, no discount: the order in a grade does not matter
-            return ListFunction.of(kernels.slam, (1, 0, 0, 0, kernels.NONE), (self.margin, target.above))
+            return ListFunction.of(kernels.slam, (1, 0, 0, 0, kernels.NO_DISCOUNT), (self.margin, target.above))
         places = TABLE if target.k is None else min(target.k, TABLE)
         codes = (0, int(target.gain), target.k or 0, self.within == "score", int(target.discount))
         return ListFunction.of(kernels.slam, codes, (self.margin, 0.0, *discounts(places, target.discount)))
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
-        """Return why a list is not taken: gains that are too large."""
-        return too_large_gain(y, row)
+        """Return the error for a list: gains that are too large."""
+        return gain_too_large(y, row)
 
 
 def slam_measure(name: Measure | str) -> AP | NDCG:
