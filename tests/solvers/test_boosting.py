@@ -328,6 +328,37 @@ def test_a_row_of_weight_three_counts_as_three_rows(storage):
     assert weighed.edges.tolist() != BinnedColumns.of(storage(X), 9).edges.tolist()
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("rare", [5000, 100])
+def test_a_value_that_most_documents_share_does_not_take_the_thresholds_of_the_others(rare, storage):
+    x = np.append(np.zeros(10_000 - rare), np.arange(1.0, rare + 1))[:, None]
+    edges = BinnedColumns.of(storage(x), 24).edges
+    sizes = np.bincount(np.searchsorted(edges, x[:, 0]))
+    assert len(edges) == 24
+    assert sizes[0] == 10_000 - rare
+    assert np.ptp(sizes[1:]) <= 1  # the others lie evenly above
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 60)), min_size=1), st.integers(1, 12))
+def test_there_are_as_many_thresholds_as_were_asked_for(runs, limit):
+    x = np.repeat(*np.array(runs).T).astype(np.float64)
+    values, counts = np.unique(x, return_counts=True)
+    edges = BinnedColumns.of(x[:, None], limit).edges
+    assert len(edges) == min(limit, len(values) - 1)
+    bins = np.split(counts, np.searchsorted(values, edges))
+    light = [each.sum() for each in bins if (each <= len(x) / (limit + 1)).all()]
+    assert max(light, default=0) <= 2 * len(x) / (limit + 1)
+
+
+def test_a_rare_feature_can_be_learned_with_few_thresholds():
+    """One document in a hundred has the feature, in as many values: those are the relevant ones."""
+    x = np.zeros((5_000, 1))
+    x[::100, 0] = np.arange(1.0, 51.0)
+    data = tr.QueryDataset.from_arrays(x, x[:, 0] > 0, np.repeat(np.arange(50), 100))
+    ranker = tr.RankBoost(rounds=3, thresholds=10).fit_queries(data)
+    assert ranker.score(data.X, data.y, data.qid) == 1.0
+
+
 def test_a_column_of_one_value_has_no_threshold():
     assert len(BinnedColumns.of(np.ones((5, 1))).edges) == 0
     assert len(BinnedColumns.of(sparse.csr_array(np.zeros((5, 1)))).edges) == 0

@@ -152,9 +152,10 @@ class RankBoost(Ranker):
 
     A pair's weight factors into its two documents, so a round needs one potential per document and one histogram of
     them per column, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
-    evenly spread over the weight of the documents (None: one between any two values, which takes as much memory as X);
-    up to 255 of them a value takes one byte. `both_directions` lets a stump count against the documents above it too.
-    `normalize` gives every query the same weight instead of every pair.
+    evenly spread over the weight of the documents, a value that many of them share being one place (None: one between
+    any two values, which takes as much memory as X); up to 255 of them a value takes one byte. `both_directions` lets
+    a stump count against the documents above it too. `normalize` gives every query the same weight instead of every
+    pair.
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
     looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky

@@ -135,10 +135,24 @@ def _edges(values: Floats, weight: Floats, zeros: float, limit: int | None) -> F
     found = np.where((low <= middle) & (middle < high), middle, low)
     if limit is None or len(found) <= limit:
         return found
-    above = np.cumsum(counts[::-1])[:-1]  # the weight above each place, from the highest place down
-    goals = np.arange(1, limit + 1) * (counts.sum() / (limit + 1.0))
-    places = np.unique(np.searchsorted(above, goals))
-    return np.asarray(found[::-1][places[places < len(found)]][::-1])
+    size = _bin_size(counts, limit + 1)
+    above = np.cumsum(np.minimum(counts, size)[::-1])[:-1]  # the weight above each place, from the highest place down
+    goals = np.arange(1, limit + 1) * (size * (1.0 - 1e-9))  # reached but for rounding is reached
+    return np.asarray(found[::-1][np.unique(np.searchsorted(above, goals))][::-1])
+
+
+def _bin_size(counts: AnyArray, bins: int) -> float:
+    """Return s with Σ min(count, s) = s · bins: a value that weighs more than a bin takes one, and no more of them.
+
+    >>> _bin_size(np.array([90.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]), 6)
+    2.0
+    """
+    common = np.zeros(len(counts), dtype=bool)
+    while True:
+        size = counts[~common].sum() / (bins - common.sum())
+        if not (counts[~common] > size).any():
+            return float(size)
+        common |= counts > size
 
 
 @dataclass(frozen=True)
