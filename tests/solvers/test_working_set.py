@@ -73,7 +73,7 @@ def test_no_set_changed_is_said_at_the_minimum_alone(tight, monkeypatch):
     made = []
     monkeypatch.setattr(working_set, "_Sets", lambda *args: made.append(_Sets(*args)) or made[0])
     if tight is not None:
-        monkeypatch.setattr(working_set, "TIGHT", tight)  # how it was: the same loose solution once more
+        monkeypatch.setattr(working_set, "TIGHT_TOL", tight)  # how it was: the same loose solution once more
     solution = WorkingSets(tr.measure("map"), 0.01, 200, inner=Bundle(tol=0.5)).run(data)
     exact = Bundle(tol=1e-9).minimize(made[0].objective(0.01))
     changes = made[0].add(exact.w)

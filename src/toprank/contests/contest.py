@@ -349,12 +349,12 @@ def _warnings(result: _Result) -> list[str]:
     """Return what casts doubt on a result."""
     cut = {name: n for name, winners in result.winners.items() if (n := sum(winner.cut for winner in winners))}
     fits = [(name, vars(w.ranker).get("solution_")) for name, winners in result.winners.items() for w in winners]
-    short = dict.fromkeys(f"{name} did not converge: {found.message}." for name, found in fits if found and found.short)
+    unconverged = [(name, found.message) for name, found in fits if found and found.falls_short]
     capped = [name for name, winners in result.winners.items() if any(winner.capped for winner in winners)]
     return [
         *dict.fromkeys(result.notes.warned),
         *(f"{name} was left out: {reason}." for name, reason in result.left_out.items()),
-        *short,
+        *dict.fromkeys(f"{name} did not converge: {message}." for name, message in unconverged),
         *(f"{name}: {n} of its settings ran out of time, its share of the budget." for name, n in cut.items()),
         *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),
     ]

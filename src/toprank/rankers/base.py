@@ -27,7 +27,7 @@ from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
-from ..solvers.base import Solution, tell
+from ..solvers.base import Solution, warn_of_failure
 from . import checking
 from ._estimator import BaseEstimator
 from .models import LinearModel, LinearModels, Model, check_features, check_one_list
@@ -172,7 +172,7 @@ class Ranker(BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__}: {error}") from None
         solution = vars(self).get("solution_")
         if solution is not None:
-            tell(type(self).__name__, solution)
+            warn_of_failure(type(self).__name__, solution)
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
         for i, part in enumerate((data,) if valid is None else (data, valid)):
             self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)

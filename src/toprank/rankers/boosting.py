@@ -17,7 +17,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, replay, summed
-from ..solvers.base import tell_nothing_learned
+from ..solvers.base import warn_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALL_ALIKE, is_informative, parse_bounded
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
@@ -67,7 +67,7 @@ class AdaRank(Ranker):
         measure = parse_bounded(self.measure)
         importance = self._importance(data, measure)
         if not is_informative(measure, data):
-            tell_nothing_learned(type(self).__name__, ALL_ALIKE)
+            warn_nothing_learned(type(self).__name__, ALL_ALIKE)
             self._keep_rounds(np.empty(0, dtype=np.int64), np.empty(0), {})
             return
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)

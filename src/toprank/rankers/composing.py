@@ -17,8 +17,8 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
-from ..solvers.base import Solution, Solver
-from ..solvers.lbfgs import LBFGS, Watch
+from ..solvers.base import Solution, Solver, Watch
+from ..solvers.lbfgs import LBFGS
 from ..solvers.minibatch import MiniBatch
 from ..surrogates.base import Surrogate
 from .base import Ranker, parameters

@@ -145,7 +145,7 @@ class _RoundValues:
         self.train_curve: list[float] = []
         self.total = np.zeros(data.n_features)
 
-    def __call__(self, t: int, w: Floats) -> bool:
+    def __call__(self, t: int, w: Floats, value: float) -> bool:
         model = LinearModel(w)
         self.total += w
         self.train_curve.append(mean_on(self.measure, model.scores(self.data.X), self.data))

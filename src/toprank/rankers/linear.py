@@ -15,9 +15,8 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
-from ..solvers.base import Solver
+from ..solvers.base import Solver, Watch
 from ..solvers.bundle import Bundle
-from ..solvers.lbfgs import Watch
 from ..solvers.newton import Newton
 from ..solvers.steps import Steps
 from ..solvers.stream import OnlineDescent, State

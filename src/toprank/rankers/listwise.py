@@ -12,8 +12,7 @@ from ..certificates import generalization
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..solvers.base import Solver
-from ..solvers.lbfgs import Watch
+from ..solvers.base import Solver, Watch
 from ..surrogates.listwise import ListMLE as ListMLELoss
 from ..surrogates.listwise import ListNet as ListNetLoss
 from ..surrogates.listwise import Listwise, Truth

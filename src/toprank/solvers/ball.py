@@ -9,12 +9,11 @@ import numpy as np
 from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from .base import Solution, Solver, gradient_gap
+from .base import STOPPED, Solution, Solver, Watch, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
-from .lbfgs import STOPPED, Watch
 
-_DECREASE = 1e-4
-"""Share of the promised decrease that a step must deliver."""
+_SUFFICIENT = 1e-4
+"""The share of slope × step by which the value must fall, for a step to be accepted."""
 _HALVINGS = 40
 
 
@@ -25,21 +24,21 @@ class BallSolution(Solution):
     radius: float = np.inf
 
     def check(self, objective: Objective) -> BallSolution:
-        """Return the same weights with value, gradient and gap computed afresh from the data."""
+        """Return the same weights with value, gradient and gap computed anew from the data."""
         value, grad = objective.value_and_grad(self.w)
         norm = float(np.linalg.norm(_projected_step(self.w, grad, self.radius)))
         return replace(self, value=value, grad_norm=norm, gap=ball_gap(self.w, grad, self.radius, objective))
 
 
 def ball_gap(w: Floats, grad: Floats, radius: float, objective: Objective) -> float:
-    """f(w) − min f ≤ what the tangent promises, for a convex f."""
+    """An upper bound of f(w) − min f in the ball, for a convex f; infinite for others."""
     if not objective.surrogate.convex:
         return float("inf")
-    return min(promise(w, grad, radius), gradient_gap(float(np.linalg.norm(grad)), objective))
+    return min(tangent_gap(w, grad, radius), gradient_gap(float(np.linalg.norm(grad)), objective))
 
 
-def promise(w: Floats, grad: Floats, radius: float) -> float:
-    """max_{‖v‖ ≤ radius} ∇f(w)·(w − v) = ∇f(w)·w + radius ‖∇f(w)‖."""
+def tangent_gap(w: Floats, grad: Floats, radius: float) -> float:
+    """max_{‖v‖ ≤ radius} ∇f(w)·(w − v) = ∇f(w)·w + radius ‖∇f(w)‖: how far the tangent at w falls inside the ball."""
     return float(grad @ w) + radius * float(np.linalg.norm(grad))
 
 
@@ -61,9 +60,9 @@ def _projected_step(w: Floats, grad: Floats, radius: float) -> Floats:
 class BallLBFGS(Solver):
     """w ← w + t (v − w), v = argmin of the L-BFGS model at w over ‖v‖ ≤ radius; stops at D(w) ≤ tol · D(0).
 
-    D(w) = max_{‖v‖ ≤ radius} ∇f(w)·(w − v) is what the tangent still promises; it bounds f(w) − min f of a convex f.
-    The model's matrix is a multiple of the identity plus a low rank, so its minimiser in the ball is exact and costs
-    no pass over the data. Every iterate stays in the ball.
+    D(w) = max_{‖v‖ ≤ radius} ∇f(w)·(w − v) is how far the tangent at w falls inside the ball; it bounds f(w) − min f of
+    a convex f. The model's matrix is a multiple of the identity plus one of low rank, so its minimiser in the ball is
+    exact and needs no pass over the data. Every iterate stays in the ball.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -88,14 +87,14 @@ class BallLBFGS(Solver):
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
         w = project(start, self.radius)
         value, grad = objective.value_and_grad(w)
-        flat = grad if w0 is None else objective.value_and_grad(np.zeros_like(w))[1]
-        goal = self.tol * self.radius * max(float(np.linalg.norm(flat)), 1e-300)
+        grad_at_zero = grad if w0 is None else objective.value_and_grad(np.zeros_like(w))[1]
+        goal = self.tol * self.radius * max(float(np.linalg.norm(grad_at_zero)), 1e-300)
         steps: list[Floats] = []
         changes: list[Floats] = []
         trace: dict[str, list[float]] = {"value": [], "grad_norm": []}
-        message, n_iter = f"what the gradient promises did not reach tol in {self.max_iter} steps", 0
+        message, n_iter = f"the gap did not reach tol in {self.max_iter} steps", 0
         for n_iter in range(1, self.max_iter + 1):
-            if promise(w, grad, self.radius) <= goal:
+            if tangent_gap(w, grad, self.radius) <= goal:
                 message, n_iter = "", n_iter - 1
                 break
             if out_of_time():
@@ -119,7 +118,7 @@ class BallLBFGS(Solver):
             if self.watch is not None and self.watch(n_iter, w, value):
                 message = STOPPED
                 break
-        converged = promise(w, grad, self.radius) <= goal
+        converged = tangent_gap(w, grad, self.radius) <= goal
         return BallSolution(
             w=w,
             value=value,
@@ -136,25 +135,25 @@ class BallLBFGS(Solver):
     def _line_search(
         self, objective: Objective, w: Floats, value: float, grad: Floats, target: Floats
     ) -> tuple[Floats, float, Floats] | None:
-        """Walk from w towards the target until the value falls as promised; both ends are in the ball."""
-        way = target - w
-        promised = float(grad @ way)
-        if not promised < 0:
+        """Return the first point between the target and w where the value falls enough; both ends are in the ball."""
+        direction = target - w
+        slope = float(grad @ direction)
+        if not slope < 0:
             return None
         t = 1.0
         for _ in range(_HALVINGS):
-            new = project(w + t * way, self.radius)
+            new = project(w + t * direction, self.radius)
             new_value, new_grad = objective.value_and_grad(new)
-            if new_value <= value + _DECREASE * t * promised:
+            if new_value <= value + _SUFFICIENT * t * slope:
                 return new, new_value, new_grad
-            # The parabola through value, slope and the new value has its lowest point here.
-            lowest = -promised * t * t / (2 * (new_value - value - promised * t))
-            t = min(max(lowest, 0.1 * t), 0.5 * t)
+            # Next, the lowest point of the parabola with this value and slope at 0 and the new value at t.
+            t_lowest = -slope * t * t / (2 * (new_value - value - slope * t))
+            t = min(max(t_lowest, 0.1 * t), 0.5 * t)
         return None
 
 
 def _model_minimiser(w: Floats, grad: Floats, steps: list[Floats], changes: list[Floats], radius: float) -> Floats:
-    """argmin_{‖v‖ ≤ radius} ∇f·(v − w) + ½ (v − w)ᵀ B (v − w), B the BFGS matrix of the steps and gradient changes.
+    """argmin_{‖v‖ ≤ radius} ∇f·(v − w) + ½ (v − w)ᵀ B (v − w), B the BFGS matrix of these steps and gradient changes.
 
     With B = σI − U diag(c) Uᵀ the stationary points (B + λI) v = B w − ∇f are known for every λ, and ‖v(λ)‖ falls
     with λ: Newton's method on 1/‖v(λ)‖ finds the one of norm `radius`.
@@ -166,22 +165,22 @@ def _model_minimiser(w: Floats, grad: Floats, steps: list[Floats], changes: list
         lower, D = np.tril(inner, -1), np.diag(np.diag(inner))
         middle = np.block([[sigma * S.T @ S, lower], [lower.T, -D]])
         Q, R = np.linalg.qr(np.hstack([sigma * S, Y]))
-        small = R @ np.linalg.solve(middle, R.T)
-        bends, V = np.linalg.eigh(sigma * np.eye(len(small)) - 0.5 * (small + small.T))
+        middle_R = R @ np.linalg.solve(middle, R.T)
+        eigenvalues, V = np.linalg.eigh(sigma * np.eye(len(middle_R)) - 0.5 * (middle_R + middle_R.T))
         U = Q @ V
-        bends = np.maximum(bends, 1e-10 * sigma)
+        eigenvalues = np.maximum(eigenvalues, 1e-10 * sigma)
     else:
         sigma = max(float(np.linalg.norm(grad)) / min(1.0, radius), 1e-300)
-        U, bends = np.zeros((len(w), 0)), np.zeros(0)
-    inside = U.T @ w
-    along = bends * inside - U.T @ grad
-    rest = sigma * (w - U @ inside) - (grad - U @ (U.T @ grad))
-    square = float(rest @ rest)
+        U, eigenvalues = np.zeros((len(w), 0)), np.zeros(0)
+    w_in_U = U.T @ w
+    b_in_U = eigenvalues * w_in_U - U.T @ grad
+    b_outside = sigma * (w - U @ w_in_U) - (grad - U @ (U.T @ grad))
+    outside_square = float(b_outside @ b_outside)
     shift = 0.0
     for _ in range(100):
-        norm = np.sqrt((along**2 / (bends + shift) ** 2).sum() + square / (sigma + shift) ** 2)
+        norm = np.sqrt((b_in_U**2 / (eigenvalues + shift) ** 2).sum() + outside_square / (sigma + shift) ** 2)
         if norm <= radius * (1 + 1e-12):
             break
-        slope = ((along**2 / (bends + shift) ** 3).sum() + square / (sigma + shift) ** 3) / norm
+        slope = ((b_in_U**2 / (eigenvalues + shift) ** 3).sum() + outside_square / (sigma + shift) ** 3) / norm
         shift += (norm - radius) / radius * norm / slope
-    return project(U @ (along / (bends + shift)) + rest / (sigma + shift), radius)
+    return project(U @ (b_in_U / (eigenvalues + shift)) + b_outside / (sigma + shift), radius)

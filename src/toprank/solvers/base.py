@@ -1,9 +1,9 @@
-"""What a solver is: hyper-parameters in, a solution out that can defend itself."""
+"""What a solver is: it makes an objective small and returns a solution whose promise can be checked."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,13 +14,13 @@ from ..objective import Objective
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Points whose tangents, mixed with weights on the simplex, bound the minimum from below."""
+    """Points and weights that add up to 1: the tangents of the risk there, so weighted, bound min f from below."""
 
     points: Floats
     weights: Floats
 
     def lower_bound(self, objective: Objective) -> float:
-        """min f ≥ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), the risk's tangents (a_i, b_i) taken afresh from the data."""
+        """min f ≥ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), the risk's tangents (a_i, b_i) computed anew from the data."""
         slope, offset = np.zeros(objective.n_features), 0.0
         for w, weight in zip(self.points, self.weights, strict=True):
             value, grad = objective.value_and_grad(w)
@@ -45,19 +45,19 @@ class Solution:
     n_iter: int
     converged: bool
     message: str = ""
-    """Why it ended where it did; empty where it converged and there is nothing else to say."""
+    """Why the solver stopped; empty where it converged and there is nothing else to say."""
     trace: dict[str, Floats] = field(default_factory=dict)
     cuts: Cuts | None = field(default=None, repr=False)
     chosen: bool = False
-    """Whether the weights were picked on a validation set or averaged, so that convergence is not what they promise."""
+    """Whether the weights were chosen on a validation set or averaged: then they need not be near the minimum."""
 
     @property
-    def short(self) -> bool:
-        """Whether the weights are not the minimum that was asked for, by more than a millionth of the value."""
+    def falls_short(self) -> bool:
+        """Whether the minimum was asked for and the value may be above it by more than a millionth of itself."""
         return not self.converged and not self.chosen and not self.gap <= 1e-6 * abs(self.value)
 
     def check(self, objective: Objective) -> Solution:
-        """Return the same weights with value, gradient and gap computed afresh from the data."""
+        """Return the same weights with value, gradient and gap computed anew from the data."""
         value, grad = objective.value_and_grad(self.w)
         norm = float(np.linalg.norm(grad))
         gap = gradient_gap(norm, objective) if self.cuts is None else value - self.cuts.lower_bound(objective)
@@ -71,17 +71,17 @@ def gradient_gap(grad_norm: float, objective: Objective) -> float:
     return float("inf")
 
 
-def tell(who: str, solution: Solution) -> None:
-    """Warn in one line, as scikit-learn does, where weights are not the minimum that was asked for, or rank nothing."""
-    if solution.short:
+def warn_of_failure(who: str, solution: Solution) -> None:
+    """Warn in one line, as scikit-learn does, where the minimum was not reached or all documents score the same."""
+    if solution.falls_short:
         left = f" (at most {solution.gap:.2g} above the minimum)" if np.isfinite(solution.gap) else ""
         _warn(f"{who} did not converge: {solution.message}{left}; scale the features, penalise more or raise max_iter")
     elif not solution.w.any():
-        tell_nothing_learned(who, solution.message or "the penalty outweighs the loss")
+        warn_nothing_learned(who, solution.message or "the penalty outweighs the loss")
 
 
-def tell_nothing_learned(who: str, why: str) -> None:
-    """Warn of weights that rank nothing."""
+def warn_nothing_learned(who: str, why: str) -> None:
+    """Warn that all weights are 0."""
     _warn(f"{who} learned nothing, all documents score the same: {why}")
 
 
@@ -91,6 +91,13 @@ def _warn(text: str) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     warn(text, ConvergenceWarning, stacklevel=6)
+
+
+Watch = Callable[[int, Floats, float], bool]
+"""Called after each iteration with its number, the weights and the value; True stops the solver."""
+
+STOPPED = "stopped on the validation set"
+STALLED = "the value no longer falls: rounding has been reached"
 
 
 class Solver(ABC):

@@ -15,11 +15,9 @@ from .base import Cuts, Solution, Solver
 from .deadline import OUT_OF_TIME, out_of_time
 
 SHRINK, GROW = 0.5, 1.2
-"""How the pull to the best point changes after a step that kept its promise, and after one that did not."""
-
-
-STALLED = 50
-"""After so many steps in which neither value nor bound moved, they will not move again."""
+"""Factors of mu (see `Bundle`), after a step that lowered the value about as predicted, and after one that did not."""
+STALLED_STEPS = 50
+"""After so many steps in which neither value nor bound improved, rounding has been reached."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,11 @@ class Bundle(Solver):
     """min_w (alpha/2)‖w‖² + max_i (a_i·w + b_i), the cuts (a_i, b_i) tangents of the risk R, more at every step.
 
     Each evaluation at w adds the cut R(w') ≥ R(w) + ∂R(w)·(w' − w). The dual over the simplex,
-    max_λ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), bounds the minimum from below; the next point minimises the model plus
-    a pull (mu/2)‖w − best‖², lengths by the spread of the features inside lists, that keeps steps where the model is
-    good. It stops when f(w) − lower bound ≤ tol · max(f(w), f(0)/1000): `gap` is that difference,
-    and `Solution.check` finds it again from the data. The first pull makes a step as long as the tangent at the start
-    promises and no longer, whatever the scale of the features.
+    max_λ Σ λ_i b_i − ‖Σ λ_i a_i‖²/(2 alpha), bounds the minimum from below. The next point minimises the model plus
+    (mu/2)‖w − best‖², lengths measured by the spread of the features inside lists: near the best point the model is
+    good. It stops when f(w) − lower bound ≤ tol · max(f(w), f(0)/1000): `gap` is that difference, and `Solution.check`
+    computes it again from the data. With the first mu the tangent at the start plus this term has the minimum 0,
+    whatever the scale of the features.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -45,7 +43,7 @@ class Bundle(Solver):
     tol: float = 1e-4
     max_iter: int = 2000
     idle: int = 20
-    """A cut that the dual has left out this many times in a row is dropped."""
+    """A cut that had weight 0 in this many steps in a row is dropped."""
 
     def __post_init__(self) -> None:
         check_positive(tol=self.tol)
@@ -56,7 +54,7 @@ class Bundle(Solver):
         return self._run(objective, w0, _Model.empty(_Axes.of(objective)))[0]
 
     def path(self, objective: Objective, alphas: Sequence[float], w0: Floats | None = None) -> list[Solution]:
-        """Minimise for each alpha in turn; a cut of the risk holds for every alpha, so each run starts from all cuts.
+        """Minimise for each alpha in turn; a cut of the risk holds for every alpha, so each run keeps the cuts so far.
 
         >>> import toprank as tr
         >>> from toprank.objective import Objective
@@ -84,34 +82,34 @@ class Bundle(Solver):
         best, best_grad, best_value = w, grad, value
         floor = 1e-3 * (value if not w.any() else objective.value_and_grad(np.zeros_like(w))[0])
         lower, cuts = -np.inf, model.cuts(np.ones(len(model.b))[-1:], np.array([len(model.b) - 1]))
-        steep = float((model.A[-1] ** 2 / model.axes.spread).sum())
-        mu = steep / (2 * value) if value > 0 and steep > 0 else alpha
-        trace, message, idle = _Trace(), f"the gap did not reach tol in {self.max_iter} steps", 0
+        slope_square = float((model.A[-1] ** 2 / model.axes.spread).sum())
+        mu = slope_square / (2 * value) if value > 0 and slope_square > 0 else alpha
+        trace, message, stalled = _Trace(), f"the gap did not reach tol in {self.max_iter} steps", 0
         for _ in range(self.max_iter):
             model = model.solved(alpha)
             bound = model.bound(alpha)
-            idle = 0 if bound > lower else idle + 1
+            stalled = 0 if bound > lower else stalled + 1
             if bound > lower:
                 lower, cuts = bound, model.cuts(model.weights, np.flatnonzero(model.weights))
             trace.add(best_value, lower, len(model.b))
-            moved = len(trace.values) > 1 or bool(best.any())  # w = 0 ranks nothing, however near to the minimum
+            moved = len(trace.values) > 1 or bool(best.any())  # w = 0 scores all alike, however near to the minimum
             if moved and best_value - lower <= self.tol * max(best_value, floor):
                 message = ""
                 break
             if out_of_time():
                 message = OUT_OF_TIME
                 break
-            if idle > STALLED:
-                message = "neither the value nor the bound moves any more: rounding has been reached"
+            if stalled > STALLED_STEPS:
+                message = "neither the value nor the bound improves any more: rounding has been reached"
                 break
-            model = model.forget(self.idle)
-            w, promised, model = model.step(alpha, mu, best)
+            model = model.without_idle(self.idle)
+            w, predicted, model = model.step(alpha, mu, best)
             value, grad = objective.value_and_grad(w)
             model = model.add(w, value, grad, alpha)
-            promise, kept = best_value - promised, best_value - value
-            mu *= GROW if kept < 0.3 * promise else SHRINK if kept > 0.7 * promise else 1.0
+            predicted_drop, drop = best_value - predicted, best_value - value
+            mu *= GROW if drop < 0.3 * predicted_drop else SHRINK if drop > 0.7 * predicted_drop else 1.0
             if value < best_value:
-                best, best_value, best_grad, idle = w, value, grad, 0
+                best, best_value, best_grad, stalled = w, value, grad, 0
         solution = Solution(
             w=best,
             value=best_value,
@@ -140,18 +138,18 @@ class _Axes:
             found, Q = np.linalg.eigh(found, UPLO="U")
         return cls(Q, np.maximum(found, max(1e-12 * float(found.max()), np.finfo(np.float64).tiny)))
 
-    def turned(self, w: Floats) -> Floats:
+    def to_axes(self, w: Floats) -> Floats:
         return w if self.Q is None else np.asarray(w @ self.Q)
 
-    def back(self, w: Floats) -> Floats:
+    def from_axes(self, w: Floats) -> Floats:
         return w if self.Q is None else np.asarray(self.Q @ w)
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """The cuts so far: where they were taken, their slopes A and offsets b, the products A Aᵀ, and their idle time.
+    """The cuts so far: their points, slopes A and offsets b, the products A Aᵀ, and for how many steps each was idle.
 
-    `weights` solve the dual and `pulled` the step, each a good start for the next.
+    `weights` solve the dual and `step_weights` the problem of the next point; each is where the next search starts.
     """
 
     axes: _Axes
@@ -161,7 +159,7 @@ class _Model:
     gram: Floats
     idle: Ints
     weights: Floats
-    pulled: Floats
+    step_weights: Floats
 
     @classmethod
     def empty(cls, axes: _Axes) -> _Model:
@@ -170,28 +168,28 @@ class _Model:
 
     def add(self, w: Floats, value: float, grad: Floats, alpha: float) -> _Model:
         slope, offset = cut(w, value, grad, alpha)
-        slope = self.axes.turned(slope)
+        slope = self.axes.to_axes(slope)
         products = self.A @ slope
-        corner = np.array([[slope @ slope]])
+        square = np.array([[slope @ slope]])
         return _Model(
             self.axes,
             np.vstack([self.points, w]),
             np.vstack([self.A, slope]),
             np.append(self.b, offset),
-            np.block([[self.gram, products[:, None]], [products[None, :], corner]]),
+            np.block([[self.gram, products[:, None]], [products[None, :], square]]),
             np.append(self.idle, 0),
             np.append(self.weights, 0.0),
-            np.append(self.pulled, 0.0),
+            np.append(self.step_weights, 0.0),
         )
 
-    def forget(self, limit: int) -> _Model:
-        used = (self.weights > 0) | (self.pulled > 0)
+    def without_idle(self, limit: int) -> _Model:
+        used = (self.weights > 0) | (self.step_weights > 0)
         idle = np.where(used, 0, self.idle + 1)
         keep = np.flatnonzero(idle < limit)
         if len(keep) == len(idle):
             return replace(self, idle=idle)
         rows = (self.points[keep], self.A[keep], self.b[keep], self.gram[np.ix_(keep, keep)], idle[keep])
-        return _Model(self.axes, *rows, self.weights[keep], self.pulled[keep])
+        return _Model(self.axes, *rows, self.weights[keep], self.step_weights[keep])
 
     def solved(self, alpha: float) -> _Model:
         """Return the model with the λ of its dual."""
@@ -203,13 +201,13 @@ class _Model:
         return float(self.weights @ self.b - slope @ slope / (2 * alpha))
 
     def step(self, alpha: float, mu: float, centre: Floats) -> tuple[Floats, float, _Model]:
-        """Return argmin of the model plus (mu/2)‖w − centre‖², lengths by the spread, and the model's value there."""
-        pull = mu * self.axes.spread
-        eased, middle = self.A / (alpha + pull), pull * self.axes.turned(centre) / (alpha + pull)
-        pulled = simplex_qp(eased @ self.A.T, self.b + self.A @ middle, self.pulled)
-        w = middle - pulled @ eased
+        """Return argmin of the model plus (mu/2)‖w − centre‖², lengths by the spread; its value; the new model."""
+        mus = mu * self.axes.spread
+        scaled_A, origin = self.A / (alpha + mus), mus * self.axes.to_axes(centre) / (alpha + mus)
+        step_weights = simplex_qp(scaled_A @ self.A.T, self.b + self.A @ origin, self.step_weights)
+        w = origin - step_weights @ scaled_A
         value = float(0.5 * alpha * (w @ w) + (self.A @ w + self.b).max())
-        return self.axes.back(w), value, replace(self, pulled=pulled)
+        return self.axes.from_axes(w), value, replace(self, step_weights=step_weights)
 
     def cuts(self, weights: Floats, which: Ints) -> Cuts:
         return Cuts(self.points[which], weights[which] if len(weights) > 1 else weights)
@@ -233,9 +231,9 @@ class _Trace:
 def simplex_qp(H: Floats, c: Floats, start: Floats | None = None) -> Floats:
     """argmax_λ c·λ − ½ λᵀHλ over λ ≥ 0, Σ λ = 1 (H positive semidefinite), by active sets from `start`.
 
-    Among the coordinates in use the conditions are linear equations; one that they would make negative leaves, and
-    when none is, the one with the largest slope joins. From the answer to nearly the same question that takes a few
-    rounds. Whatever rounding does, a point of the simplex comes back, so that the bound it gives is a true one.
+    For the coordinates in use the conditions are linear equations. A coordinate that they would make negative is taken
+    out; when there is none, the one with the largest slope is added. From the answer to a similar problem this takes a
+    few rounds. Whatever rounding does, a point of the simplex is returned, so that its bound is a true one.
 
     >>> simplex_qp(np.array([[2.0, 0.0], [0.0, 1.0]]), np.zeros(2)).round(6).tolist()
     [0.333333, 0.666667]
@@ -250,7 +248,7 @@ def simplex_qp(H: Floats, c: Floats, start: Floats | None = None) -> Floats:
         m = len(used)
         system = np.full((m + 1, m + 1), scale)
         system[:m, :m] = H[np.ix_(used, used)]
-        system[range(m), range(m)] += 1e-15 * scale  # cuts that depend on each other: one will leave
+        system[range(m), range(m)] += 1e-15 * scale  # solvable also where cuts depend on each other
         system[m, m] = 0.0
         try:
             goal = np.linalg.solve(system, np.append(c[used] - c[used].max(), scale))[:m]
@@ -260,16 +258,16 @@ def simplex_qp(H: Floats, c: Floats, start: Floats | None = None) -> Floats:
         if (goal > 0).all():
             weights[used] = goal
             slopes = c - H[:, used] @ goal
-            top = slopes[used].max()
+            best_used = slopes[used].max()
             slopes[used] = -np.inf
-            if not slopes.max() > top + 1e-15 * scale:
+            if not slopes.max() > best_used + 1e-15 * scale:
                 break
             used.append(int(np.argmax(slopes)))
         else:
-            reach = np.where(goal > 0, np.inf, now / np.maximum(now - goal, np.finfo(np.float64).tiny))
-            leaves = int(np.argmin(reach))
-            weights[used] = np.maximum(now + reach[leaves] * (goal - now), 0.0)
-            weights[used.pop(leaves)] = 0.0
+            how_far = np.where(goal > 0, np.inf, now / np.maximum(now - goal, np.finfo(np.float64).tiny))
+            leaving = int(np.argmin(how_far))
+            weights[used] = np.maximum(now + how_far[leaving] * (goal - now), 0.0)
+            weights[used.pop(leaving)] = 0.0
     return np.asarray(weights / weights.sum())
 
 

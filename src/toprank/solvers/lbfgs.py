@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +9,14 @@ import numpy as np
 
 from .._typing import Floats
 from ..objective import Objective
-from .base import Solution, Solver, gradient_gap
+from .base import STALLED, STOPPED, Solution, Solver, Watch, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
 from .metric import Metric
-
-Watch = Callable[[int, Floats, float], bool]
-"""Called after each iteration with its number, the weights and the value; True stops the solver."""
-
-STOPPED = "stopped on the validation set"
-STALLED = "the value no longer falls: rounding has been reached"
 
 
 @dataclass(frozen=True)
 class LBFGS(Solver):
-    """v ← v − H ∇f, H from the last `memory` gradient differences, v the weights in the units of `Metric`.
+    """v ← v − H ∇f, H from the last `memory` gradient differences, v the weights in the coordinates of `Metric`.
 
     Stops where the largest slope in v is at most `tol` times what it is at w = 0: neither the scale of the loss nor the
     units of the features change when that is.
@@ -46,49 +39,49 @@ class LBFGS(Solver):
         """Minimise a differentiable objective with scipy's L-BFGS-B."""
         from scipy.optimize import minimize
 
-        zero = objective.value_and_grad(np.zeros(objective.n_features))
-        metric = Metric.of(objective, zero[1])
+        at_zero = objective.value_and_grad(np.zeros(objective.n_features))
+        metric = Metric.of(objective, at_zero[1])
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
-        goal = self.tol * max(float(np.abs(metric.gradient(zero[1])).max()), 1e-300)
-        here = last = _Point(metric, start, *(zero if w0 is None else objective.value_and_grad(start)))
-        # scipy's first step has length 1; in these units that is where the metric has its minimum.
-        unit = max(float(np.linalg.norm(here.slope)), 1e-300)
+        goal = self.tol * max(float(np.abs(metric.gradient(at_zero[1])).max()), 1e-300)
+        current = latest = _Point(metric, start, *(at_zero if w0 is None else objective.value_and_grad(start)))
+        # scipy's first step has length 1: u is scaled so that this step leads to the minimum that the metric predicts.
+        scale = max(float(np.linalg.norm(current.slope)), 1e-300)
         values: list[float] = []
         norms: list[float] = []
 
         def point(u: Floats) -> _Point:
-            w = start + metric.weights(unit * u)
+            w = start + metric.weights(scale * u)
             return _Point(metric, w, *objective.value_and_grad(w))
 
         def fun(u: Floats) -> tuple[float, Floats]:
-            nonlocal last
+            nonlocal latest
             if out_of_time():
                 raise _StopError(OUT_OF_TIME)
             if u.any():
-                last = point(u)
-            return last.value, unit * last.slope
+                latest = point(u)
+            return latest.value, scale * latest.slope
 
         def callback(intermediate_result: Any) -> None:
-            nonlocal here
-            here = last if intermediate_result.fun == last.value else point(intermediate_result.x)
-            values.append(here.value)
-            norms.append(float(np.linalg.norm(here.grad)))
-            if self.watch is not None and self.watch(len(values), here.w, here.value):
+            nonlocal current
+            current = latest if intermediate_result.fun == latest.value else point(intermediate_result.x)
+            values.append(current.value)
+            norms.append(float(np.linalg.norm(current.grad)))
+            if self.watch is not None and self.watch(len(values), current.w, current.value):
                 raise _StopError(STOPPED)
 
-        # ftol is a relative decrease: at machine precision it only ends a search that has stalled.
-        options = {"maxiter": self.max_iter, "gtol": unit * goal, "ftol": 1e-15, "maxcor": self.memory, "maxls": 40}
+        # ftol is a relative decrease: at machine precision it only ends a search that makes no progress.
+        options = {"maxiter": self.max_iter, "gtol": scale * goal, "ftol": 1e-15, "maxcor": self.memory, "maxls": 40}
         try:
             u = np.zeros_like(start)
             result = minimize(fun, u, jac=True, method="L-BFGS-B", callback=callback, options=options)
             message = f"the gradient did not reach tol in {self.max_iter} steps" if result.status == 1 else STALLED
         except _StopError as stop:
             message = str(stop)
-        converged = bool(np.abs(here.slope).max() <= goal)
-        norm = float(np.linalg.norm(here.grad))
+        converged = bool(np.abs(current.slope).max() <= goal)
+        norm = float(np.linalg.norm(current.grad))
         return Solution(
-            w=here.w,
-            value=here.value,
+            w=current.w,
+            value=current.value,
             grad_norm=norm,
             gap=gradient_gap(norm, objective),
             n_iter=len(values),

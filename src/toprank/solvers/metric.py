@@ -1,4 +1,4 @@
-"""What a step costs in each direction, guessed from the spread of the features: solvers walk in these units."""
+"""How steeply an objective curves in each direction, estimated from the spread of the features."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from .._typing import Floats
 from ..objective import Objective
 
-_NUDGE = 1e-3
-"""How far the scores are moved to see how the loss bends, as a share of their spread."""
+_SMALL_STEP = 1e-3
+"""How far the scores are moved to estimate the curvature of the loss, as a share of their spread."""
 _RIDGE = 1e-10
-"""Features that depend on each other leave this much of their own, so that the matrix has a root."""
+"""Added to the diagonal, so that the matrix has a root where features depend on each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """M = c S + alpha I, S the spread of the features inside lists and c the bend of the loss at w = 0: M ≈ ∇²f(0).
+    """M = c S + alpha I ≈ ∇²f(0), S the spread of the features inside lists and c the curvature of the loss at w = 0.
 
-    With M = D⁻¹ UᵀU D⁻¹ a solver walks in v = U D⁻¹ w, in which the objective bends about alike in all directions,
+    With M = D⁻¹ UᵀU D⁻¹ a solver works on v = U D⁻¹ w, in which the objective curves about alike in all directions,
     whatever the units of the features. Beyond `objective.WHOLE` features S is its diagonal, and U is None.
     """
 
@@ -27,22 +27,24 @@ class Metric:
     U: Floats | None
 
     @classmethod
-    def of(cls, objective: Objective, zero: Floats | None = None) -> Metric:
-        """Look at a sample of the objective at w = 0 and beside it; `zero`, where it is known, is ∇f(0)."""
-        spread, look = objective.spread(), objective.sample
-        if zero is None or look is not objective:
-            _, zero = look.value_and_grad(np.zeros(objective.n_features))
-        rough = cls._made(spread, 0.0)
-        slope = rough.gradient(zero)
-        way, length = rough.weights(slope), float(np.linalg.norm(slope))  # the length in units of the spread
-        bend = 0.0
-        if length > 0:
-            _, beside = look.value_and_grad(-_NUDGE / length * way)
-            bend = float((zero - beside) @ way) / (_NUDGE * length) - objective.alpha * float(way @ way) / length**2
-        return cls._made((bend if 0 < bend < np.inf else max(length, 1e-300)) * spread, objective.alpha)
+    def of(cls, objective: Objective, grad_at_zero: Floats | None = None) -> Metric:
+        """Evaluate a sample of the queries at w = 0 and near it; `grad_at_zero` is ∇f(0), where it is known."""
+        spread, sample = objective.spread(), objective.sample
+        if grad_at_zero is None or sample is not objective:
+            _, grad_at_zero = sample.value_and_grad(np.zeros(objective.n_features))
+        by_spread = cls._factorised(spread, 0.0)
+        slope = by_spread.gradient(grad_at_zero)
+        direction, slope_norm = by_spread.weights(slope), float(np.linalg.norm(slope))  # in units of the spread
+        curvature = 0.0
+        if slope_norm > 0:
+            _, grad_beside = sample.value_and_grad(-_SMALL_STEP / slope_norm * direction)
+            curvature = float((grad_at_zero - grad_beside) @ direction) / (_SMALL_STEP * slope_norm)
+            curvature -= objective.alpha * float(direction @ direction) / slope_norm**2
+        scale = curvature if 0 < curvature < np.inf else max(slope_norm, 1e-300)
+        return cls._factorised(scale * spread, objective.alpha)
 
     @classmethod
-    def _made(cls, spread: Floats, alpha: float) -> Metric:
+    def _factorised(cls, spread: Floats, alpha: float) -> Metric:
         from . import _metric_kernels as kernels
 
         diagonal = (spread.diagonal() if spread.ndim == 2 else spread) + alpha

@@ -15,9 +15,8 @@ from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from ..surrogates.base import CompiledSurrogate, weighted
 from .ball import project
-from .base import Solution, Solver, gradient_gap
+from .base import STOPPED, Solution, Solver, Watch, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
-from .lbfgs import STOPPED, Watch
 
 
 @dataclass(frozen=True)
@@ -55,34 +54,34 @@ class MiniBatch(Solver):
         rng = np.random.default_rng(self.random_state)
         radius = np.inf if self.radius is None else self.radius
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
-        w, seen = project(start.copy(), radius), np.zeros(len(start))
-        kept, values, epoch, message = w, [], 0, f"all {self.epochs} epochs were run"
+        w, squares = project(start.copy(), radius), np.zeros(len(start))
+        result, values, epoch, message = w, [], 0, f"all {self.epochs} epochs were run"
         numbers = range(1, self.epochs + 1)
         for epoch in track(numbers, "epochs") if self.verbose else numbers:
             total, count = np.zeros(len(w)), 0
             for grad in self._gradients(objective, w, rng):
                 grad += objective.alpha * w
-                seen += grad * grad
+                squares += grad * grad
                 # In place: the generator computes its next gradient at these weights.
-                w -= self.eta * grad / np.sqrt(np.where(seen > 0, seen, 1.0))
+                w -= self.eta * grad / np.sqrt(np.where(squares > 0, squares, 1.0))
                 w[:] = project(w, radius)
                 total += w
                 count += 1
                 if out_of_time():
                     break
-            kept = total / count if self.average else w.copy()
+            result = total / count if self.average else w.copy()
             if self.watch is not None:
-                values.append(objective.value_and_grad(kept)[0])
-                if self.watch(epoch, kept, values[-1]):
+                values.append(objective.value_and_grad(result)[0])
+                if self.watch(epoch, result, values[-1]):
                     message = STOPPED
                     break
             if out_of_time():
                 message = OUT_OF_TIME
                 break
-        value, grad = objective.value_and_grad(kept)
+        value, grad = objective.value_and_grad(result)
         norm = float(np.linalg.norm(grad))
         return Solution(
-            w=kept,
+            w=result,
             value=value,
             grad_norm=norm,
             gap=gradient_gap(norm, objective),
@@ -110,8 +109,8 @@ class MiniBatch(Solver):
                 rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
                 scores = linear.scores_of(data.X, w, data.ptr, chosen)
                 if places is not None and isinstance(surrogate, CompiledSurrogate):
-                    found = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
+                    losses_and_grad = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
                 else:
-                    found = surrogate.per_query(scores, data.y[rows], ptr)
-                _, slopes = weighted(*found, ptr, weight[chosen])
+                    losses_and_grad = surrogate.per_query(scores, data.y[rows], ptr)
+                _, slopes = weighted(*losses_and_grad, ptr, weight[chosen])
                 yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))

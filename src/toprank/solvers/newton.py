@@ -10,17 +10,14 @@ import numpy as np
 from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from .base import Solution, Solver, gradient_gap
+from .base import STALLED, Solution, Solver, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
-from .lbfgs import STALLED
 from .metric import Metric
 
-_ROUGH = 1e-2
-"""The tolerance for a sample, which is not the whole: more digits would be its own."""
-
-
+_SAMPLE_TOL = 1e-2
+"""The tolerance on a sample of the queries, whose minimum is not that of all."""
 _ROUNDING = 1e-15
-"""What rounding may add to a value: near the minimum it hides how far a step leads down."""
+"""What rounding may add to a value: near the minimum it is more than a step takes off."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,8 @@ class Newton(Solver):
     """w ← w + t p with ∇²f(w) p ≈ −∇f(w) by conjugate gradients, t halved until f falls; needs alpha > 0.
 
     The surrogate must be `TwiceDifferentiable`. It stops when the gap ‖∇f‖²/(2 alpha), which bounds f(w) − min f, is
-    at most tol · f(w), or when steps no longer change the value. Of many queries it begins at what a sample finds.
+    at most tol · f(w), or when steps no longer change the value. With many queries it starts at the
+    minimum over a sample of them.
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
@@ -53,17 +51,17 @@ class Newton(Solver):
         metric, sample = Metric.of(objective), objective.sample
         w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
         if w0 is None and sample is not objective:
-            w = self._walk(sample, metric, w, _ROUGH).w
-        return self._walk(objective, metric, w, self.tol)
+            w = self._iterate(sample, metric, w, _SAMPLE_TOL).w
+        return self._iterate(objective, metric, w, self.tol)
 
-    def _walk(self, objective: Objective, metric: Metric, w: Floats, tol: float) -> Solution:
+    def _iterate(self, objective: Objective, metric: Metric, w: Floats, tol: float) -> Solution:
         value, grad, hessian = objective.expansion(w)
         start = float(np.linalg.norm(grad))
         values, norms, products = [value], [start], 0
         converged, message = False, f"the gap did not reach tol in {self.max_iter} steps"
         for _ in range(self.max_iter):
             norm = norms[-1]
-            moved = len(values) > 1 or norm == 0 or bool(w.any())  # w = 0 ranks nothing, however near to the minimum
+            moved = len(values) > 1 or norm == 0 or bool(w.any())  # w = 0 scores all alike, however near to the minimum
             if moved and gradient_gap(norm, objective) <= tol * value:
                 converged, message = True, ""
                 break
@@ -78,7 +76,7 @@ class Newton(Solver):
             while trial[0] > value * (1 + _ROUNDING) + 1e-4 * t * slope and t > 1e-10:
                 t *= 0.5
                 trial = objective.expansion(w + t * p)
-            if trial[0] >= value and not float(np.linalg.norm(trial[1])) < norm:  # the slope has more digits
+            if trial[0] >= value and not float(np.linalg.norm(trial[1])) < norm:  # the gradient has more digits
                 message = STALLED
                 break
             w, (value, grad, hessian) = w + t * p, trial
@@ -101,25 +99,28 @@ def conjugate_gradients(
     grad: Floats,
     tol: float,
     limit: int,
-    near: Callable[[Floats], Floats] = np.copy,
+    precondition: Callable[[Floats], Floats] = np.copy,
 ) -> tuple[Floats, int]:
-    """Return p with ‖H p + g‖ ≤ tol ‖g‖, lengths by `near` ≈ H⁻¹, for a positive definite H, and how many products.
+    """Return p with ‖H p + g‖ ≤ tol ‖g‖, H positive definite, and how many products with H that took.
+
+    Lengths are measured by `precondition` ≈ H⁻¹.
+
 
     >>> conjugate_gradients(lambda v: 2 * v, np.array([1.0, 4.0]), 1e-9, 10)
     (array([-0.5, -2. ]), 1)
     """
     p, residual = np.zeros_like(grad), -grad
-    direction = near(residual)
+    direction = precondition(residual)
     square = float(residual @ direction)
     goal = tol * tol * square
     for used in range(1, limit + 1):
-        image = hessian(direction)
-        step = square / float(direction @ image)
+        product = hessian(direction)
+        step = square / float(direction @ product)
         p += step * direction
-        residual -= step * image
-        eased = near(residual)
-        previous, square = square, float(residual @ eased)
+        residual -= step * product
+        preconditioned = precondition(residual)
+        previous, square = square, float(residual @ preconditioned)
         if square <= goal or out_of_time():
             return p, used
-        direction = eased + (square / previous) * direction
+        direction = preconditioned + (square / previous) * direction
     return p, limit

@@ -1,8 +1,7 @@
-"""PermuRank's outer loop: rankings that are violated join the working sets, the bundle solver fits to them."""
+"""PermuRank's outer loop: the most violated rankings join the working sets, and cutting planes fit to these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,16 +13,12 @@ from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
 from ..surrogates.direct import ALL_ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
-from .base import Solution
+from .base import STOPPED, Solution, Watch
 from .bundle import Bundle
 from .deadline import OUT_OF_TIME, out_of_time
-from .lbfgs import STOPPED
 
-TIGHT = 1e-7
-"""How near to the minimum of a round "no set changes" is said, as a share of its value."""
-
-Watch = Callable[[int, Floats], bool]
-"""Called after each round with its number and the weights; True stops."""
+TIGHT_TOL = 1e-7
+"""The tolerance to which a round is solved before "no set changes" is said."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +56,18 @@ class WorkingSets:
         converged, message = False, f"the working sets still changed after {self.rounds} rounds"
         for t in range(1, self.rounds + 1):
             objective = sets.objective(self.alpha)
-            good, bad = sets.sizes()
+            n_perfect, n_imperfect = sets.sizes()
             solution = self.inner.minimize(objective, w)
             changed = sets.add(solution.w)
-            if not changed:  # at the minimum itself they may change
-                solution = replace(self.inner, tol=min(TIGHT, self.inner.tol)).minimize(objective, solution.w)
+            if not changed:  # nearer to the minimum they may change
+                solution = replace(self.inner, tol=min(TIGHT_TOL, self.inner.tol)).minimize(objective, solution.w)
                 changed = sets.add(solution.w)
             w = solution.w
             values.append(solution.value)
-            perfect.append(float(good.mean()))
-            imperfect.append(float(bad.mean()))
-            largest.append(float((good + bad).max()))
-            if self.watch is not None and self.watch(t, w):
+            perfect.append(float(n_perfect.mean()))
+            imperfect.append(float(n_imperfect.mean()))
+            largest.append(float((n_perfect + n_imperfect).max()))
+            if self.watch is not None and self.watch(t, w, solution.value):
                 message = STOPPED
                 break
             if not changed:
@@ -99,7 +94,7 @@ class WorkingSets:
 
 
 class _Sets:
-    """The working sets of all queries: Φ and E of each ranking, and the coefficients by which it is known again."""
+    """The working sets of all queries: Φ and E of each ranking, and a key that tells whether it is already there."""
 
     def __init__(self, data: QueryDataset, measure: Measure, graded: bool) -> None:
         self.data, self.measure, self.graded = data, measure, graded
@@ -107,11 +102,11 @@ class _Sets:
         self.level = np.where(data.y > getattr(measure, "above", 0.0), 1.0, 0.0) if binary else data.y
         self.phi: list[list[Floats]] = [[] for _ in range(data.n_queries)]
         self.value: list[list[float]] = [[] for _ in range(data.n_queries)]
-        self.seen: list[set[bytes]] = [set() for _ in range(data.n_queries)]
+        self.keys: list[set[bytes]] = [set() for _ in range(data.n_queries)]
         self.size = 0
-        # Rows in an order of their own, so that the caller's does not reach the last bit of a sum.
-        mark = linear.scores(data.X, np.random.default_rng(0).normal(size=data.n_features))
-        self.order = np.lexsort((mark, self.level, np.repeat(np.arange(data.n_queries), data.lengths)))
+        # Sums run over rows in an order by random scores, so that no bit depends on the caller's order.
+        random_scores = linear.scores(data.X, np.random.default_rng(0).normal(size=data.n_features))
+        self.order = np.lexsort((random_scores, self.level, np.repeat(np.arange(data.n_queries), data.lengths)))
 
     def add(self, w: Floats) -> bool:
         """Add the most violated rankings under w; say whether any of them is new."""
@@ -119,29 +114,29 @@ class _Sets:
 
         data = self.data
         scores = linear.scores(data.X, w)
-        lowest, highest = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
-        known = np.empty(data.n_queries, dtype=np.bool_)
+        perfect, imperfect = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
+        has_imperfect = np.empty(data.n_queries, dtype=np.bool_)
         blocks, first, k = self.blocks
-        kernels.most_violated(scores, self.level, data.ptr, blocks, first, k, lowest, highest, known)
-        E_low = self.measure.per_query(-lowest.astype(np.float64), data.y, data.ptr)
-        E_high = self.measure.per_query(-highest.astype(np.float64), data.y, data.ptr)
-        lost = E_low - E_high
-        low, high = np.empty(data.n_docs), np.empty(data.n_docs)
-        kernels.ranking_coefficients(scores, lowest, self.level, data.ptr, self.graded, low)
-        kernels.ranking_coefficients(scores, highest, self.level, data.ptr, self.graded, high)
+        kernels.most_violated(scores, self.level, data.ptr, blocks, first, k, perfect, imperfect, has_imperfect)
+        E_perfect = self.measure.per_query(-perfect.astype(np.float64), data.y, data.ptr)
+        E_imperfect = self.measure.per_query(-imperfect.astype(np.float64), data.y, data.ptr)
+        lost = E_perfect - E_imperfect
+        c_perfect, c_imperfect = np.empty(data.n_docs), np.empty(data.n_docs)
+        kernels.ranking_coefficients(scores, perfect, self.level, data.ptr, self.graded, c_perfect)
+        kernels.ranking_coefficients(scores, imperfect, self.level, data.ptr, self.graded, c_imperfect)
         changed = False
-        for q in np.flatnonzero(known & data.informative & (lost > 0)):
-            changed |= self._put(int(q), low, 1.0)
-            changed |= self._put(int(q), high, 1.0 - float(lost[q]))
+        for q in np.flatnonzero(has_imperfect & data.informative & (lost > 0)):
+            changed |= self._add_ranking(int(q), c_perfect, 1.0)
+            changed |= self._add_ranking(int(q), c_imperfect, 1.0 - float(lost[q]))
         return changed
 
-    def _put(self, q: int, coefficients: Floats, value: float) -> bool:
+    def _add_ranking(self, q: int, coefficients: Floats, value: float) -> bool:
         a, b = self.data.ptr[q], self.data.ptr[q + 1]
-        own = coefficients[a:b]
-        key = own.tobytes()
-        if key in self.seen[q]:
+        list_coefficients = coefficients[a:b]
+        key = list_coefficients.tobytes()
+        if key in self.keys[q]:
             return False
-        self.seen[q].add(key)
+        self.keys[q].add(key)
         rows = self.order[a:b]
         self.phi[q].append(linear.adjoint(self.data.X[rows], coefficients[rows]))
         self.value[q].append(value)
@@ -150,9 +145,9 @@ class _Sets:
 
     def sizes(self) -> tuple[AnyArray, AnyArray]:
         """Return |B_q| and |C_q| of the queries that take part."""
-        good = np.array([sum(v == 1.0 for v in values) for values in self.value if values])
-        bad = np.array([sum(v != 1.0 for v in values) for values in self.value if values])
-        return good, bad
+        n_perfect = np.array([sum(v == 1.0 for v in values) for values in self.value if values])
+        n_imperfect = np.array([sum(v != 1.0 for v in values) for values in self.value if values])
+        return n_perfect, n_imperfect
 
     def objective(self, alpha: float) -> Objective:
         """Return the loss on the sets, with rankings in the place of documents."""
