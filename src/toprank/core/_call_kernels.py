@@ -22,7 +22,7 @@ from numba.np.arrayobj import populate_array
 
 from .caching import cache_of
 from .compiling import KernelCompiler, compiling
-from .jit import inner_kernel
+from .jit import body_kernel, inner_kernel
 
 CODES = 8
 """How many codes a function gets, the number of its numbers being the first."""
@@ -39,17 +39,21 @@ MEASURE = types.int64(_floats, _floats, _ints, types.int64, _ints, _floats, _flo
 
 
 class CFunction:
-    """A C function that is compiled, or found in the cache, when its address is first asked for."""
+    """A C function that is compiled, or found in the cache, when its address is first asked for.
 
-    def __init__(self, signature, function):
-        self.signature, self.function = signature, function
+    `entry`, where there is one, makes the function of pointers out of the one that is written.
+    """
+
+    def __init__(self, signature, function, entry=None):
+        self.signature, self.function, self.entry = signature, function, entry
 
     @cached_property
     def compiled(self):
         """The compiled function, which must stay alive as long as its address is used."""
         options = {"nopython": True, "error_model": "numpy"}
         signature = normalize_signature(self.signature)
-        made = CFunc(self.function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
+        function = self.function if self.entry is None else self.entry(self.function)
+        made = CFunc(function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
         made._cache = cache_of(self.function)  # type: ignore[attr-defined]
         with compiling(made._cache):  # type: ignore[attr-defined]
             made.compile()
@@ -59,9 +63,6 @@ class CFunction:
     def address(self):
         """Where the function is, in this process."""
         return int(self.compiled.address)
-
-
-list_function, measure_function = partial(CFunction, LOSS), partial(CFunction, MEASURE)
 
 
 def calls(signature):
@@ -108,15 +109,30 @@ def array_at(typing_context, pointer, count):
     return kind(pointer, types.intp), generate
 
 
-@inner_kernel
-def as_arrays(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """What a list function is handed, as arrays: s, y, weight, place, ptr, codes, numbers, losses, grad, curve."""
-    bounds, choice = array_at(ptr, lists + 1), array_at(codes, CODES)
-    n = bounds[lists]
-    return (
-        array_at(s, n), array_at(y, n), array_at(weight, n_weights), array_at(place, n_places), bounds, choice,
-        array_at(numbers, choice[0]), array_at(losses, lists), array_at(grad, n), array_at(curve, n_curve),
-    )  # fmt: skip
+def list_function(function, of_lists=None):
+    """Make a C function of a loss of lists, which is handed arrays.
+
+    They are scores, grades, weights, places, ptr, codes, numbers, losses, gradient and curvature. `of_lists` makes such
+    a function of what is written, where that is a loss of one list.
+    """
+
+    def entry_of(written):
+        loss = body_kernel(written if of_lists is None else of_lists(body_kernel(written)))
+
+        def entry(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+            bounds, choice = array_at(ptr, lists + 1), array_at(codes, CODES)
+            n = bounds[lists]
+            return loss(
+                array_at(s, n), array_at(y, n), array_at(weight, n_weights), array_at(place, n_places), bounds, choice,
+                array_at(numbers, choice[0]), array_at(losses, lists), array_at(grad, n), array_at(curve, n_curve),
+            )  # fmt: skip
+
+        return entry
+
+    return CFunction(LOSS, function, entry_of)
+
+
+measure_function = partial(CFunction, MEASURE)
 
 
 @inner_kernel

@@ -53,7 +53,7 @@ class InnerKernel(Kernel):
         return made
 
 
-def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bool = False) -> Any:
+def _njit(*, inner: bool = False, counted: bool = True, inlined: bool = False, fastmath: Any = False) -> Any:
     def decorate(function: Any) -> Any:
         if config.DISABLE_JIT:
             return function
@@ -61,7 +61,7 @@ def _njit(*, inner: bool = False, inlined: bool = False, fastmath: set[str] | bo
             "nopython": True,
             "nogil": True,
             "error_model": "numpy",
-            "_nrt": not inner,
+            "_nrt": counted,
             "forceinline": inlined,
             "fastmath": fastmath,
             "no_cpython_wrapper": inner,
@@ -84,9 +84,12 @@ sum_kernel = _njit(fastmath=REORDERED)
 
 # For kernels that run inside another kernel and allocate nothing. Counting references to the arrays they are handed
 # takes longer than ranking ten documents, so here nothing is counted: the caller keeps the arrays alive.
-inner_kernel = _njit(inner=True)
-inner_sum_kernel = _njit(inner=True, fastmath=REORDERED)
+inner_kernel = _njit(inner=True, counted=False)
+inner_sum_kernel = _njit(inner=True, counted=False, fastmath=REORDERED)
 
 # For a step of another kernel that has a name of its own only to be read: as if it stood there. To hand over thirty
 # arrays takes as long as ranking ten documents.
-inlined_kernel = _njit(inner=True, inlined=True)
+inlined_kernel = _njit(inner=True, inlined=True, counted=False)
+
+# For what stands behind the entry of a C function. It may allocate.
+body_kernel = _njit(inner=True, inlined=True)

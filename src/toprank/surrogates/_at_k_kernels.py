@@ -1,17 +1,18 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """Precision at the top of lists: the losses with their subgradients, and the steps of the perceptrons.
 
-Of equal scores the earlier row ranks higher, everywhere. Codes: (count of numbers, k or 0, divide by k, one of the
-loss's own); numbers: (κ, threshold of relevance). `work` are scratch arrays.
+Of equal scores the earlier row ranks higher, everywhere. Codes: (count of numbers, k or 0, divide by k); numbers: (κ,
+threshold of relevance). `work` are scratch arrays.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list
 from ..core._selection_kernels import COUNTED, fill, kth_largest, sorted_top
 from ..core._vector_kernels import dot, total
@@ -24,6 +25,51 @@ def list_k(n_pos, k, kappa):
     if k > 0:
         return min(k, n_pos)
     return min(n_pos, math.ceil(kappa * n_pos * (1.0 - 1e-12)))
+
+
+@kernel
+def workspace(longest):
+    """Scratch for a list: a place more than it has rows, because a filter writes before it knows whether to keep."""
+    return np.empty((7, max(longest + 1, 2 * COUNTED)))
+
+
+@kernel
+def read_list(y, codes, numbers, label, g):
+    """Write the labels of a list and set its gradient to 0; return its k, which is 0 where it has no positives."""
+    n_pos = 0
+    for i in range(len(y)):
+        label[i] = 1.0 if y[i] > numbers[1] else 0.0
+        n_pos += y[i] > numbers[1]
+    fill(g, 0, len(g), 0.0)
+    return list_k(n_pos, codes[1], numbers[0])
+
+
+@kernel
+def normalised(value, k, wanted, g):
+    """Return a loss, divided by k with its gradient where that is wanted."""
+    share = 1.0 / k
+    if wanted == 1:
+        for i in range(len(g)):
+            g[i] *= share
+    return value * share if wanted == 1 else value
+
+
+def of_lists(loss):
+    """Return the loss of every list of a run, from that of one list: loss(s, y, k, work, gradient)."""
+
+    def run(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
+        work = workspace(longest_list(ptr))
+        for q in range(len(losses)):
+            a, b = ptr[q], ptr[q + 1]
+            label, g = work[6, : b - a], grad[a:b]
+            k = read_list(y[a:b], codes, numbers, label, g)
+            losses[q] = normalised(loss(s[a:b], label, k, work, g), k, codes[2], g) if k > 0 else 0.0
+        return -1
+
+    return run
+
+
+loss_of_list = partial(list_function, of_lists=of_lists)
 
 
 @kernel
@@ -73,8 +119,8 @@ def choose_top(s, y, k, bonus, work, g):
     add_at_top(shifted, kth_largest(copy, m, k, work[2], work[3]), k, 1.0, False, m, g)
 
 
-@kernel
-def struct(s, y, k, work, g):
+@loss_of_list
+def prec_struct(s, y, k, work, g):
     """Σ top-k of (s_i + 1 − y_i) − Σ_{y=1} s_i (Eq. 3, over ŷ with k ones); g = ŷ − y."""
     choose_top(s, y, k, 1.0, work, g)
     errors = 0.0
@@ -84,8 +130,8 @@ def struct(s, y, k, work, g):
     return errors + dot(g, s)
 
 
-@kernel
-def ramp(s, y, k, work, g):
+@loss_of_list
+def prec_ramp(s, y, k, work, g):
     """Σ top-k of (s_i + 1 − y_i) − Σ of the k best positives (Eq. 4); g = ŷ − ỹ."""
     choose_top(s, y, k, 1.0, work, g)
     errors = 0.0
@@ -97,8 +143,8 @@ def ramp(s, y, k, work, g):
     return errors + dot(g, s)
 
 
-@kernel
-def avg(s, y, k, work, g):
+@loss_of_list
+def prec_avg(s, y, k, work, g):
     """max_j j + Σ_{i≤j} s⁻_i − D_j Σ_{i>k−j} s⁺_i, D_j = j/(n₊ − k + j) (Eq. 7 with j = k − k'); g for that j."""
     pos, neg, pos_only, neg_only = work[0], work[1], work[2], work[3]
     n_pos = split_by_class(s, y, pos, neg, pos_only, neg_only)
@@ -128,8 +174,8 @@ def avg(s, y, k, work, g):
     return best
 
 
-@kernel
-def maximum(s, y, k, work, g):
+@loss_of_list
+def prec_max(s, y, k, work, g):
     """Σ_{i≤k} max(0, 1 + s⁻_i − (i-th lowest positive)): Eq. 6, whose terms fall with i; g over the terms above 0."""
     pos, neg, pos_only, neg_only = work[0], work[1], work[2], work[3]
     n_pos = split_by_class(s, y, pos, neg, pos_only, neg_only)
@@ -182,103 +228,13 @@ def perceptron(s, y, k, spread_reward, work, g):
     return float(mistakes)
 
 
-@kernel
-def workspace(longest):
-    """Scratch for a list: a place more than it has rows, because a filter writes before it knows whether to keep."""
-    return np.empty((7, max(longest + 1, 2 * COUNTED)))
+@loss_of_list
+def mistakes_avg(s, y, k, work, g):
+    """Δ and the step of Algorithm 1."""
+    return perceptron(s, y, k, True, work, g)
 
 
-@kernel
-def read_list(y, codes, numbers, label, g):
-    """Write the labels of a list and set its gradient to 0; return its k, which is 0 where it has no positives."""
-    n_pos = 0
-    for i in range(len(y)):
-        label[i] = 1.0 if y[i] > numbers[1] else 0.0
-        n_pos += y[i] > numbers[1]
-    fill(g, 0, len(g), 0.0)
-    return list_k(n_pos, codes[1], numbers[0])
-
-
-@kernel
-def normalised(value, k, wanted, g):
-    """Return a loss, divided by k with its gradient where that is wanted."""
-    share = 1.0 / k
-    if wanted == 1:
-        for i in range(len(g)):
-            g[i] *= share
-    return value * share if wanted == 1 else value
-
-
-@list_function
-def prec_struct(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`struct` of lists."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(ptr))
-    for q in range(lists):
-        a, b = ptr[q], ptr[q + 1]
-        label, g = work[6, : b - a], grad[a:b]
-        k = read_list(y[a:b], codes, numbers, label, g)
-        losses[q] = normalised(struct(s[a:b], label, k, work, g), k, codes[2], g) if k > 0 else 0.0
-    return -1
-
-
-@list_function
-def prec_ramp(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`ramp` of lists."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(ptr))
-    for q in range(lists):
-        a, b = ptr[q], ptr[q + 1]
-        label, g = work[6, : b - a], grad[a:b]
-        k = read_list(y[a:b], codes, numbers, label, g)
-        losses[q] = normalised(ramp(s[a:b], label, k, work, g), k, codes[2], g) if k > 0 else 0.0
-    return -1
-
-
-@list_function
-def prec_avg(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`avg` of lists."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(ptr))
-    for q in range(lists):
-        a, b = ptr[q], ptr[q + 1]
-        label, g = work[6, : b - a], grad[a:b]
-        k = read_list(y[a:b], codes, numbers, label, g)
-        losses[q] = normalised(avg(s[a:b], label, k, work, g), k, codes[2], g) if k > 0 else 0.0
-    return -1
-
-
-@list_function
-def prec_max(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`maximum` of lists."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(ptr))
-    for q in range(lists):
-        a, b = ptr[q], ptr[q + 1]
-        label, g = work[6, : b - a], grad[a:b]
-        k = read_list(y[a:b], codes, numbers, label, g)
-        losses[q] = normalised(maximum(s[a:b], label, k, work, g), k, codes[2], g) if k > 0 else 0.0
-    return -1
-
-
-@list_function
-def perceptron_top(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-    """`perceptron` of lists; the last code says whether the reward is spread over all missed positives."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
-    work = workspace(longest_list(ptr))
-    for q in range(lists):
-        a, b = ptr[q], ptr[q + 1]
-        label, g = work[6, : b - a], grad[a:b]
-        k = read_list(y[a:b], codes, numbers, label, g)
-        losses[q] = normalised(perceptron(s[a:b], label, k, codes[3] == 1, work, g), k, codes[2], g) if k > 0 else 0.0
-    return -1
+@loss_of_list
+def mistakes_max(s, y, k, work, g):
+    """Δ and the step of Algorithm 2."""
+    return perceptron(s, y, k, False, work, g)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list
 from ..core._vector_kernels import total
 from ..core.jit import inner_kernel
@@ -125,16 +125,13 @@ def likelihood_by_logs(u, order, tail, grad, curve):
 
 
 @list_function
-def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def listmle(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """ℓ = Σ_p (log Σ_{j≥p} φ(s_y(j)) − log φ(s_y(p))), its mean over the orders."""
-    s, y, _, place, ptr, codes, numbers, losses, grad, curve = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     transform, a, b = codes[2], numbers[0], numbers[1]
     longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((5, longest), np.int64)
     order, begin, rotated = ints[0], ints[1], ints[4]
-    for q in range(lists):
+    for q in range(len(losses)):
         first, last = ptr[q], ptr[q + 1]
         n = last - first
         losses[q] = 0.0
@@ -142,7 +139,7 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
             continue
         u, v, slope = work[0, :n], work[1, :n], work[2, :n]
         shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
-        place_given = n_places > 0 and codes[4] > 0
+        place_given = len(place) > 0 and codes[4] > 0
         if place_given:
             for i in range(first, last):
                 order[place[i]] = i - first
@@ -154,7 +151,7 @@ def listmle(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers
         orders = max(codes[4], 1) if ties else 1
         if ties and codes[4] > 0 and not place_given:
             shuffle_ties(y[first:last], codes[5], begin, runs, order)
-        list_grad, list_curve = grad[first:last], curve[first:last] if n_curve > 0 else curve[:0]
+        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
         list_grad[:] = 0.0
         list_curve[:] = 0.0
         plain = shift - smallest(u) < PLAIN_RANGE

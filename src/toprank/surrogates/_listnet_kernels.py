@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list
 from ..core._vector_kernels import dot, total
 from ..core.jit import inner_kernel
@@ -49,11 +49,8 @@ def cross_entropies(transform, s, y, doc_weight, ptr, codes, numbers, losses, gr
 
 
 @list_function
-def listnet(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def listnet(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """The loss of ListNet; the loop is a function of its own, because numba counts references in this one."""
-    s, y, doc_weight, _, ptr, codes, numbers, losses, grad, curve = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest if codes[1] == ORDER else 0), np.int64)
-    return cross_entropies(codes[2], s, y, doc_weight, ptr, codes, numbers, losses, grad, curve, work, ints)
+    return cross_entropies(codes[2], s, y, weight, ptr, codes, numbers, losses, grad, curve, work, ints)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list, number_grades, order_down
 from ..core.jit import inner_kernel, kernel
 from ..measures.presets import Discount, Gain
@@ -132,16 +132,13 @@ def hinges(s, v, n_weighted, margin, order, level, best_below, grad):
 
 
 @list_function
-def slam(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def slam(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """SLAM of lists; a document's weight multiplies its v."""
-    s, y, doc_weight, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     longest = max(longest_list(ptr), 32) + 1
     ints, work = np.empty((7, longest), np.int64), np.empty((3, longest))
     level, best_below, v, keys, keys2 = ints[5], ints[6], work[0], work[1], work[2]
     binary, margin, above = codes[1] == 1, numbers[0], numbers[1]
-    for q in range(lists):
+    for q in range(len(losses)):
         a, b = ptr[q], ptr[q + 1]
         losses[q] = 0.0
         for i in range(a, b):
@@ -156,9 +153,9 @@ def slam(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, l
         )  # fmt: skip
         if n_weighted < 0:
             return q
-        if n_weights > 0:
+        if len(weight) > 0:
             for i in range(b - a):
-                v[i] *= doc_weight[a + i]
+                v[i] *= weight[a + i]
         find_best_below(list_s, level, levels, best_below)
         losses[q] = hinges(list_s, v, n_weighted, margin, ints[0], level, best_below, grad[a:b])
     return -1
@@ -238,11 +235,8 @@ def largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work):
 
 
 @list_function
-def minimax(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def minimax(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """The loss of Minimax; the loop is a function of its own, because numba counts references in this one."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     longest = max(longest_list(ptr), 32) + 1
     ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
     return largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work)

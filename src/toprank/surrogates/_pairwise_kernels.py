@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core._block_kernels import REALS, near_above, near_below
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list, number_grades, sort_down
 from ..core.jit import inner_kernel, kernel
 
@@ -196,21 +196,18 @@ def hinge(s, y, weight, squared, normalize, ints, work, grad, t, sorted_level, p
 
 
 @list_function
-def pairwise_hinge(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def pairwise_hinge(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """The (squared) hinge over the pairs of lists; a document's weight counts for the pairs in which it is preferred.
 
     Codes of its own: (squared, divide by the pairs).
     """
-    s, y, doc_weight, _, ptr, codes, _, losses, grad, _ = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     longest = max(longest_list(ptr), 32) + REALS
     ints, work, no_partners = np.empty((4, longest), np.int64), np.empty((8, longest)), np.empty(0)
-    for q in range(lists):
+    for q in range(len(losses)):
         a, b = ptr[q], ptr[q + 1]
         losses[q] = 0.0
         if a < b:
-            list_weight = doc_weight[a:b] if n_weights > 0 else doc_weight[:0]
+            list_weight = weight[a:b] if len(weight) > 0 else weight[:0]
             losses[q], _ = hinge(
                 s[a:b], y[a:b], list_weight, codes[1] == 1, codes[2] == 1, ints, work, grad[a:b], work[7],
                 ints[3], no_partners,

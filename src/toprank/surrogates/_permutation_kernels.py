@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import longest_list
 from ..core.jit import kernel
 from ._listwise_kernels import apply_chain_rule, fill_log_target, transform_scores
@@ -88,24 +88,21 @@ def sum_over_sets(u, target, grad, curve):
 
 
 @list_function
-def listnet_top_k(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def listnet_top_k(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), its gradient and curvature.
 
     The code of its own is k. A list with too many beginnings is refused.
     """
-    s, y, _, _, ptr, codes, numbers, losses, grad, curve = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     truth, transform, k, a, b = codes[1], codes[2], codes[3], numbers[0], numbers[1]
     longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
-    for q in range(lists):
+    for q in range(len(losses)):
         first, last = ptr[q], ptr[q + 1]
         n = last - first
         losses[q] = 0.0
         if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > MOST_BEGINNINGS):
             return q
-        list_grad, list_curve = grad[first:last], curve[first:last] if n_curve > 0 else curve[:0]
+        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
         list_grad[:] = 0.0
         list_curve[:] = 0.0
         if n == 0:

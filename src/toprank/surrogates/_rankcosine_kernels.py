@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import as_arrays, list_function
+from ..core._call_kernels import list_function
 from ..core._order_kernels import largest, longest_list
 from ..core._vector_kernels import dot
 from ._listwise_kernels import apply_chain_rule, fill_target, transform_scores
@@ -17,15 +17,12 @@ HUGE = 1e100
 
 
 @list_function
-def rank_cosine(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
+def rank_cosine(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """ℓ = ½ (1 − cos(φ(g), φ(s))); curvature ½ c² (1 − c²) with c = φ/‖φ‖."""
-    s, y, _, _, ptr, codes, numbers, losses, grad, curve = as_arrays(
-        s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve
-    )
     truth, transform, a, b, table = codes[1], codes[2], numbers[0], numbers[1], numbers[2:]
     longest = max(longest_list(ptr), 32) + 1
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
-    for q in range(lists):
+    for q in range(len(losses)):
         first, last = ptr[q], ptr[q + 1]
         n = last - first
         losses[q] = 0.0
@@ -42,7 +39,7 @@ def rank_cosine(s, y, weight, n_weights, place, n_places, ptr, lists, codes, num
         s_square, target_square, product = dot(v, v), dot(target, target), dot(v, target)
         cosine = product / math.sqrt(s_square * target_square)
         per_score, per_target = 0.5 * cosine / s_square, 0.5 / math.sqrt(s_square * target_square)
-        list_grad, list_curve = grad[first:last], curve[first:last] if n_curve > 0 else curve[:0]
+        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
         for i in range(n):
             list_grad[i] = v[i] * (per_score * v[i] - per_target * target[i])
         for i in range(len(list_curve)):

@@ -62,8 +62,6 @@ class PrecisionSurrogate(CompiledSurrogate):
     """Grades above this are positive."""
     function: ClassVar[str]
     """The kernel of the loss."""
-    code: ClassVar[int] = 0
-    """A code for a kernel that serves two losses."""
     is_upper_bound: ClassVar[bool] = True
     """Whether the loss is never below the mistakes Δ."""
 
@@ -80,7 +78,7 @@ class PrecisionSurrogate(CompiledSurrogate):
         from . import _at_k_kernels as kernels
 
         k, kappa = cutoff(self.k, self.kappa)
-        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize, self.code), (kappa, self.above))
+        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize), (kappa, self.above))
 
     def k_of(self, positives: Floats) -> Floats:
         """Return the k of lists with so many positives."""
@@ -157,8 +155,7 @@ class MistakesAvg(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "perceptron_top"
-    code: ClassVar[int] = 1
+    function: ClassVar[str] = "mistakes_avg"
 
 
 @dataclass(frozen=True)
@@ -171,4 +168,4 @@ class MistakesMax(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "perceptron_top"
+    function: ClassVar[str] = "mistakes_max"
