@@ -21,14 +21,14 @@ from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
-from ..solvers.steps import Scaling, Total
+from ..solvers.steps import Note, Scaling, Total
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates import Surrogate
 from .base import parameters
 from .checking import check_parameters
 from .models import LinearModel
 from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
-from .stream_notes import Note, certify_stream, compiled, note
+from .stream_notes import certify_stream, compiled, note
 from .trace import Trace
 from .watching import BestOnValidation
 
@@ -108,7 +108,7 @@ class OnlineRanker(StreamRanker):
     _measure_name: str = field(init=False)
     _passes: dict[str, Any] = field(init=False)
     _noted: Floats | None = field(init=False)
-    """What a stream notes of its rounds (`stream_notes.Note`); None after a fit."""
+    """What a stream notes of its rounds (`solvers.steps.Note`); None after a fit."""
 
     @abstractmethod
     def _loss(self, target: Measure) -> Surrogate:

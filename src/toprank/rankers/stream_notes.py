@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import IntEnum
 from functools import cache
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from ..certificates.performance import stream_performance
 from ..data import linear
 from ..errors import InputError
 from ..measures import AP, NDCG
-from ..solvers.steps import Rule, Scaling, Total
+from ..solvers.steps import Note, Rule, Scaling, Total
 from ..solvers.stream import OnlineDescent
 from ..surrogates import Minimax, Slam, Surrogate
 
@@ -25,24 +24,6 @@ if TYPE_CHECKING:
     from .online import OnlineRanker
 
 _NONE, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
-
-
-class Note(IntEnum):
-    """Places in what is noted; all but the first and the last are of rounds with a step."""
-
-    ROUNDS = 0
-    RADIUS2 = 1
-    """R_X²."""
-    LONGEST = 2
-    """m."""
-    VMAX = 3
-    TIGHT = 4
-    """max diam²/vmin times the weight of the list."""
-    RATIO = 5
-    """max ‖z_t‖²/f_t."""
-    HEAVIEST = 6
-    SPREAD = 7
-    """Σ (x_i − x̂_i)² of the measures x_i, x̂_i the mean of a ½ and those before."""
 
 
 def note(

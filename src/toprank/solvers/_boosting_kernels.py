@@ -11,17 +11,17 @@ from ..core._order_kernels import longest_list, number_grades
 from ..core.jit import inner_kernel, kernel
 
 CLEARLY = 1.0 + 1e-12
-"""A threshold takes the place of an earlier one if it is better by more than rounding."""
+"""By what factor a threshold must be better than an earlier one to be chosen: more than rounding."""
 
 
 @kernel
 def grade_codes(y, ptr, codes):
     """Number the grades of each list upwards from 0; return one more than the largest number."""
     longest, most = longest_list(ptr), 0
-    ints, reals = np.empty((2, longest), np.int64), np.empty((2, longest))
+    ints, work = np.empty((2, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
-        most = max(most, number_grades(y[a:b], codes[a:b], reals[0], ints[0], reals[1], ints[1]))
+        most = max(most, number_grades(y[a:b], codes[a:b], work[0], ints[0], work[1], ints[1]))
     return most
 
 
@@ -39,7 +39,9 @@ def potentials(H, codes, ptr, weight, levels, out):
         smallest, largest = H[a], H[a]
         for i in range(a, b):
             smallest, largest = min(smallest, H[i]), max(largest, H[i])
-        centre = 0.5 * (smallest + largest)  # a shift cancels in every pair and keeps both factors in range
+        centre = 0.5 * (
+            smallest + largest
+        )  # subtracted from H: it cancels in every pair and keeps both factors in range
         low[:] = 0.0
         high[:] = 0.0
         for i in range(a, b):
@@ -64,19 +66,19 @@ def potentials(H, codes, ptr, weight, levels, out):
 def write_codes(X, edges, start, codes):
     """codes[k, i] = number of edges of column k below X[i, k].
 
-    All rows halve what is left of the edges together: nothing has to be guessed, and several go at a time.
+    All rows search by halving at the same time: without branches, the processor works on several rows at once.
     """
     n = X.shape[0]
     x, low = np.empty(n, X.dtype), np.empty(n, np.uint32)
     for k in range(X.shape[1]):
-        own, size = edges[start[k] : start[k + 1]], start[k + 1] - start[k]
+        own_edges, size = edges[start[k] : start[k + 1]], start[k + 1] - start[k]
         for i in range(n):
             x[i], low[i] = X[i, k], 0
         while size > 0:
             half = np.uint32((size + 1) >> 1)
             for i in range(n):
-                here = np.uint32(low[i] + half)
-                low[i] = here if own[here - np.uint32(1)] < x[i] else low[i]
+                middle = np.uint32(low[i] + half)
+                low[i] = middle if own_edges[middle - np.uint32(1)] < x[i] else low[i]
             size >>= 1
         for i in range(n):
             codes[k, i] = low[i]
@@ -84,9 +86,9 @@ def write_codes(X, edges, start, codes):
 
 @inner_kernel
 def add_by_code(codes, potential, sums):
-    """sums[i mod 4, codes[i]] += potential[i]: one after the other they would wait for each other where codes repeat.
+    """sums[i mod 4, codes[i]] += potential[i]: with one row of sums, equal codes would wait for each other.
 
-    Where codes are bytes, eight come in one word (the lowest first, as all processors have it that numba knows).
+    Where codes are bytes, eight are read as one number (lowest byte first, as on all processors that numba knows).
     """
     first, second, third, fourth = sums[0], sums[1], sums[2], sums[3]
     n, done, byte = len(potential), 0, np.uint64(255)
@@ -113,19 +115,19 @@ def add_by_code(codes, potential, sums):
 
 
 @kernel
-def best_threshold(codes, rows, begin, at_zero, edges_of, potential, both, first, last):
-    """Best column and edge in first … last − 1: the largest Σ_{x > θ} potential, or with `both` its largest size.
+def best_threshold(codes, rows, begin, at_zero, n_edges, potential, both, first, last):
+    """Best column in first … last − 1 and its edge: the largest Σ_{x > θ} potential, or with `both` its largest size.
 
-    The codes of column k begin at begin[k]: those of all rows, or up to begin[k + 1] of those in `rows`; the others are
-    at its zero. The potentials add up to 0, so what these have is known. Returns (|r|, r, column, edge).
+    The codes of column k begin at begin[k]: those of all rows, or up to begin[k + 1] those of `rows`, the other rows
+    being 0. All potentials add up to 0, so the sum over the other rows is known. Returns (|r|, r, column, edge).
     """
     best, signed, column, place = 0.0, 0.0, -1, -1
     most = 0
     for k in range(first, last):
-        most = max(most, edges_of[k] + 1)
+        most = max(most, n_edges[k] + 1)
     sums = np.empty((4, most))
     for k in range(first, last):
-        low, size = begin[k], edges_of[k] + 1
+        low, size = begin[k], n_edges[k] + 1
         if size == 1:
             continue
         sums[:, :size] = 0.0
@@ -147,8 +149,11 @@ def best_threshold(codes, rows, begin, at_zero, edges_of, potential, both, first
 
 
 @kernel
-def step(H, codes, rows, begin, at_zero, column, edge, amount):
-    """H_i += amount for the rows above the edge; where zeros are not stored but above it, −amount for those below."""
+def add_stump(H, codes, rows, begin, at_zero, column, edge, amount):
+    """H_i += amount for the rows above the edge.
+
+    Where zeros that are not stored are above it, −amount for the others: differences inside lists change as much.
+    """
     low = begin[column]
     for p in range(low, low + len(H) if len(rows) == 0 else begin[column + 1]):
         if len(rows) == 0:
@@ -161,7 +166,7 @@ def step(H, codes, rows, begin, at_zero, column, edge, amount):
 
 @kernel
 def stump_scores_dense(X, feature, threshold, weight, start, out):
-    """out_i = Σ_t weight_t [x_i,feature_t > threshold_t]; stumps sorted by feature and threshold, weights cumulated."""
+    """out_i = Σ_t weight_t [x_i,feature_t > threshold_t]; stumps by feature and threshold, weights summed so far."""
     for i in range(X.shape[0]):
         total = 0.0
         for f in range(len(feature)):
@@ -170,13 +175,13 @@ def stump_scores_dense(X, feature, threshold, weight, start, out):
 
 
 @kernel
-def stump_scores_csr(values, indices, indptr, where, threshold, weight, start, at_zero, out):
-    """The same for CSR rows: the score of a row of zeros, corrected at the stored values."""
-    base = at_zero.sum()
+def stump_scores_csr(values, indices, indptr, number, threshold, weight, start, at_zero, out):
+    """The same for CSR rows: the score of a row of zeros, plus the difference that each stored value makes."""
+    at_zero_sum = at_zero.sum()
     for i in range(len(indptr) - 1):
-        total = base
+        total = at_zero_sum
         for p in range(indptr[i], indptr[i + 1]):
-            f = where[indices[p]]
+            f = number[indices[p]]
             if f >= 0:
                 total += stump_value(values[p], threshold, weight, start[f], start[f + 1]) - at_zero[f]
         out[i] = total
@@ -184,7 +189,7 @@ def stump_scores_csr(values, indices, indptr, where, threshold, weight, start, a
 
 @kernel
 def stump_value(x, threshold, weight, low, high):
-    """Return the cumulated weight of the thresholds below x, by halving."""
+    """Return the sum of the weights of the thresholds below x, by halving."""
     first = low
     while low < high:
         middle = (low + high) // 2

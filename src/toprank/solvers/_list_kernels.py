@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""What an online learner knows of a list beside its rounds: whether it is sound, its size, what is noted of it."""
+"""What an online learner asks of a list besides its rounds: whether all is finite, its size, notes for certificates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 from ..core._lane_kernels import add_rows, squares
 from ..core.jit import inner_kernel, kernel, sum_kernel
 from ..surrogates._margin_kernels import weights_of_lists
+from .steps import Note
+
+ROUNDS, RADIUS2, LONGEST, VMAX = int(Note.ROUNDS), int(Note.RADIUS2), int(Note.LONGEST), int(Note.VMAX)
+TIGHT, RATIO, HEAVIEST, SPREAD = int(Note.TIGHT), int(Note.RATIO), int(Note.HEAVIEST), int(Note.SPREAD)
 
 
 @sum_kernel
@@ -19,14 +23,14 @@ def sound_list(X, y):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             total += X[i, j] * np.float32(0)  # 0 for a finite number, NaN for any other
-    good = total == 0
+    sound = total == 0
     for i in range(len(y)):
-        good &= y[i] >= 0 and y[i] < 1024  # 2^grade must fit into a number
-    return good
+        sound &= y[i] >= 0 and y[i] < 1024  # 2^grade must fit into a number
+    return sound
 
 
 @inner_kernel
-def extent(values, indices, indptr, d, a, b, mean):
+def largest_norms(values, indices, indptr, d, a, b, mean):
     """max ‖x_i‖² and max ‖x_i − x̄‖² of the rows a:b; `mean` must be 0 and stays so."""
     m, longest, farthest = max(b - a, 1), 0.0, 0.0
     if len(indptr) == 0:
@@ -66,45 +70,45 @@ def list_sizes(values, indices, indptr, d, ptr):
     """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal; X as `core._row_kernels` has it."""
     sizes, mean = np.zeros(len(ptr) - 1), np.zeros(d)
     for q in range(len(ptr) - 1):
-        _, largest = extent(values, indices, indptr, d, ptr[q], ptr[q + 1], mean)
+        _, largest = largest_norms(values, indices, indptr, d, ptr[q], ptr[q + 1], mean)
         sizes[q] = 1.0 / math.sqrt(largest) if largest > 0.0 else 0.0
     return sizes
 
 
 @kernel
 def note_rounds(
-    values, indices, indptr, d, y, ptr, codes, numbers, weights, which, rows, always, scaled, measured, noted
+    values, indices, indptr, d, y, ptr, codes, numbers, weights, list_of_round, rows, always, scaled, measure_sum, noted
 ):  # fmt: skip
-    """Add rounds to what a stream notes of itself (`rankers.stream_notes.Note` names the places).
+    """Add rounds to what a stream notes for its certificates (`Note` names the places).
 
-    Codes and numbers are those of SLAM, None for other losses. which[t] is the list of round t, rows[t] its (measure,
-    surrogate, mistake, ‖z‖²); `measured` is Σ of the measure before them. The diameter of a list counts as twice its
-    largest distance from the mean, 2 where lists are scaled.
+    Codes and numbers are those of SLAM, None for other losses. Round t has the list list_of_round[t] and rows[t] =
+    (measure, surrogate, mistake, ‖z‖²); `measure_sum` is Σ of the measure before them. The diameter of a list counts as
+    twice its largest distance from the mean, 2 where lists are scaled.
     """
     mean, v = np.zeros(d), np.empty(0 if codes is None else len(y))
     if codes is not None:
         weights_of_lists(y, y, ptr, codes, numbers, v)
     for t in range(len(rows)):
-        q, x = which[t], rows[t, 0]
+        q, measure = list_of_round[t], rows[t, 0]
         a, b = ptr[q], ptr[q + 1]
         weight = 1.0 if len(weights) == 0 else weights[q]
-        noted[7] += (x - (0.5 + measured) / (noted[0] + 1)) ** 2
-        measured += x
-        noted[0] += 1
+        noted[SPREAD] += (measure - (0.5 + measure_sum) / (noted[ROUNDS] + 1)) ** 2
+        measure_sum += measure
+        noted[ROUNDS] += 1
         if rows[t, 2] == 0.0 and not always:
             continue
-        noted[6] = max(noted[6], weight)
-        noted[2] = max(noted[2], 1.0 * (b - a))
+        noted[HEAVIEST] = max(noted[HEAVIEST], weight)
+        noted[LONGEST] = max(noted[LONGEST], 1.0 * (b - a))
         if rows[t, 1] > 0.0:
-            noted[5] = max(noted[5], rows[t, 3] / rows[t, 1])
+            noted[RATIO] = max(noted[RATIO], rows[t, 3] / rows[t, 1])
         low, high = math.inf, 0.0
         for i in range(a, b if len(v) else a):
             if v[i] > 0.0:
                 low, high = min(low, v[i]), max(high, v[i])
         low, high = (low, high) if high > 0.0 else (1.0, 1.0)
-        noted[3] = max(noted[3], high / low)
-        longest, distance2 = 1.0, 1.0
+        noted[VMAX] = max(noted[VMAX], high / low)
+        norm2, distance2 = 1.0, 1.0
         if not scaled:
-            longest, distance2 = extent(values, indices, indptr, d, a, b, mean)
-        noted[1] = max(noted[1], longest)
-        noted[4] = max(noted[4], weight * 4.0 * distance2 / low)
+            norm2, distance2 = largest_norms(values, indices, indptr, d, a, b, mean)
+        noted[RADIUS2] = max(noted[RADIUS2], norm2)
+        noted[TIGHT] = max(noted[TIGHT], weight * 4.0 * distance2 / low)

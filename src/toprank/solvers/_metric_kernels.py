@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""M = UᵀU and its solves: in a fixed order of sums, so that the number of threads of a BLAS changes nothing."""
+"""M = UᵀU, and solving with U: sums in a fixed order, so that the number of threads of a BLAS changes no bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.jit import kernel
 
 @kernel
 def factorise(M):
-    """Put U with M = UᵀU on and above the diagonal of M, which is positive definite; say whether it is."""
+    """Write U with M = UᵀU on and above the diagonal of M; return False where M is not positive definite."""
     d = len(M)
     for k in range(d):
         if not M[k, k] > 0.0:

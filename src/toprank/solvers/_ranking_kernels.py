@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """One list in order: its best documents by score and by grade, the measure of that order, and SLAM on it.
 
-Ties are in input order. Scratch arrays come from the caller, with 2·LANES places more than the list has documents: a
-filter writes before it knows whether to keep, and counting fills up its last lanes.
+Of equal scores the earlier row comes first. Scratch arrays come from the caller, with 2·LANES places more than the list
+has documents: a filter writes before it knows whether to keep, and counting fills the last group of lanes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..core.jit import inner_kernel
 from .steps import Target
 
 AP = int(Target.AP)
-FEW = 8
-"""Up to this many levels are counted one by one (SIMD), more in one pass."""
+FEW_LEVELS = 8
+"""Up to this many levels are counted in one vectorised pass each, more in one plain pass for all."""
 LANES = 16
 """Up to this many places are found through running maxima, more by ranking the whole list."""
-FEWER = 64
+FEW_DOCUMENTS = 64
 """Up to this many documents are put in order by grade and score by counting, more by sorting."""
 
 
@@ -42,11 +42,11 @@ def count_levels(level, m, n_levels, count):
     """Count the documents of each level; return how many levels occur."""
     for g in range(n_levels):
         number = np.int32(0)
-        if n_levels <= FEW:
+        if n_levels <= FEW_LEVELS:
             for i in range(m):
                 number += np.int32(level[i] == g)
         count[g] = number
-    if n_levels > FEW:
+    if n_levels > FEW_LEVELS:
         for i in range(m):
             count[level[i]] += 1
     present = 0
@@ -57,11 +57,11 @@ def count_levels(level, m, n_levels, count):
 
 @inner_kernel
 def rank_all(values, n, rank):
-    """`count_ranks`, quicker for a few; the 2·LANES places after the values are written over."""
+    """As `count_ranks`, but quicker for few values; the 2·LANES places after the values are overwritten."""
     if n > 2 * LANES:
         count_ranks(values, n, rank)
         return
-    whole = (n + LANES - 1) // LANES * LANES  # every pair twice, but all loops of one length
+    whole = (n + LANES - 1) // LANES * LANES  # looks at every pair twice, but all loops have one length
     for j in range(n, whole):
         values[j] = -math.inf
     for i in range(n):
@@ -76,20 +76,20 @@ def order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare):
     """order[:k] = the best documents by score, ties in input order."""
     n = 0
     if k <= LANES and m >= 2 * LANES:
-        # `k` scores or more reach the k-th best of LANES running maxima: the others need no look.
+        # At least k scores reach the k-th best of LANES running maxima: the others are not among the k best.
         for lane in range(LANES):
             kept[lane] = r[lane]
         for start in range(LANES, m - m % LANES, LANES):
             for lane in range(LANES):
                 kept[lane] = r[start + lane] if r[start + lane] > kept[lane] else kept[lane]
         rank_all(kept, LANES, rank)
-        bound = kept[0]
+        kth_of_lanes = kept[0]
         for lane in range(LANES):
-            bound = kept[lane] if rank[lane] == k - 1 else bound
+            kth_of_lanes = kept[lane] if rank[lane] == k - 1 else kth_of_lanes
         for i in range(m):
             chosen[n] = i
             kept[n] = r[i]
-            n += r[i] >= bound
+            n += r[i] >= kth_of_lanes
     else:
         for i in range(m):
             chosen[i] = i
@@ -97,7 +97,7 @@ def order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare):
         n = m
     if n <= COUNTED:
         rank_all(kept, n, rank)
-        for p in range(n):  # a place past the top takes the others, which is no branch to guess
+        for p in range(n):  # all others are written to place k, which saves a branch
             order[min(rank[p], k)] = chosen[p]
         return
     for p in range(n):
@@ -109,49 +109,50 @@ def order_top(r, m, k, order, chosen, rank, kept, keys, keys2, spare):
 
 @inner_kernel
 def order_ideal(
-    target, r, m, k, n_levels, level, count, order, ideal, reach, chosen, rank, kept, steps, keys, keys2, spare
+    target, r, m, k, n_levels, level, count, order, ideal, next_place, chosen, rank, kept, kept_level, keys, keys2,
+    spare,
 ):  # fmt: skip
     """ideal[:k] = the best documents by grade, then score, ties in input order; return how many have a weight.
 
-    For AP, whose weights are equal, the relevant documents in input order will do.
+    For AP, whose weights are equal, these are the relevant documents in input order.
     """
-    lowest, above = n_levels - 1, count[n_levels - 1]
-    while target != AP and above < k:
+    lowest, n_above = n_levels - 1, count[n_levels - 1]
+    while target != AP and n_above < k:
         lowest -= 1
-        above += count[lowest]
+        n_above += count[lowest]
     n = 0
     for i in range(m):
         chosen[n] = i
         kept[n] = r[i]
-        steps[n] = level[i]
+        kept_level[n] = level[i]
         n += level[i] >= lowest
     if target == AP:
         for p in range(n):
             ideal[p] = chosen[p]
         return n
-    if k < m and n <= FEWER:  # count who comes before whom, each pair looked at once
+    if k < m and n <= FEW_DOCUMENTS:  # rank = how many come before, each pair looked at once
         for i in range(n):
-            x, g, ahead = kept[i], steps[i], np.int32(0)
+            x, g, ahead = kept[i], kept_level[i], np.int32(0)
             for j in range(i):
-                before = np.int32((steps[j] > g) | ((steps[j] == g) & (kept[j] >= x)))
+                before = np.int32((kept_level[j] > g) | ((kept_level[j] == g) & (kept[j] >= x)))
                 ahead += before
                 rank[j] += np.int32(1) - before
             rank[i] = ahead
         for p in range(n):
             ideal[min(rank[p], k)] = chosen[p]
         return k
-    if k < m:  # only the top of the order by score is there: sort the others too
+    if k < m:  # `order` holds only the first k: sort all that are kept
         for p in range(n):
             keys[p] = kept[p]
         sort_down(keys, chosen, n, keys2, spare)
     place = 0
     for g in range(n_levels - 1, lowest - 1, -1):
-        reach[g] = place
+        next_place[g] = place
         place += count[g]
     for p in range(n):
         i = chosen[p] if k < m else order[p]
-        ideal[reach[level[i]]] = i
-        reach[level[i]] += 1
+        ideal[next_place[level[i]]] = i
+        next_place[level[i]] += 1
     return k
 
 
@@ -188,13 +189,13 @@ def read_total(target, k, discount, order, level, gain):
 
 
 @inner_kernel
-def best_below(r, m, level, g):
+def best_scored_below(r, m, level, g):
     """Return the best document of a grade below g, −1 where there is none."""
-    leader = -1
+    below = -1
     for i in range(m):
-        if level[i] < g and (leader < 0 or r[i] > r[leader]):
-            leader = i
-    return leader
+        if level[i] < g and (below < 0 or r[i] > r[below]):
+            below = i
+    return below
 
 
 @inner_kernel
@@ -217,27 +218,27 @@ def slam(target, k, weighted, discount, best, margin, scale, m, r, order, ideal,
     """
     n = 0
     value = 0.0
-    g = at = leader = at_leader = -1
+    g = place = below = below_at = -1
     for p in range(weighted):
         i = ideal[p]
-        if level[i] != g:  # the next lower grade: its leader is the first of still lower grades in the order by score
+        if level[i] != g:  # the next lower grade: find the best-scored document below it
             g = level[i]
-            at = max(at, 0)
-            while at < k and level[order[at]] >= g:
-                at += 1
-            leader = order[at] if at < k else best_below(r, m, level, g)
-            at_leader = -1
-        if gain[g] == 0.0 or leader < 0:
+            place = max(place, 0)
+            while place < k and level[order[place]] >= g:
+                place += 1
+            below = order[place] if place < k else best_scored_below(r, m, level, g)
+            below_at = -1
+        if gain[g] == 0.0 or below < 0:
             break
         v = (1.0 if target == AP else gain[g] * discount[p]) / best
-        hinge = margin + scale * (r[leader] - r[i])
+        hinge = margin + scale * (r[below] - r[i])
         if hinge > 0.0:
             value += v * hinge
             coef[n], active[n] = -v, i
             n += 1
-            if at_leader < 0:
-                at_leader = n
-                coef[n], active[n] = 0.0, leader
+            if below_at < 0:
+                below_at = n
+                coef[n], active[n] = 0.0, below
                 n += 1
-            coef[at_leader] += v
+            coef[below_at] += v
     return value, n

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The rows of one round: the sum of those that move, rows that are listed one by one, the spread of features.
+"""The rows of one round: their scores where rows are given by a list of numbers, their weighted sum, their spread.
 
 X is handed over as `core._row_kernels` says. Sums run from the first document to the last, for dense and sparse rows
 alike.
@@ -17,16 +17,16 @@ from ..core._row_kernels import AHEAD, fetch, fetch_row
 from ..core.jit import inner_kernel
 
 SOON = 12
-"""Rows between the one that is read and the one that is fetched."""
+"""How many rows ahead of the one that is read a row is prefetched."""
 LINES = 6
-"""How many lines are fetched while eight rows are added up; more would keep those rows waiting."""
+"""How many cache lines are prefetched while eight rows are added up; with more, those rows would have to wait."""
 
 
 @inner_kernel
 def gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, block):
-    """Write the listed rows out in full, where they fit and a quarter of them is not 0; return whether it was done.
+    """Write the listed rows out with all their zeros, where they fit and a quarter is not 0; return whether they were.
 
-    Rows that are needed later are fetched meanwhile; unless `permuted`, those of the list at value `coming` too.
+    Rows that are needed next are prefetched meanwhile; unless `permuted`, also the next list, at value `coming`.
     """
     if m > most or len(block) == 0:
         return False
@@ -72,7 +72,7 @@ def listed_scores(values, indices, indptr, ids, m, w, r, following):
 def weighted_sum(rows, begin, coef, active, n, inverse, scaled, z, values, indices, at):
     """z += Σ coef_p · row active_p of rows that lie in full from `begin` on, by columns times `inverse` where scaled.
 
-    Eight rows at a time, so that z is read and written less often. Meanwhile the list to come is fetched, from `at` on.
+    Eight rows at a time, so that z is read and written less often. Meanwhile the next list is prefetched, from `at` on.
     """
     d, whole = len(z), n - n % 8
     for p in range(0, whole, 8):
@@ -94,7 +94,7 @@ def weighted_sum(rows, begin, coef, active, n, inverse, scaled, z, values, indic
 
 @inner_kernel
 def listed_sum(values, indices, indptr, ids, coef, active, n, inverse, mark, t, touched, z):
-    """The same for listed CSR rows, z being 0; return ‖z‖² and how many columns were touched.
+    """The same for listed CSR rows, z being 0 before; return ‖z‖² and how many columns were touched.
 
     Where there are more values than columns, all columns count as touched, which saves looking at each.
     """
@@ -128,7 +128,7 @@ def listed_sum(values, indices, indptr, ids, coef, active, n, inverse, mark, t, 
 
 @inner_kernel
 def full_inverse(values, begin, m, moment, docs, inverse, mean):
-    """Add the list to the features' within-list sums of squares; inverse = 1/σ_j (0 for a feature yet constant).
+    """Add the list to the features' within-list sums of squares; inverse = 1/σ_j (0 for a feature constant so far).
 
     Returns whether the sums are finite.
     """

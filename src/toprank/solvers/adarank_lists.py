@@ -1,4 +1,4 @@
-"""AdaRank's lists: what a measure makes of them after one more step, or cannot exceed, and the columns for that."""
+"""AdaRank's lists: their measure after one more step, an upper bound of it, and the columns that both read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..measures.presets import Gain, Norm, Short
 from ..surrogates.direct import in_training
 
 KEPT = 0.35
-"""Columns are kept as trials read them, up to this share of what X takes written out."""
+"""Columns are kept up to this share of the memory that a dense X takes."""
 
 ROW_END = 16
-"""Keys beyond the last document, so that whole vectors can be read."""
+"""Keys after the last document, so that the last one can be read as part of a whole vector."""
 
 TOGETHER = 4
-"""Candidates whose steps are bounded at a time."""
+"""For how many candidates bounds are computed at a time."""
 
 
 class Lists:
-    """A run of queries, prepared for many evaluations; only those that count are looked at, the others are 0."""
+    """Some queries, prepared for many evaluations; those that do not count have the value 0."""
 
     _fixed: tuple[Any, ...]
 
@@ -38,7 +38,7 @@ class Lists:
         """Documents list by list, the relevant ones first where their places are counted: what `after` wants."""
         tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
         self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
-        """The value of a query with nothing to find, in whatever order."""
+        """The value of a query in which every order is worth the same."""
         target, lengths = self.measure, data.lengths
         self.counted = isinstance(target, (AP, NDCG))
         if not isinstance(target, (AP, NDCG)):
@@ -77,7 +77,7 @@ class Lists:
     def after(
         self, scores: Floats, columns: AnyArray, which: Ints, weights: Floats, *, reverse: bool = False
     ) -> Floats:
-        """Return the measure of each query for scores + weights · columns[which]; with `reverse`, then from below."""
+        """Return the measure of each query for scores + weights · columns[which]; with `reverse`, also reversed."""
         from . import _adarank_kernels as kernels
 
         signs = (1.0, -1.0) if reverse else (1.0,)
@@ -102,7 +102,7 @@ class Lists:
         return found
 
     def no_keys(self, rows: int, kind: np.dtype[Any]) -> Keys:
-        """Return room for keys, which takes memory once it is used."""
+        """Return empty rows for keys; they take memory only when they are written."""
         room = np.zeros((rows, len(self.y) + ROW_END), kind)
         return Keys(room, *np.zeros((2, rows, len(self.ptr) - 1), np.float32))
 
@@ -113,7 +113,7 @@ class Lists:
         kernels.list_keys(numbers, np.array(self.ptr), *(each[row] for each in keys))
 
     def bounds(self, scores: Keys, columns: Keys, which: Ints, weights: Floats) -> Floats:
-        """Return what the measure of each query cannot exceed for scores + weights · columns[which], given as keys."""
+        """Return an upper bound of the measure of each query for scores + weights · columns[which], given as keys."""
         from . import _adarank_kernels as kernels
 
         values = np.repeat(self._otherwise[:, None], len(which), axis=1)
@@ -122,7 +122,7 @@ class Lists:
 
 
 class Keys(NamedTuple):
-    """Numbers of every document as 16-bit keys, which share the range of its list evenly; row by row."""
+    """A number of every document as a 16-bit key: the range of its list in equal parts. One row per column of X."""
 
     values: AnyArray
     spread: AnyArray
@@ -130,7 +130,7 @@ class Keys(NamedTuple):
 
 
 class Columns:
-    """Columns as trials read them: as 16-bit keys where places are counted, else as they are.
+    """Columns as steps are tried on them: as 16-bit keys where places are counted, else as they are.
 
     They are kept while there is room. Rounds try the same columns one after the other, so what was kept first is as
     good as what was used last.
@@ -145,11 +145,11 @@ class Columns:
         self.keys = lists.no_keys(self.most + TOGETHER, kind)  # the last ones for what is not kept
 
     def rows(self, features: list[int]) -> Ints:
-        """Return at which rows of `keys` these columns are."""
+        """Return in which rows of `keys` these columns are."""
         return np.array([self._row(k, self.most + s) for s, k in enumerate(features)])
 
     def column(self, k: int) -> AnyArray:
-        """Return column k in the order of the lists: what was just bounded is often tried next."""
+        """Return column k in the order of the lists; the last few are kept, to be tried next."""
         if k not in self.last:
             if len(self.last) == TOGETHER:
                 del self.last[next(iter(self.last))]

@@ -1,4 +1,4 @@
-"""Rows cut into batches, the lists of a stream that learns the top of them."""
+"""Rows cut into batches: the lists of a stream that learns precision at k."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Lost:
-    """What rounds of precision at the top lost in all."""
+    """Sums over rounds of precision at k."""
 
     batches: int
     loss: float
@@ -71,9 +71,9 @@ class Batches:
 
     @classmethod
     def _against_zero(cls, data: QueryDataset) -> Batches:
-        """Pair each row with a row of zeros of the other class, which has the score 0: ŷ = [w·x > 0].
+        """Pair each row with a row of zeros of the other class, whose score is 0: then ŷ = [w·x > 0].
 
-        The positive one stands last, so that equal scores are a mistake. X is copied, unless it is sparse.
+        The positive one stands last, so that equal scores count as a mistake. X is copied, unless it is sparse.
         """
         X, n = data.X, data.n_docs
         wide: Any = np.zeros((n + 2, data.n_features), dtype=X.dtype)
@@ -123,7 +123,7 @@ class Batches:
 
     def mixed(self, rng: np.random.Generator) -> Batches:
         """Return batches of a random permutation of the rows."""
-        if len(self.rows) > self.data.n_docs:  # rows that stand against zero stay with it
+        if len(self.rows) > self.data.n_docs:  # a row stays with its row of zeros
             return replace(self, rows=rng.permutation(self.rows.reshape(-1, 2)).ravel())
         return replace(self, rows=rng.permutation(self.data.n_docs))
 
@@ -139,6 +139,6 @@ class Batches:
         return learner.play(state, data.X, data.y, self.bounds, order, self.weight, rows=self.rows)
 
     def skipped(self, order: Ints, rounds: Floats) -> int:
-        """How many of the batches in that order held one class only; a weight of 0 leaves out on request."""
+        """How many batches of that order held one class only; those of weight 0, left out on request, do not count."""
         weight = self.weight
         return len(order) - len(rounds) - (0 if weight is None else int((weight[order] == 0).sum()))

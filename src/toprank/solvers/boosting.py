@@ -30,13 +30,13 @@ def columns_of(X: Matrix) -> Callable[[int], Floats]:
             return values
 
         return sparse
-    turned = np.ascontiguousarray(X.T, dtype=np.float64)
-    return lambda k: turned[k]
+    columns = np.ascontiguousarray(X.T, dtype=np.float64)
+    return lambda k: columns[k]
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """What a boosting run did: candidate and weight of each round, and numbers to look at."""
+    """What a boosting run did: the candidate and the weight of each round, and its trace."""
 
     candidates: Ints
     weights: Floats
@@ -44,26 +44,33 @@ class Rounds:
 
 
 TOGETHER = 16
-"""Columns that are copied from X at one time: neighbours in a row come from memory together."""
+"""How many columns are copied from X at a time: neighbours in a row come from memory together."""
 BLOCK = 512
+"""How many rows are coded at a time."""
 SAMPLE = 1 << 16
-"""Values of a column that its thresholds are chosen by, where they are to be few."""
+"""How many values of a column decide its thresholds, at most, where the number of thresholds is limited."""
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedColumns:
-    """Every column as small whole numbers: how many of its thresholds lie below a value; see `best_threshold`.
+    """Every value as a code: how many thresholds (edges) of its column lie below it.
 
-    Up to 255 thresholds a code is one byte, a quarter of X in single precision. Zeros that X does not store are none
-    here either.
+    Up to 255 thresholds a code is one byte, a quarter of X in single precision. Zeros that X does not store have no
+    code here either.
     """
 
     codes: AnyArray
+    """Column after column."""
     rows: AnyArray
+    """The row of each code, where X is sparse; else empty."""
     begin: Ints
+    """Where the codes of each column begin."""
     at_zero: Ints
+    """The code of 0 in each column."""
     edges: Floats
+    """The thresholds of each column, rising; column after column."""
     start: Ints
+    """Where the edges of each column begin."""
 
     @classmethod
     def of(cls, X: Matrix, thresholds: int | None = None, weight: Floats | None = None) -> BinnedColumns:
@@ -84,8 +91,8 @@ class BinnedColumns:
         for k in range(d):
             if by_column is None:
                 if k % TOGETHER == 0:
-                    near = np.ascontiguousarray(dense(X[used, k : k + TOGETHER]).T, dtype=np.float64)
-                parts.append(_edges(near[k % TOGETHER], weight, 0.0, thresholds))
+                    several = np.ascontiguousarray(dense(X[used, k : k + TOGETHER]).T, dtype=np.float64)
+                parts.append(_edges(several[k % TOGETHER], weight, 0.0, thresholds))
             else:
                 a, b = by_column.indptr[k], by_column.indptr[k + 1]
                 stored, zeros = weight[by_column.indices[a:b]], np.delete(weight, by_column.indices[a:b])
@@ -100,9 +107,9 @@ class BinnedColumns:
             for k, (a, b) in enumerate(pairwise(full.indptr)):
                 codes[a:b] = np.searchsorted(parts[k], full.data[a:b].astype(np.float64))
             return cls(codes, full.indices.astype(np.int32), full.indptr.astype(np.int64), at_zero, edges, start)
-        length = -(-n_docs // 8) * 8  # every column begins at a whole word
+        length = -(-n_docs // 8) * 8  # so that every column begins at a multiple of eight bytes
         codes = np.empty((d, length), dtype=kind)
-        for low in range(0, n_docs, BLOCK):  # few enough that a second column finds the rows in the cache
+        for low in range(0, n_docs, BLOCK):  # few enough to stay in the cache from column to column
             kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : min(low + BLOCK, n_docs)])
         begin = np.arange(d + 1, dtype=np.int64) * length
         return cls(codes.reshape(-1), np.empty(0, dtype=np.int32), begin, at_zero, edges, start)
@@ -161,7 +168,7 @@ class RankBoostRounds:
 
     rounds: int
     both: bool = True
-    """Whether a stump may also count against its documents (r < 0)."""
+    """Whether a stump may also lower the scores above its threshold (r < 0)."""
     watch: Callable[[int, int, float, float], bool] | None = None
     """Called after each round with its number, column, threshold and weight; True stops."""
 
@@ -186,33 +193,33 @@ class RankBoostRounds:
         if scores is not None:
             H += scores
             total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
-        cap = 1.0 - 1e-9
+        largest_r = 1.0 - 1e-9
         runs = _column_runs(columns)
         chosen: list[int] = []
         thresholds: list[float] = []
         weights: list[float] = []
         losses: list[float] = []
-        edges: list[float] = []
+        sizes_of_r: list[float] = []
         for t in range(1, self.rounds + 1):
-            search = partial(_best, columns, potential, self.both)
+            search = partial(_best_in_run, columns, potential, self.both)
             found = map(search, runs) if executor is None else executor.map(search, runs)
-            size, r, column, place = reduce(_better, found)
+            size, r, column, place = reduce(_better_of, found)
             if not size > 1e-12 * total:
                 break
-            r = float(np.clip(r / total, -cap, cap))
+            r = float(np.clip(r / total, -largest_r, largest_r))
             weight = float(0.5 * np.log((1 + r) / (1 - r)))
             theta = columns.threshold(column, place)
-            kernels.step(H, *columns.columns, column, place, weight)
+            kernels.add_stump(H, *columns.columns, column, place, weight)
             total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
             chosen.append(column)
             thresholds.append(theta)
             weights.append(weight)
             losses.append(total / start_weight)
-            edges.append(abs(r))
+            sizes_of_r.append(abs(r))
             stop = self.watch is not None and self.watch(t, column, theta, weight)
-            if stop or out_of_time() or abs(r) >= cap:
+            if stop or out_of_time() or abs(r) >= largest_r:
                 break
-        trace = {"loss": np.array(losses), "edge": np.array(edges)}
+        trace = {"loss": np.array(losses), "edge": np.array(sizes_of_r)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace), np.array(thresholds)
 
 
@@ -226,7 +233,7 @@ def _column_runs(columns: BinnedColumns) -> list[tuple[int, int]]:
 _Found: TypeAlias = tuple[float, float, int, int]
 
 
-def _best(columns: BinnedColumns, potential: Floats, both: bool, run: tuple[int, int]) -> _Found:
+def _best_in_run(columns: BinnedColumns, potential: Floats, both: bool, run: tuple[int, int]) -> _Found:
     from . import _boosting_kernels as kernels
 
     sizes = np.diff(columns.start)
@@ -234,7 +241,7 @@ def _best(columns: BinnedColumns, potential: Floats, both: bool, run: tuple[int,
     return found
 
 
-def _better(left: _Found, right: _Found) -> _Found:
+def _better_of(left: _Found, right: _Found) -> _Found:
     from ._boosting_kernels import CLEARLY
 
     return right if right[0] > left[0] * CLEARLY else left

@@ -15,7 +15,7 @@ _END: ContextVar[float] = ContextVar("end of the time that was given", default=i
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Let what is solved inside end after so many seconds, unconverged but usable; of two deadlines the earlier counts.
+    """Let solvers inside stop after so many seconds with what they have; of several deadlines the earliest counts.
 
     >>> with deadline(0.0):
     ...     out_of_time()
@@ -31,5 +31,5 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def out_of_time() -> bool:
-    """Say whether the time is up: a solver asks after each of its steps."""
+    """Say whether the deadline has passed: a solver asks after each of its steps."""
     return time.monotonic() >= _END.get()

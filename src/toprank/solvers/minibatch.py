@@ -23,8 +23,8 @@ from .deadline import OUT_OF_TIME, out_of_time
 class MiniBatch(Solver):
     """w_j ← w_j − eta g_j / √(Σ_t g_tj²), g the gradient on `batch_size` queries, then back into ‖w‖ ≤ radius.
 
-    Each coordinate's step shrinks with the gradients it has seen (AdaGrad), so that neither the scale of the loss nor
-    that of the features needs care. Queries are shuffled anew in each epoch; the result is the mean of the last
+    Each coordinate's step shrinks with its past gradients (AdaGrad), so that neither the scale of the loss nor that of
+    the features matters. Queries are shuffled anew in each epoch; the result is the mean of the last
     epoch's iterates (`average`) or the very last one.
 
     >>> import toprank as tr
@@ -62,7 +62,7 @@ class MiniBatch(Solver):
             for grad in self._gradients(objective, w, rng):
                 grad += objective.alpha * w
                 squares += grad * grad
-                # In place: the generator computes its next gradient at these weights.
+                # In place, because `_gradients` computes the next gradient at this same array.
                 w -= self.eta * grad / np.sqrt(np.where(squares > 0, squares, 1.0))
                 w[:] = project(w, radius)
                 total += w

@@ -1,4 +1,4 @@
-"""Names for the choices of an online learner: the codes that its compiled rounds read, and its step sizes."""
+"""The codes and places that the compiled rounds of an online learner read and write, and its step sizes."""
 
 from __future__ import annotations
 
@@ -52,6 +52,26 @@ class Total(IntEnum):
     """Measure of the averaged weights in those rounds."""
 
 
+class Note(IntEnum):
+    """Places in what a stream notes for its certificates; all but the first and the last are of rounds with a step."""
+
+    ROUNDS = 0
+    RADIUS2 = 1
+    """R_X², the largest squared norm of a document."""
+    LONGEST = 2
+    """m, the most documents in a list."""
+    VMAX = 3
+    """The largest ratio of two positive SLAM weights in a list."""
+    TIGHT = 4
+    """max diam²/vmin times the weight of the list."""
+    RATIO = 5
+    """max ‖z_t‖²/f_t."""
+    HEAVIEST = 6
+    """The largest weight of a list."""
+    SPREAD = 7
+    """Σ (x_i − x̂_i)² of the measures x_i, x̂_i the mean of a ½ and those before."""
+
+
 NEARLY = 1e-12
 """Tied documents are in the best order when their expected measure falls short of it by no more than this part."""
 
@@ -74,7 +94,7 @@ class Steps:
     eta: float
     rule: Rule = Rule.CONSTANT
     radius: float = inf
-    """That of the ball in which w stays."""
+    """w stays in a ball of this radius."""
 
     def __post_init__(self) -> None:
         check_positive(eta=self.eta)
