@@ -16,8 +16,9 @@ from ._value_kernels import VALUE
 HEAD = 6
 """Codes of the order: where it is, tie rule, ranks wanted, ranks of the best order wanted, whether places are wanted,
 how many measures."""
-ENTRY = 4
-"""Codes of each measure: where it is, where its own codes begin, and those for lists without ties, and its numbers."""
+ENTRY = 5
+"""Codes of each measure: where it is, where its own codes begin, and those for lists without ties, and its numbers, and
+how many of these."""
 INPUT = np.int64(0)
 SCALE = 31
 """Whole grades up to this are counted, not sorted, for the best order."""
@@ -109,7 +110,8 @@ def judge(
             values[i * lists + q] = value_at(
                 entries[at],
                 (
-                    base, base + row, y + start, best_at, n, total, own_codes, numbers + 8 * entries[at + 3], spare
+                    base, base + row, y + start, best_at, n, total, own_codes, numbers + 8 * entries[at + 3],
+                    entries[at + 4], spare,
                 ),
             )  # fmt: skip
         if head[4] != 0:

@@ -11,14 +11,12 @@ Codes begin with (k, rule), k = 0 for no cut-off; numbers begin with (blank, abo
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numba import types
 
-from ..core._call_kernels import CFunction, array_at
+from ..core._call_kernels import CODES, CFunction, array_at
 from ..core._order_kernels import sort_down
-from ..core.jit import inner_kernel
+from ..core.jit import body_kernel, inner_kernel
 from .presets import Discount, Gain, Norm, Short
 
 LINEAR, LETOR, CUT = int(Gain.LINEAR), int(Discount.LETOR), int(Norm.CUT)
@@ -34,11 +32,27 @@ NOTHING = 46.0
 """e^−46 is 1e-20: a reader who goes on with a smaller chance than that adds nothing."""
 
 _whole, _real = types.CPointer(types.int64), types.CPointer(types.float64)
-VALUE = types.float64(_real, _whole, _real, _real, types.int64, types.int64, _whole, _real, _real)
+VALUE = types.float64(_real, _whole, _real, _real, types.int64, types.int64, _whole, _real, types.int64, _real)
 """Grades by rank, ends of tied groups, grades as given, those of the best order (where wanted), how many are ranked,
-how many there are in all (in a run some may not have been retrieved), codes, numbers, scratch for 2 (all + 1) reals."""
+how many there are in all (in a run some may not have been retrieved), codes, numbers, how many of these, scratch for
+2 (all + 1) reals."""
 
-value_function = partial(CFunction, VALUE)
+
+def value_function(function):
+    """Make a C function of the value of one list, which is handed arrays."""
+
+    def entry_of(written):
+        value = body_kernel(written)
+
+        def entry(ranked, ends, y, best, n, total, codes, numbers, n_numbers, scratch):
+            return value(
+                array_at(ranked, n), array_at(ends, n), array_at(y, total), array_at(best, total),
+                array_at(codes, CODES), array_at(numbers, n_numbers), array_at(scratch, 2 * (total + 1)),
+            )  # fmt: skip
+
+        return entry
+
+    return CFunction(VALUE, function, entry_of)
 
 
 @inner_kernel
@@ -91,11 +105,10 @@ def discount_at(rank, table, kind):
 
 
 @value_function
-def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
-    """Σ_{r ≤ k} G(l_r) D(r). Codes: k, rule, short, gain, discount, length of its table, which stands in numbers."""
-    codes = array_at(codes_at, 6)
+def dcg(ranked, ends, y, best, codes, numbers, scratch):
+    """Σ_{r ≤ k} G(l_r) D(r). Codes: k, rule, short, gain, discount; numbers end with a table of D."""
     k, rule, short, gain, kind = codes[0], codes[1], codes[2], codes[3], codes[4]
-    ranked, ends, table = array_at(ranked_at, n), array_at(ends_at, n), array_at(numbers_at, 2 + codes[5])[2:]
+    n, table = len(ranked), numbers[2:]
     last, value, low = min(places(k, n, short), n), 0.0, START
     if short == ZERO and k > n:
         return 0.0
@@ -109,13 +122,12 @@ def dcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scrat
 
 
 @value_function
-def ndcg(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def ndcg(ranked, ends, y, best, codes, numbers, scratch):
     """DCG@k over that of the best order; codes as for `dcg`, and whether it is averaged over 1, …, k."""
-    codes = array_at(codes_at, 7)
-    k, rule, short, gain, kind, mean = codes[0], codes[1], codes[2], codes[3], codes[4], codes[6] != 0
-    ranked, ends, numbers = array_at(ranked_at, n), array_at(ends_at, n), array_at(numbers_at, 2 + codes[5])
+    k, rule, short, gain, kind, mean = codes[0], codes[1], codes[2], codes[3], codes[4], codes[5] != 0
+    n, total, table = len(ranked), len(y), numbers[2:]
     cuts = places(k, total, short)
-    table, best, last = numbers[2:], array_at(best_at, total), min(cuts, total)
+    last = min(cuts, total)
     if total == 0 or gain_of(best[0], gain) == 0:
         return numbers[0]
     reached, ideal, ratios, low = 0.0, 0.0, 0.0, START
@@ -148,43 +160,37 @@ def expected_hits(ranked, ends, last, above, rule):
 
 
 @value_function
-def precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def precision(ranked, ends, y, best, codes, numbers, scratch):
     """#{r ≤ k: relevant} / k. Codes: k, rule, short."""
-    codes, numbers = array_at(codes_at, 3), array_at(numbers_at, 2)
+    n = len(ranked)
     cuts = places(codes[0], n, codes[2])
     if cuts == 0 or (cuts > n and codes[2] == ZERO):
         return 0.0
-    return expected_hits(array_at(ranked_at, n), array_at(ends_at, n), min(cuts, n), numbers[1], codes[1]) / cuts
+    return expected_hits(ranked, ends, min(cuts, n), numbers[1], codes[1]) / cuts
 
 
 @value_function
-def recall(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def recall(ranked, ends, y, best, codes, numbers, scratch):
     """#{r ≤ c: relevant} / d: c = k and d = #{relevant}; at a share κ > 0, c = d = ⌈κ #{relevant}⌉ instead.
 
     Codes: k, rule; numbers: blank, above, κ.
     """
-    codes, numbers = array_at(codes_at, 2), array_at(numbers_at, 3)
-    relevant = count_above(array_at(y_at, total), START, total, numbers[1])
+    n, relevant = len(ranked), count_above(y, START, len(y), numbers[1])
     if relevant == 0:
         return numbers[0]
     cut, over = places(codes[0], n, PAD), relevant
     if numbers[2] > 0:
         cut = over = max(np.int64(np.ceil(numbers[2] * relevant * (1.0 - 1e-12))), 1)
-    return expected_hits(array_at(ranked_at, n), array_at(ends_at, n), min(cut, n), numbers[1], codes[1]) / over
+    return expected_hits(ranked, ends, min(cut, n), numbers[1], codes[1]) / over
 
 
 @value_function
-def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def success(ranked, ends, y, best, codes, numbers, scratch):
     """1 if any of the first k documents is relevant. Codes: k, rule.
 
     Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
     """
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 2),
-        array_at(numbers_at, 2),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
+    n = len(ranked)
     last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -199,18 +205,13 @@ def success(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, s
 
 
 @value_function
-def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def reciprocal_rank(ranked, ends, y, best, codes, numbers, scratch):
     """1 / (rank of the first relevant document up to k), else 0. Codes: k, rule.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
     m/(t − i) Π_{l<i} (t − m − l)/(t − l).
     """
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 2),
-        array_at(numbers_at, 2),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
+    n = len(ranked)
     last, low = min(places(codes[0], n, PAD), n), START
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -222,24 +223,18 @@ def reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbe
                 none_yet *= (high - r - found) / (high - r)
             return value
         low = high
-    return numbers[0] if count_above(array_at(y_at, total), START, total, numbers[1]) == 0 else 0.0
+    return numbers[0] if count_above(y, START, len(y), numbers[1]) == 0 else 0.0
 
 
 @value_function
-def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def average_precision(ranked, ends, y, best, codes, numbers, scratch):
     """Σ over the relevant ranks up to k of the precision there, over #{relevant}. Codes: k, rule, norm.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is relevant with chance m/t, and then so are
     i (m − 1)/(t − 1) of those before it. With the rule "shared" they all stand at the end of their group.
     """
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 3),
-        array_at(numbers_at, 2),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
-    rule, above, last = codes[1], numbers[1], min(places(codes[0], n, PAD), n)
-    relevant = count_above(array_at(y_at, total), START, total, above)
+    n, rule, above = len(ranked), codes[1], numbers[1]
+    last, relevant = min(places(codes[0], n, PAD), n), count_above(y, START, len(y), above)
     if relevant == 0:
         return numbers[0]
     hits, value, low = 0, 0.0, START
@@ -260,15 +255,10 @@ def average_precision(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 
 
 @value_function
-def rank_biased(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def rank_biased(ranked, ends, y, best, codes, numbers, scratch):
     """(1 − p) Σ_{r ≤ k, relevant} p^{r−1}. Codes: k, rule, whether grades weigh; numbers: blank, above, p."""
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 3),
-        array_at(numbers_at, 3),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
-    above, p, last = numbers[1], numbers[2], min(places(codes[0], n, PAD), n)
+    n, above, p = len(ranked), numbers[1], numbers[2]
+    last = min(places(codes[0], n, PAD), n)
     value, weight, low = 0.0, 1.0, START
     while low < last:
         high = end_of(ends, low, codes[1])
@@ -319,15 +309,10 @@ def stops_among_tied(ranked, low, high, last, gain, scale, means, ahead):
 
 
 @value_function
-def expected_reciprocal_rank(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def expected_reciprocal_rank(ranked, ends, y, best, codes, numbers, scratch):
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i), R = (2^l − 1) / 2^max or l / max. Codes: k, rule, gain; numbers: 0, 0, max."""
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 3),
-        array_at(numbers_at, 3),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
-    last, gain, scratch = min(places(codes[0], n, PAD), n), codes[2], array_at(scratch_at, 2 * (n + 1))
+    n, gain = len(ranked), codes[2]
+    last = min(places(codes[0], n, PAD), n)
     value, going, low = 0.0, 1.0, START
     scale = numbers[2] if gain == LINEAR else 2.0 ** numbers[2]
     while low < last:
@@ -356,15 +341,9 @@ def unequal_pairs(values, low, high):
 
 
 @value_function
-def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def pair_accuracy(ranked, ends, y, best, codes, numbers, scratch):
     """Share of the pairs of different grade that stand the right way round; averaged, a tied pair counts half."""
-    rule, blank, ranked, ends = (
-        array_at(codes_at, 2)[1],
-        array_at(numbers_at, 1)[0],
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
-    scratch = array_at(scratch_at, 2 * (n + 1))
+    n, rule, blank = len(ranked), codes[1], numbers[0]
     shown, spare = scratch[: n + 1], scratch[n + 1 :]
     for r in range(n):
         shown[r] = ranked[r]
@@ -379,18 +358,12 @@ def pair_accuracy(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers
 
 
 @value_function
-def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def binary_preference(ranked, ends, y, best, codes, numbers, scratch):
     """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N); grades below 0 are not judged.
 
     How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
     """
-    codes, numbers, ranked, ends = (
-        array_at(codes_at, 2),
-        array_at(numbers_at, 2),
-        array_at(ranked_at, n),
-        array_at(ends_at, n),
-    )
-    y, above = array_at(y_at, total), numbers[1]
+    n, total, above = len(ranked), len(y), numbers[1]
     relevant = count_above(y, START, total, above)
     if relevant == 0:
         return numbers[0]
@@ -415,9 +388,9 @@ def binary_preference(ranked_at, ends_at, y_at, best_at, n, total, codes_at, num
 
 
 @value_function
-def mixed_ties(ranked_at, ends_at, y_at, best_at, n, total, codes_at, numbers_at, scratch_at):
+def mixed_ties(ranked, ends, y, best, codes, numbers, scratch):
     """1 where documents of different grade tie among the first k ranks, else 0. Codes: k, rule."""
-    codes, ranked, ends = array_at(codes_at, 2), array_at(ranked_at, n), array_at(ends_at, n)
+    n = len(ranked)
     for r in range(min(places(codes[0], n, PAD), n) if codes[1] != EACH else 0):
         if ends[r] > r + 1 and ranked[r] != ranked[r + 1]:
             return 1.0

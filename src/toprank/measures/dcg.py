@@ -30,7 +30,7 @@ class DiscountedGain(Compiled):
 
     codes = ("short", "gain", "discount")
     last_codes: ClassVar[tuple[int, ...]] = ()
-    """What the function reads after the length of the table."""
+    """What the function reads after these."""
 
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades below 0, and those whose gains do not add up to a number."""
@@ -45,7 +45,7 @@ class DiscountedGain(Compiled):
         """Return the C function and its parameters, of which the discounts are the last."""
         own, ranks = super().recipe(), min(self.k or TABLE_RANKS, TABLE_RANKS)
         table = discount_table(ranks)[self.discount, :ranks].tolist()
-        return own._replace(codes=(*own.codes, ranks, *self.last_codes), numbers=(*own.numbers, *table))
+        return own._replace(codes=(*own.codes, *self.last_codes), numbers=(*own.numbers, *table))
 
 
 @dataclass(frozen=True, kw_only=True)

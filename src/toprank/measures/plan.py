@@ -182,7 +182,7 @@ def _function(recipes: tuple[Packed, ...], order: int, depth: int, places: bool 
     numbers: list[float] = [0.0]
     for function, own, params in recipes:
         start = judge.HEAD + judge.ENTRY * len(recipes) + len(codes)
-        entries += [getattr(_value_kernels, function).address, start, start + len(own), len(numbers)]
+        entries += [getattr(_value_kernels, function).address, start, start + len(own), len(numbers), len(params)]
         codes += [*own, own[0], 0, *own[2:]]
         numbers += params
     return MeasureFunction(judge.judge.address, np.array(head + entries + codes), np.array(numbers))
