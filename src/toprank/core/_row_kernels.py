@@ -49,12 +49,12 @@ def full_scores(values, begin, m, w, out, following, lead, rate):
     stand beside it: equal rows get equal scores.
     """
     d, last = len(w), m - 1
-    beyond = begin + m * d
+    end = (begin + m * d) * values.itemsize
+    jump = following * values.itemsize - end
     for i in range(0, m, 4):
         ahead = begin + lead + i * rate // 4 * d
-        ahead += following - beyond if ahead >= beyond else 0
         for offset in range(ahead * values.itemsize, (ahead + rate * d) * values.itemsize, LINE):
-            prefetch(values, np.int64(offset))
+            prefetch(values, np.int64(offset + (jump if offset >= end else 0)))
         i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
         s0, s1, s2, s3 = four_dots(values, begin + i * d, begin + i1 * d, begin + i2 * d, begin + i3 * d, w, d)
         out[i3] = s3
