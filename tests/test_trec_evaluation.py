@@ -86,7 +86,7 @@ def test_a_run_that_answers_few_queries_says_so() -> None:
     assert "156 queries, 149 of them not answered (counted as 0), 1 of the run not judged (left out)" in str(report)
     some = evaluate_run(run, qrels, "ndcg@10", complete=False)
     assert some.mean["ndcg@10"] == 1
-    assert "7 queries, 149 judged queries not answered (left out)" in str(some)
+    assert "7 queries, 149 judged but not answered (left out)" in str(some)
     assert "not answered" not in str(evaluate_run(run, {"q1": qrels["q1"]}, "ndcg@10"))
 
 

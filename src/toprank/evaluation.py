@@ -108,7 +108,7 @@ class Report(Shown):
         c, cut = self.counts, max((m.k for m in self.measures if m.k is not None), default=None)
         parts = ["1 query" if c["queries"] == 1 else f"{c['queries']} queries"]
         parts += [f"{n} of them not answered (counted as 0)"] if (n := c.get("missing_queries")) else []
-        parts += [f"{n} judged queries not answered (left out)"] if (n := c.get("left_out_queries")) else []
+        parts += [f"{n} judged but not answered (left out)"] if (n := c.get("left_out_queries")) else []
         parts += [f"{n} of the run not judged (left out)"] if (n := c.get("unjudged_queries")) else []
         parts += [f"{c['blank_queries']} without relevant documents"]
         parts += [] if cut is None else [f"{c['short_queries']} shorter than {cut}"]

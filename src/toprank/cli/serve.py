@@ -161,11 +161,12 @@ def _verify(path: str, as_json: bool) -> None:
         oldest, newest = opened.oldest_and_newest
         events, difference = opened.verify()
     result = difference or "snapshots and state are equal to the bit"
+    replayed = "1 event" if events == 1 else f"{events:,} events"
     counts = {"events": events, "oldest": oldest, "version": newest}
     answer(
         as_json,
         {**counts, "equal": difference is None, "difference": difference},
-        f"{events:,} events replayed from version {oldest:,} to {newest:,}: {result}",
+        f"{replayed} replayed from version {oldest:,} to {newest:,}: {result}",
     )
     if difference is not None:
         raise SystemExit(1)
