@@ -103,7 +103,9 @@ def queries_needed(
     alpha: float = 0.05,
     comparisons: int = 1,
 ) -> QueryPlan:
-    """Return n with P(|T| ≥ t_{n−1, 1−α/2}) ≥ power, T noncentral with √n δ/s, and what the n at hand can see.
+    """Return how many judged queries it takes to show a difference, and how small a one the queries at hand can show.
+
+    That is the smallest n with P(|T| ≥ t_{n−1, 1−α/2}) ≥ power, T noncentral with √n δ/s.
 
     s is the standard deviation of the queries' differences a − b. δ is the `difference` that one wants to see, the same
     for every measure, or else the observed one, which may be luck. With `comparisons` tests at once each is held to

@@ -67,11 +67,11 @@ def advise(
     algorithms: Sequence[Algorithm] = ALGORITHMS,
     delta: float = 0.05,
 ) -> Advice:
-    """Rank algorithm × transform by the bound on how far training and expected loss can part, as Section 3.3 does.
+    """Rank listwise losses and transforms by how far their loss on new queries can exceed that in training (Sec. 3.3).
 
     Each gap is what the certificate of a ranker with this `radius`, fitted on `data`, would add to its empirical loss.
-    The default transforms are a = 1 with b = aBM + 1. The bounds compare guarantees, not accuracy: a loss that is hard
-    to move also learns little.
+    The default transforms are a = 1 with b = aBM + 1. The bounds compare guarantees, not accuracy: a loss that hardly
+    depends on the scores has a small gap and learns little.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=200, n_docs=20, random_state=0)

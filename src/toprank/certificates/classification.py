@@ -15,14 +15,17 @@ from .base import Assumption, Certificate
 
 
 def certify_perceptron(model: Any, X: Any, y: ArrayLike, comparator: ArrayLike | None = None) -> list[Certificate]:
-    """mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖² (Theorem 1), and ≤ R²/γ² where u separates with margin γ (Corollary 2).
+    """Bound the mistakes that scikit-learn's `Perceptron` made while it learned.
+
+    mistakes ≤ L(u) + R‖u‖√L(u) + R²‖u‖² (Theorem 1), and ≤ R²/γ² where u separates with margin γ (Corollary 2).
 
     `model` is a fitted binary `sklearn.linear_model.Perceptron`. Its rounds, all epochs of them, are played again to
     count the mistakes, so it needs an integer `random_state` (or `shuffle=False`); that the replay ends at the model's
     own weights is checked. L(u) is the hinge loss of u on the mistake rounds. An intercept counts as one more feature
     with value 1. `comparator` has the weights, then the intercept; by default it is the model itself, at the length at
     which the bound with the hinge loss of all rounds is smallest (with that of the mistake rounds u = 0 would always
-    be best, and would restate the mistakes). Vacuous from the number of rounds on, and where u = 0 does as well so.
+    be best, and would restate the mistakes). Vacuous where the bound is at least the number of rounds, or where u = 0
+    gives as small a one.
 
     >>> from sklearn.datasets import make_blobs
     >>> from sklearn.linear_model import Perceptron

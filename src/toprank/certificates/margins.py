@@ -68,7 +68,7 @@ def largest_margin(
     max_iter: int = 200,
     tol: float = 1e-3,
 ) -> LargestMargin:
-    """Search max_{‖w‖=1} min over lists of the margin of x ↦ w·x, by cutting planes.
+    """Search the linear function with the largest margin on all lists: max_{‖w‖=1} min over lists, by cutting planes.
 
     The (k, γ) and the strong margin m are concave: every w gives g with m(v) ≤ g·v for all v, and the shortest vector
     in the hull of those g bounds m from above and is the next w to try. The search ends when the two meet within

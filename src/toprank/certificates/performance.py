@@ -227,7 +227,9 @@ def _delta(confidence: float) -> float:
 
 @dataclass(frozen=True)
 class PerformanceCertificate(Certificate):
-    """lower ≤ what a new query is expected to see ≤ upper, with probability `confidence` over the judged queries.
+    """What measure new queries can expect: between `lower` and `upper`, with probability `confidence`.
+
+    The probability is over the choice of the judged queries.
 
     >>> certificate = performance([0.25, 0.5, 0.75, 0.5] * 50, "ndcg@10")
     >>> print(certificate.meaning)

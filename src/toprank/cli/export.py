@@ -114,7 +114,7 @@ def verify_export(
     """Check that an exported model ranks DATA as the saved model does.
 
     FILE is read back and scored with the engine's own arithmetic and missing-value rule (ONNX: by onnxruntime). Exit
-    code 1 if the rankings differ by more than rounding explains, or rounding leaves too little of them.
+    code 1 if the rankings differ by more than rounding explains, or if rounding ties too many documents.
 
     Example: toprank verify-export model.json es.json test.txt
     """

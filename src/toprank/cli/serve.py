@@ -59,7 +59,7 @@ def serve(
     demo: bool = option("Serve a search of the standard library that learns from your clicks."),
     as_json: bool = JSON,
 ) -> None:
-    """Rank over HTTP with a saved model and learn from feedback, which is on disk before the answer, and counts once.
+    """Rank over HTTP with a saved model and learn from feedback, which is saved before it is answered.
 
     SlamPerceptron, MinimaxPerceptron and OnlineListNet learn from labels, PDGD from clicks; others only rank. The store
     is one SQLite file. `toprank serve keys new NAME --keys keys.toml` makes a key; a replica's key for the other server

@@ -16,7 +16,10 @@ from ..measures import measure as parse
 
 @dataclass(frozen=True)
 class ClickValue:
-    """Σ over clicks of 1/(p · log2(1 + rank)) divided by Σ 1/p, with a bootstrap interval over queries."""
+    """What a ranker is worth on clicks: the mean discount of a click, each weighted by 1/p, and its interval.
+
+    Σ over clicks of 1/(p · log2(1 + rank)) divided by Σ 1/p; the bootstrap interval is over queries.
+    """
 
     value: float
     lower: float

@@ -27,7 +27,7 @@ _EM_ROUNDS, _EM_TOLERANCE = 20_000, 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """p_k = P(position k is looked at) / P(position 1 is looked at), for k = 1, 2, …
+    """How likely each position is looked at, compared with the first: p_k = P(k is looked at) / P(1 is looked at).
 
     `estimate` reads them off a log, `known` takes them from you. `trust` is P(click on a document that does not
     attract) by position, and 0 unless the method is "trust". Intervals are percentiles over resampled queries; NaN

@@ -14,7 +14,9 @@ from .dataset import QueryDataset
 
 
 class LowerBoundAdversary:
-    """X_i = (R e_{i+1}, −R e_{i+1}, R e_1, …, R e_1), graded against the learner (Theorem 9, Eq. 25).
+    """Lists that make every deterministic learner err in each round, though some weights rank them all (Theorem 9).
+
+    X_i = (R e_{i+1}, −R e_{i+1}, R e_1, …, R e_1), graded against the learner (Eq. 25).
 
     In round i the learner scores the list; if it puts the first document on top, the second is the relevant one,
     otherwise the first is. Each of the ⌊R²/γ²⌋ − 1 rounds costs at least 1 − 1/log₂3 of NDCG and 1/2 of AP, and yet the

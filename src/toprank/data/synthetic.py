@@ -39,7 +39,9 @@ def make_separable(
     margin: float = 1.0,
     random_state: Seed = None,
 ) -> Separable:
-    """min_q min_{i,j: R_i > R_j} w·x_i − w·x_j ≥ γ, ‖w‖ = 1 (online perceptrons, Eq. 21; the simulation of its Fig. 1).
+    """Make queries that some weights w rank without a mistake, with a margin between grades.
+
+    min_q min_{i,j: R_i > R_j} w·x_i − w·x_j ≥ γ, ‖w‖ = 1 (online perceptrons, Eq. 21; the simulation of its Fig. 1).
 
     Grades are uniform over the documents; documents of a grade come from that grade's Gaussian. Its component along
     the unit ranker w is cut to a band, and the bands stand `margin` apart; the other directions are left alone, and the

@@ -25,7 +25,7 @@ Method = Literal["minmax", "standard"]
 
 
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """x ← (x − min) / (max − min) over the documents of one query, per feature: LETOR's normalisation.
+    """Scale each feature to 0 … 1 within each query, as LETOR does: x ← (x − min) / (max − min).
 
     `method="standard"` gives (x − mean) / deviation instead. A feature that is constant within a query becomes 0. Rows
     may come in any order of queries and return in the caller's. A sparse X stays sparse under `"minmax"` (absent values
@@ -110,7 +110,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
 
 class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """x ← sign(x) · log(1 + |x|): makes very large counts comparable with small ones; keeps signs, zeros and sparsity.
+    """Take logarithms that keep signs and zeros, so that large counts compare with small: x ← sign(x) · log(1 + |x|).
 
     >>> SignedLog().fit_transform([[0.0, np.e - 1, 1 - np.e]])
     array([[ 0.,  1., -1.]])

@@ -28,7 +28,7 @@ LEAST_TAU = 0.9
 
 @dataclass(frozen=True)
 class Verification:
-    """How an exported file's scores and rankings stand to the model's; `agrees` allows for rounding, nothing else."""
+    """How far an exported file's scores and rankings are from the model's; `agrees` allows for rounding alone."""
 
     target: str
     engine: str

@@ -106,7 +106,7 @@ class ListwiseRanker(MinimisingRanker):
 
 @parameters
 class ListNet(ListwiseRanker):
-    """Makes the orders that the scores call likely those that the grades call likely, by their cross entropy.
+    """Fits how likely the scores make each order of a list to how likely the grades make it, by cross entropy.
 
     min_w mean_q −Σ_π P_g(π) log P_{X_q w}(π) + (alpha/2) ‖w‖²: cross entropy of permutations (ListNet).
 

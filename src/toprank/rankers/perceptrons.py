@@ -24,7 +24,7 @@ from .online import OnlineRanker
 
 @parameters
 class SlamPerceptron(OnlineRanker):
-    """A perceptron that learns from the lists it ranks below the best NDCG or MAP they could have.
+    """A perceptron that learns from each list whose NDCG or MAP is below the best that it could have.
 
     If the ranking by w_t falls short of the measure's best: w ← w − η z, z ∈ ∂ φ_v(X_t w_t, R_t) (Algorithm 2).
 

@@ -49,7 +49,7 @@ class Scorer(_WantsQid):
 
 
 def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
-    """Return a scorer for `cross_validate`, `GridSearchCV` and their kin.
+    """Return a scorer for `cross_validate`, `GridSearchCV` and similar functions.
 
     >>> import numpy as np, sklearn, toprank as tr
     >>> from sklearn.model_selection import cross_val_score
@@ -86,7 +86,7 @@ class PrecisionScorer(_WantsQid):
 
 
 def precision_at_k(*, k: int | None = None, kappa: float | None = None, pos_label: Any = None) -> PrecisionScorer:
-    """Return a scorer for `cross_val_score`, `GridSearchCV` and their kin: how many of the top k are positive.
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and similar functions: how many of the top k are positive.
 
     `k` is a number of places, `kappa` a share of the positives (neither: 0.25). It works for every estimator that
     scores: `decision_function`, else `predict_proba`, else `predict`. The positive label is the estimator's second
