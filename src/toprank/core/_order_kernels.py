@@ -30,6 +30,12 @@ def longest_list(ptr):
 
 
 @inner_kernel
+def scratch_length(ptr, spare):
+    """The length of scratch arrays: a place for each document of a list, for each of its levels, and some to spare."""
+    return max(longest_list(ptr), WHOLE) + spare
+
+
+@inner_kernel
 def sort_down(keys, order, n, keys2, order2):
     """Sort keys[:n] from high to low, stably, and `order` with them; return how many pairs stood the wrong way round.
 

@@ -78,7 +78,7 @@ def count_above(grades, low, high, above):
 
 @inner_kernel
 def gain_of(grade, gain):
-    """2^l − 1, or l."""
+    """2^l − 1 (exact for whole grades), or l."""
     if gain == LINEAR:
         return grade
     whole = np.int64(min(grade, WHOLE))
@@ -98,7 +98,7 @@ def mean_gain(ranked, low, high, gain):
 
 @inner_kernel
 def discount_at(rank, table, kind):
-    """1/log2(r + 1) with r from 1, or LETOR's."""
+    """D of a rank, from 0: the table's, or computed where the list is longer: 1/log2(rank + 2), or LETOR's."""
     if rank < len(table):
         return table[rank]
     return 1.0 / np.log2(rank + 1.0 if kind == LETOR else rank + 2.0)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..core._call_kernels import list_function
-from ..core._order_kernels import longest_list
+from ..core._order_kernels import scratch_length
 from ..core._vector_kernels import total
 from ..core.jit import inner_kernel
 from ._listwise_kernels import PLAIN_RANGE, apply_chain_rule, order_by_grade, smallest, transform_scores
@@ -128,7 +128,7 @@ def likelihood_by_logs(u, order, tail, grad, curve):
 def listmle(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """ℓ = Σ_p (log Σ_{j≥p} φ(s_y(j)) − log φ(s_y(p))), its mean over the orders."""
     transform, a, b = codes[2], numbers[0], numbers[1]
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     work, ints = np.empty((6, longest)), np.empty((5, longest), np.int64)
     order, begin, rotated = ints[0], ints[1], ints[4]
     for q in range(len(losses)):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..core._call_kernels import list_function
-from ..core._order_kernels import longest_list
+from ..core._order_kernels import scratch_length
 from ..core._vector_kernels import dot, total
 from ..core.jit import inner_kernel
 from ._listwise_kernels import ORDER, apply_chain_rule, fill_target, transform_scores
@@ -51,6 +51,6 @@ def cross_entropies(transform, s, y, doc_weight, ptr, codes, numbers, losses, gr
 @list_function
 def listnet(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """The loss of ListNet; the loop is a function of its own, because numba counts references in this one."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     work, ints = np.empty((6, longest)), np.empty((4, longest if codes[1] == ORDER else 0), np.int64)
     return cross_entropies(codes[2], s, y, weight, ptr, codes, numbers, losses, grad, curve, work, ints)

@@ -13,32 +13,12 @@ import math
 import numpy as np
 
 from ..core._call_kernels import list_function
-from ..core._order_kernels import longest_list, number_grades, order_down
+from ..core._order_kernels import number_grades, order_down, scratch_length
 from ..core.jit import inner_kernel, kernel
-from ..measures.presets import Discount, Gain
+from ..measures._value_kernels import discount_at, gain_of
 
-LINEAR, LETOR = int(Gain.LINEAR), int(Discount.LETOR)
 NO_DISCOUNT = 2
 """No discount: all places count 1."""
-
-
-@inner_kernel
-def gain_of(grade, gain):
-    """2^l − 1 (exact for whole grades), or l."""
-    if gain == LINEAR:
-        return grade
-    whole = np.int64(min(grade, 62.0))
-    return np.float64((1 << whole) - 1) if whole == grade else 2.0**grade - 1.0
-
-
-@inner_kernel
-def discount_at(place, discount, table):
-    """D of a place, from 0: the table's, or computed where a list is longer than the table."""
-    if discount == NO_DISCOUNT:
-        return 1.0
-    if place < len(table):
-        return table[place]
-    return 1.0 / math.log2(place + (1.0 if discount == LETOR else 2.0))
 
 
 @inner_kernel
@@ -88,7 +68,8 @@ def slam_weights(s, y, binary, gain, k, by_score, discount, table, level, levels
     norm = 0.0
     for p in range(places):
         i = order[p]
-        v[i] = (float(level[i]) if binary else gain_of(y[i], gain)) * discount_at(p, discount, table)
+        worth = float(level[i]) if binary else gain_of(y[i], gain)
+        v[i] = worth if discount == NO_DISCOUNT else worth * discount_at(p, table, discount)
         norm += v[i]
     if not math.isfinite(norm):
         return -1
@@ -134,7 +115,7 @@ def hinges(s, v, n_weighted, margin, order, level, best_below, grad):
 @list_function
 def slam(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """SLAM of lists; a document's weight multiplies its v."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((7, longest), np.int64), np.empty((3, longest))
     level, best_below, v, keys, keys2 = ints[5], ints[6], work[0], work[1], work[2]
     binary, margin, above = codes[1] == 1, numbers[0], numbers[1]
@@ -164,7 +145,7 @@ def slam(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
 @kernel
 def weights_of_lists(s, y, ptr, codes, numbers, v):
     """v = the SLAM weights of every document; return −1 or the list whose gains are too large."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((7, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -187,7 +168,7 @@ def best_below_of_lists(s, y, ptr, codes, numbers, best_below):
 
     Codes and numbers are those of SLAM or Minimax.
     """
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((4, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -237,6 +218,6 @@ def largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work):
 @list_function
 def minimax(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """The loss of Minimax; the loop is a function of its own, because numba counts references in this one."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
     return largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work)

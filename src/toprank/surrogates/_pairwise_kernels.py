@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core._block_kernels import REALS, near_above, near_below
 from ..core._call_kernels import list_function
-from ..core._order_kernels import longest_list, number_grades, sort_down
+from ..core._order_kernels import number_grades, scratch_length, sort_down
 from ..core.jit import inner_kernel, kernel
 
 SHORT = 512
@@ -58,7 +58,7 @@ def total_pair_weight(level, levels, n, weight, count, ahead):
 @kernel
 def count_pairs(y, ptr, weight, pairs):
     """pairs_q = number of document pairs of different grade in each list, or the sum of their weights."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -201,7 +201,7 @@ def pairwise_hinge(s, y, weight, place, ptr, codes, numbers, losses, grad, curve
 
     Codes of its own: (squared, divide by the pairs).
     """
-    longest = max(longest_list(ptr), 32) + REALS
+    longest = scratch_length(ptr, REALS)
     ints, work, no_partners = np.empty((4, longest), np.int64), np.empty((8, longest)), np.empty(0)
     for q in range(len(losses)):
         a, b = ptr[q], ptr[q + 1]
@@ -222,7 +222,7 @@ def squared_hinge(scores, y, ptr, weight, codes, factor, grad, order, level, t, 
     That is what `arrange` wrote of each list, and `partners`. `codes` are those of the list function; `factor` is
     divided by the number of pairs of each list if they say so.
     """
-    longest = max(longest_list(ptr), 32) + REALS
+    longest = scratch_length(ptr, REALS)
     ints, work, total = np.empty((4, longest), np.int64), np.empty((8, longest)), 0.0
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
@@ -244,7 +244,7 @@ def squared_hinge(scores, y, ptr, weight, codes, factor, grad, order, level, t, 
 @kernel
 def hessian_product(v, ptr, weight, order, level, t, partners, factor, out):
     """out_i = 2 factor_q Σ_j c (v_i − v_j) over the pairs inside the margin, c the preferred document's weight: H v."""
-    longest = max(longest_list(ptr), 32) + REALS
+    longest = scratch_length(ptr, REALS)
     work = np.empty((7, longest))
     own_v, weighted_v, c, above, below, s = work[0], work[1], work[2], work[3], work[4], work[5]
     for q in range(len(ptr) - 1):
@@ -293,7 +293,7 @@ def sweep_products(t, level, levels, n, own_v, weighted_v, total, above, below):
 @kernel
 def misordered(scores, y, ptr, wrong, tied):
     """Count the pairs of different grade that the scores put the wrong way round, and those they leave tied."""
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     ints, work = np.empty((3, longest), np.int64), np.empty((4, longest + 1))
     level, order, t, number, in_group = ints[0], ints[1], work[0], work[2], work[3]
     for q in range(len(ptr) - 1):

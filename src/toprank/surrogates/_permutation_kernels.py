@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..core._call_kernels import list_function
-from ..core._order_kernels import longest_list
+from ..core._order_kernels import scratch_length
 from ..core.jit import kernel
 from ._listwise_kernels import apply_chain_rule, fill_log_target, transform_scores
 
@@ -94,7 +94,7 @@ def listnet_top_k(s, y, weight, place, ptr, codes, numbers, losses, grad, curve)
     The code of its own is k. A list with too many beginnings is refused.
     """
     truth, transform, k, a, b = codes[1], codes[2], codes[3], numbers[0], numbers[1]
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
     for q in range(len(losses)):
         first, last = ptr[q], ptr[q + 1]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..core._call_kernels import list_function
-from ..core._order_kernels import largest, longest_list
+from ..core._order_kernels import largest, scratch_length
 from ..core._vector_kernels import dot
 from ._listwise_kernels import apply_chain_rule, fill_target, transform_scores
 
@@ -20,7 +20,7 @@ HUGE = 1e100
 def rank_cosine(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
     """ℓ = ½ (1 − cos(φ(g), φ(s))); curvature ½ c² (1 − c²) with c = φ/‖φ‖."""
     truth, transform, a, b, table = codes[1], codes[2], numbers[0], numbers[1], numbers[2:]
-    longest = max(longest_list(ptr), 32) + 1
+    longest = scratch_length(ptr, 1)
     work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
     for q in range(len(losses)):
         first, last = ptr[q], ptr[q + 1]
