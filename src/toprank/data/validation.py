@@ -191,12 +191,12 @@ UNEVEN = 1e4
 
 
 def unevenness(X: Matrix) -> float:
-    """Return how many times larger the largest column is than the median one, max |x| of each, by 16,384 rows.
+    """Return how many times larger the largest column is than the median one, max |x| of each, by 4,096 rows.
 
     >>> unevenness(np.array([[1.0, 2.0, 4e6, 0.0], [1.0, -2.0, 0.0, 0.0]]))
     2000000.0
     """
-    part = X[:: max(1, X.shape[0] >> 14)] if X.shape[0] else X
+    part = X[:: max(1, X.shape[0] >> 12)] if X.shape[0] else X
     if is_sparse(part):  # only of the columns that hold something
         columns, place = np.unique(part.indices, return_inverse=True)
         heights = np.zeros(len(columns))
@@ -436,9 +436,9 @@ def _floats(values: Any, what: str, otherwise: str) -> Floats:
 
 
 def _sum_is_finite(values: AnyArray) -> bool:
-    """Say whether the sum is finite, and with it every term: one pass without a temporary array."""
+    """Say whether the sum, of squares or else of terms, is finite, and with it every term: no temporary array."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
+        return bool(np.isfinite(np.vdot(values, values)) or np.isfinite(values.sum()))  # BLAS reads twice as fast
 
 
 def _is_real(value: Any) -> bool:
