@@ -24,7 +24,7 @@ LINES = 6
 
 @inner_kernel
 def gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, block):
-    """Write the listed rows out with all their zeros, where they fit and a quarter is not 0; return whether they were.
+    """Write the listed rows out with all their zeros, where they fit and an eighth is not 0; return whether they were.
 
     Rows that are needed next are prefetched meanwhile; unless `permuted`, also the next list, at value `coming`.
     """
@@ -39,7 +39,7 @@ def gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, bloc
     stored = 0
     for i in range(m):
         stored += indptr[ids[i] + 1] - indptr[ids[i]]
-    if 4 * stored < m * d:
+    if 8 * stored < m * d:
         return False
     beyond, line = np.int64(indptr[ids[m - 1] + 1]), LINE // min(values.itemsize, indices.itemsize)
     lines, ahead = stored // (m * line) + 1, beyond - stored + AHEAD // 2  # as in `csr_scores`

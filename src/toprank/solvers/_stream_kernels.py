@@ -52,7 +52,7 @@ LAST, AVERAGE = int(Total.LAST), int(Total.AVERAGE)
 BURST = 16
 """How many lines are fetched between two steps of a round: as many as can be on their way at once."""
 BLOCK = 1 << 20
-"""Up to this many bytes of a sparse list are written out in full, where a quarter of them are not 0."""
+"""Up to this many bytes of a sparse list are written out in full, where an eighth of them are not 0."""
 FEW = 16
 """Documents that are looked at together, whether one of them moves."""
 ROOM = 40
