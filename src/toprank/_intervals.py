@@ -68,7 +68,7 @@ def bca(values: Floats, weight: Floats, means: Floats, alpha: float) -> tuple[fl
 
 
 def flip_intervals(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """[α-quantile of min(m₊, m₋), (1 − α)-quantile of max(m₊, m₋)]: the sign-flip test turned round.
+    """[α-quantile of min(m₊, m₋), (1 − α)-quantile of max(m₊, m₋)]: the shifts that the sign-flip test accepts.
 
     m₊ and m₋ are the mean differences of a random half of the queries and of the others. A flip of the signs of d − δ
     is as far off as the observed sum exactly where δ does not lie between the two and on the side of d̄, so p(δ) is

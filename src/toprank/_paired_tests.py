@@ -1,4 +1,4 @@
-"""Paired tests over queries, and the same turned round into intervals."""
+"""Paired tests over queries, and the intervals of the differences that they do not reject."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PairResult(NamedTuple):
 
 
 class PairedTest(NamedTuple):
-    """A paired test, and the same turned round."""
+    """A paired test, and the interval of the differences that it does not reject."""
 
     test: Test
     n_resamples: int

@@ -46,7 +46,7 @@ class Difference:
     difference: float
     """Mean over queries of a − b."""
     interval: tuple[float, float]
-    """The test turned round at the level at which Holm's procedure decided: without 0 exactly where `shown`."""
+    """The differences that the test does not reject, at the level at which Holm's procedure decided."""
     level: float
     """Confidence of that interval by itself: 1 − alpha/k, k the comparisons still open in Holm's procedure."""
     simultaneous: tuple[float, float]
@@ -197,8 +197,9 @@ class Comparison(Shown):
             f"A difference is shown where p (Holm) ≤ {self.alpha:g}; not shown does not mean equal. The correction "
             f"covers one family, every pair on every measure ({pairs} × {len(self.measures)}).",
             f"The hypothesis that p is about: {_NULL[self.test]}.",
-            f"Intervals are the test turned round, each at the level at which Holm's procedure decided it (1 − "
-            f"{self.alpha:g}/k, k comparisons still open): 0 is outside exactly where a difference is shown.",
+            "Intervals hold the differences that the test does not reject, each at the level at which Holm's procedure "
+            f"decided it (1 − {self.alpha:g}/k, k comparisons still open): 0 is outside exactly where a difference is "
+            "shown.",
         ]
         if self.margin:
             lines.append(
@@ -245,8 +246,9 @@ def compare(
     `test` is `"permutation"` (sign flips of the paired differences: p = share of flips with |mean| ≥ |d̄|), `"t"`
     (paired t test) or `"wilcoxon"` (signed ranks). The permutation test's null is that a and b could be exchanged on
     every query. With a `baseline` the other systems are compared with it alone. Holm's correction covers one family:
-    every pair on every measure. The interval of a difference is the test turned round, at the level at which Holm's
-    procedure decided: it leaves 0 out exactly where the difference is shown. Intervals of means are bootstrapped (BCa).
+    every pair on every measure. The interval of a difference holds what the test does not reject, at the level at
+    which Holm's procedure decided: it leaves 0 out exactly where the difference is shown. Intervals of means are
+    bootstrapped (BCa).
     With a `margin` it is also tested who is no worse by more than that, and who is equivalent. Where the reports weigh
     queries, means, differences, intervals and the permutation test do too.
 
