@@ -1,4 +1,4 @@
-"""Intervals hold what the tests do not reject, checked point by point; they agree with the verdicts; how often they cover."""
+"""Intervals hold what the tests do not reject, point by point; they agree with the verdicts; how often they cover."""
 
 from __future__ import annotations
 
