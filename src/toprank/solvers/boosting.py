@@ -154,12 +154,11 @@ def _bin_size(counts: AnyArray, bins: int) -> float:
     >>> _bin_size(np.array([90.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]), 6)
     2.0
     """
-    common = np.zeros(len(counts), dtype=bool)
-    while True:
-        size = counts[~common].sum() / (bins - common.sum())
-        if not (counts[~common] > size).any():
-            return float(size)
-        common |= counts > size
+    total, common, before = counts.sum(), counts[:0], -1
+    while len(common) > before:
+        before, size = len(common), float((total - common.sum()) / (bins - len(common)))
+        common = counts[counts > size]
+    return size
 
 
 @dataclass(frozen=True)
