@@ -173,6 +173,8 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None) -> No
     toprank.errors.InputError: X has 1e+200 in column 1 ('views'): numbers beyond 1e+150 overflow, scale the column down
     """
     values = X.data if is_sparse(X) else X.reshape(-1)
+    if values.dtype == np.float32:  # whose largest number is 3.4e38
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.dot(values, values)):
             return
