@@ -2,20 +2,18 @@
 """AdaRank: average precision or NDCG of every list after one more step, as expected over the orders of ties.
 
 Both read the places of the relevant documents alone. These are counted (Σ over them of the documents with higher
-scores, many at a time), which is faster than a sort but for long lists with many relevant documents. Most steps lose,
-and a bound from above says so in less than half the time: scores and columns are kept as 16-bit keys, and only a
-document that is ahead whatever the keys left out counts as ahead.
+scores, many at a time), which is faster than a sort but for long lists with many relevant documents.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core._block_kernels import count_ahead, count_with_ties
+from ..core._block_kernels import STEP, count_with_ties
 from ..core._order_kernels import sort_down
 from ..core._prefetch_kernels import prefetch
 from ..core._vector_kernels import exponentials
-from ..core.jit import inner_kernel, inner_sum_kernel, kernel
+from ..core.jit import inner_kernel, kernel
 
 PAIRS, EXACT_PAIRS = 1 << 20, 1 << 18
 """Places are counted where no more pairs (relevant document, document) than this are compared: keys, and scores."""
@@ -27,11 +25,8 @@ LARGEST = (1 << 63) - 1
 """All bits of a real but its sign."""
 SPARE = 64
 """Room beyond the longest list, for whole vectors of keys."""
-UNSURE = 4
-"""Mixed keys that differ by no more may belong to scores in the other order (see `mix_keys`)."""
-STEADY = float(1 << 30)
-"""Scores this many times as large as they differ are rounded too coarsely for their keys to bound anything."""
-
+FEW = 16
+"""Rows whose columns are read together."""
 EARLY = 128
 """Rows between the one that is read of a column and the one that is fetched."""
 
@@ -61,8 +56,16 @@ def add_step(scores, column, weight, t):
 
 
 @inner_kernel
-def quantise(t, bits, n, keys):
-    """Write n scores as 16-bit keys in the same order; return False if they have no range.
+def close_step(keys, stop):
+    """Fill up the last step of keys that are counted; return where it ends."""
+    for i in range(STEP):
+        keys[stop + i] = BELOW
+    return (stop + STEP - 1) // STEP * STEP
+
+
+@inner_kernel
+def extent(t, bits, n):
+    """The least and the largest of n numbers; there is room for both behind them.
 
     `bits` is t as whole numbers: their minimum and maximum are vectors, those of reals are not.
     """
@@ -71,10 +74,20 @@ def quantise(t, bits, n, keys):
         x = bits[i] ^ ((bits[i] >> 63) & LARGEST)  # in the order of the reals
         low, high = min(low, x), max(high, x)
     bits[n], bits[n + 1] = low ^ ((low >> 63) & LARGEST), high ^ ((high >> 63) & LARGEST)
-    least, scale = t[n], LEVELS / (t[n + 1] - t[n])
+    return t[n], t[n + 1]
+
+
+@inner_kernel
+def quantise(t, bits, n, m, keys):
+    """Write n scores as 16-bit keys in the same order, the first m as steps of their own; False: they have no range."""
+    least, largest = extent(t, bits, n)
+    scale = LEVELS / (largest - least)
     if not 0.0 < scale < np.inf:
         return False
-    write_keys(t[:n], least, scale, keys)
+    write_keys(t[:m], least, scale, keys)
+    start = close_step(keys, m)
+    write_keys(t[m:n], least, scale, keys[start:])
+    close_step(keys, start + n - m)
     return True
 
 
@@ -96,13 +109,13 @@ def count_scores(t, c, start, stop):
 
 
 @inner_kernel
-def settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
+def settle_keys(t, n, m, start, keys, owner, hits, others, same_hits, same_others):
     """Count by scores where unequal scores share a key; return False if a sort would cost less."""
     mixed = 0
     for i in range(n):
-        owner[keys[i] - BELOW] = i
+        owner[keys[i if i < m else start + i - m] - BELOW] = i
     for i in range(n):
-        at = keys[i] - BELOW
+        at = keys[i if i < m else start + i - m] - BELOW
         if owner[at] < 0 or t[owner[at]] != t[i]:
             owner[at] = -1
     for c in range(m):
@@ -118,13 +131,17 @@ def settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others):
 
 @inner_kernel
 def count_places(t, n, m, keys, owner, hits, others, same_hits, same_others):
-    """Count the documents ahead of each relevant one, the first m, and those tied with it; False: a sort costs less."""
+    """Count the documents ahead of each relevant one, the first m, and those tied with it.
+
+    Return whether no sort is needed, which may cost less, and whether any are tied.
+    """
+    start = (m + STEP - 1) // STEP * STEP
     count_with_ties(keys, 0, m, m, hits, same_hits)
-    count_with_ties(keys, m, n, m, others, same_others)
+    count_with_ties(keys, start, start + n - m, m, others, same_others)
     tied = False
     for c in range(m):
         tied |= same_hits[c] + same_others[c] > 1
-    return not tied or settle_keys(t, n, m, keys, owner, hits, others, same_hits, same_others)
+    return not tied or settle_keys(t, n, m, start, keys, owner, hits, others, same_hits, same_others), tied
 
 
 @inner_kernel
@@ -143,6 +160,24 @@ def counted_value(precision, m, gains, cut, discounts, sums, hits, others, same_
     for c in range(m):
         if held[c] > 0.0:
             total += held[c] * shares[c]
+    return total
+
+
+@inner_kernel
+def untied_value(precision, m, gains, cut, discounts, hits, others, shares, parts):
+    """The same where no relevant document is tied, to the bit: the k-th from the top has k others of them ahead."""
+    if precision:
+        for c in range(m):
+            place = np.int32(hits[c]) + np.int32(others[c]) + np.int32(1)
+            shares[c] = (np.int32(hits[c]) + 1.0) / np.float64(place) if place <= cut else 0.0
+    else:
+        for c in range(m):
+            shares[c] = discounts[np.uint16(hits[c] + others[c])]
+    for c in range(m):
+        parts[np.uint16(hits[c])] = gains[c] * shares[c]
+    total = 0.0
+    for c in range(m):
+        total += parts[c]
     return total
 
 
@@ -204,8 +239,10 @@ def step_values(
         own = gains[a : a + m]
         for s in range(len(which) if counts[q] and ideal[q] > 0 else 0):
             add_step(scores[a : a + n], columns[which[s], a : a + n], weights[s], t)
-            counted = m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, keys)
-            counted = counted and count_places(t, n, m, keys, owner, hits, others, same_hits, same_others)
+            counted = m * n <= PAIRS and n < LEVELS // 2 and quantise(t, bits, n, m, keys)
+            tied = False
+            if counted:
+                counted, tied = count_places(t, n, m, keys, owner, hits, others, same_hits, same_others)
             for back in range(2 if reverse else 1):
                 if back and counted:
                     for c in range(m):
@@ -214,13 +251,30 @@ def step_values(
                 elif back:
                     for i in range(n):
                         t[i] = -t[i]
-                if counted:
+                if counted and not tied:
+                    total = untied_value(precision, m, own, cut, discounts, hits, others, held, shares)
+                elif counted:
                     total = counted_value(
                         precision, m, own, cut, discounts, sums, hits, others, same_hits, same_others, held, shares
                     )
                 else:
                     total = sorted_value(precision, t, n, m, own, cut, discounts, sums, held, order, shares, order2)
                 values[q, s + back * len(which)] = total / ideal[q]
+
+
+@kernel
+def read_columns(X, order, out):
+    """out[k, i] = X[order[i], k], a few rows at a time: behind the last one there must be room for as many."""
+    width, few = X.shape[1], np.zeros((FEW, X.shape[1]), X.dtype)
+    for first in range(0, len(order), FEW):
+        for i in range(min(FEW, len(order) - first)):
+            row, copied = X[order[first + i]], few[i]
+            for k in range(width):
+                copied[k] = row[k]
+        for k in range(width):
+            column = out[k, first : first + FEW]
+            for i in range(FEW):
+                column[i] = few[i, k]
 
 
 @kernel
@@ -232,115 +286,6 @@ def read_column(X, k, order, out):
         prefetch(X, ahead)
         out[i] = X[order[i], k]
         ahead += width
-
-
-@kernel
-def list_keys(values, ptr, keys, spread, largest):
-    """Write the values of each list as keys, which share its range evenly; its range; its largest absolute value.
-
-    A range that is not a float32 number is written as infinite.
-    """
-    for q in range(len(ptr) - 1):
-        own = values[ptr[q] : ptr[q + 1]]
-        low, high = np.inf, -np.inf
-        for i in range(len(own)):
-            x = np.float64(own[i])
-            low, high = min(low, x), max(high, x)
-        spread[q], largest[q] = high - low, max(abs(low), abs(high))
-        if spread[q] > 0.0:
-            write_keys(own, low, LEVELS / (high - low), keys[ptr[q] :])
-        elif high > low:
-            spread[q] = np.inf
-
-
-@inner_kernel
-def mix_keys(scores, column, share, rest, keys):
-    """keys = (share · scores + rest · column)/2¹⁶, in 16-bit arithmetic.
-
-    In units of the result, where the keys of a list differ by up to 2¹⁵, the true difference of two documents is off by
-    less than 1/2 (what the keys left out) + 2 (share and rest rounded down) + 2 (both products rounded down).
-    """
-    for i in range(len(scores)):
-        one = np.int32(np.int32(scores[i]) * np.int32(share)) >> np.int32(16)
-        other = np.int32(np.int32(column[i]) * np.int32(rest)) >> np.int32(16)
-        keys[i] = np.int16(np.int16(one) + np.int16(other))
-
-
-@inner_kernel
-def places_apart(hits, m, seen):
-    """Give relevant documents that share a place different ones, one after the other."""
-    total = 0
-    for c in range(m):
-        total += hits[c]
-    if total < m * (m - 1) // 2:
-        for c in range(m):
-            seen[c] = 0
-        for c in range(m):
-            first = hits[c]
-            hits[c] += seen[first]
-            seen[first] += 1
-
-
-@inner_sum_kernel
-def precision_bound(hits, others, m, worth):
-    """Σ over the relevant documents of the precision at their places; `worth` is discount/place."""
-    total = 0.0
-    for c in range(m):
-        total += worth[np.uint16(hits[c] + others[c])] * (hits[c] + 1.0)
-    return total
-
-
-@inner_sum_kernel
-def gain_bound(ahead, m, gains, discounts):
-    """Σ over the relevant documents of gain times discount at their places."""
-    total = 0.0
-    for c in range(m):
-        total += gains[c] * discounts[np.uint16(ahead[c])]
-    return total
-
-
-@kernel
-def step_bounds(
-    precision, scores, score_spread, score_largest, columns, spread, largest, which, weights,
-    counts, ptr, relevant, gains, ideal, cut, discounts, sums, values,
-):  # fmt: skip
-    """Raise values[q, s] to a bound from above of what `step_values` finds; scores and columns are `list_keys`.
-
-    The i-th relevant document from the top has at least as many others ahead of it as the i-th smallest of the counts
-    here, whichever order the keys left open, and both measures fall with the places of the relevant documents.
-    """
-    size = SPARE
-    for q in range(len(ptr) - 1):
-        size = max(size, ptr[q + 1] - ptr[q] + SPARE)
-    worth = np.empty(len(discounts))
-    for place in range(len(discounts)):
-        worth[place] = discounts[place] / (place + 1.0)
-    keys, seen = np.zeros(size, np.int16), np.empty(size, np.int16)
-    hits, others = np.empty(size, np.int16), np.empty(size, np.int16)
-    for q in range(len(ptr) - 1):
-        a, n, m = ptr[q], ptr[q + 1] - ptr[q], relevant[q]
-        whole = (n + 15) // 16 * 16
-        for s in range(len(which) if counts[q] and ideal[q] > 0 else 0):
-            weight, at = abs(weights[s]), which[s]
-            before, added = np.float64(score_spread[0, q]), weight * np.float64(spread[at, q])
-            both = before + added
-            if both == 0.0:
-                continue  # all are tied
-            steady = score_largest[0, q] + weight * largest[at, q] < STEADY * both < np.inf
-            if not steady or m * n > PAIRS or n >= LEVELS // 2:
-                values[q, s] = 1.0
-                continue
-            share, rest = np.int16(before / both * (LEVELS // 2)), np.int16(added / both * (LEVELS // 2))
-            rest = rest if weights[s] > 0 else np.int16(-rest)
-            mix_keys(scores[0, a : a + whole], columns[at, a : a + whole], share, rest, keys)
-            if not precision:
-                count_ahead(keys, 0, n, m, UNSURE, others)
-                values[q, s] = gain_bound(others, m, gains[a : a + m], discounts) / ideal[q]
-                continue
-            count_ahead(keys, 0, m, m, 0, hits)
-            count_ahead(keys, m, n, m, UNSURE, others)
-            places_apart(hits, m, seen)
-            values[q, s] = precision_bound(hits, others, m, worth) / ideal[q]
 
 
 @kernel

@@ -19,7 +19,7 @@ from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
 from ..errors import WorkersLost
 from ..measures.base import Measure
-from .adarank_lists import TOGETHER, Columns, Keys, Lists
+from .adarank_lists import ROW_END, TOGETHER, Columns, Keys, Lists
 from .boosting import Rounds, columns_of
 from .deadline import out_of_time
 
@@ -36,7 +36,7 @@ PERFECT = 1.0 - 1e-12
 TABLE_VALUES = 1 << 19
 """Feature values in a block of the measure table."""
 
-ROUNDING = 1.0 + 1e-9
+ROUNDING = 1.0 + 1e-7
 """More than the rounding of a bound and of a mean."""
 
 PIECE_DOCS = 1 << 16
@@ -58,14 +58,19 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
 
 def _table(lists: Lists, data: QueryDataset, both: bool) -> Floats:
     starts = block_boundaries(data.ptr, max(1, int(TABLE_VALUES / max(data.row_values, 1))))
-    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both) for a, b in pairwise(starts)])
+    longest = 0 if is_sparse(data.X) else int(np.diff(data.ptr[starts]).max(initial=0))
+    room = np.empty((data.n_features, longest + ROW_END), data.X.dtype)
+    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both, room) for a, b in pairwise(starts)])
 
 
-def _table_rows(lists: Lists, X: Matrix, both: bool) -> Floats:
-    d, scores, X = X.shape[1], np.zeros(X.shape[0]), X[lists.order]
+def _table_rows(lists: Lists, X: Matrix, both: bool, room: AnyArray) -> Floats:
+    d, scores = X.shape[1], np.zeros(X.shape[0])
     if not is_sparse(X):
-        return lists.after(scores, np.ascontiguousarray(X.T), np.arange(d), np.ones(d), reverse=both)
-    column, one = columns_of(X), (np.zeros(1, dtype=np.int64), np.ones(1))
+        from . import _adarank_kernels as kernels
+
+        kernels.read_columns(X, lists.order, room)
+        return lists.after(scores, room, np.arange(d), np.ones(d), reverse=both)
+    column, one = columns_of(X[lists.order]), (np.zeros(1, dtype=np.int64), np.ones(1))
     parts = [lists.after(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
     return np.stack(parts, axis=2).reshape(len(lists.ptr) - 1, -1)
 
@@ -108,7 +113,7 @@ class AdaRankRounds:
         try:
             performance, _ = ensemble.performance()
             aside = np.zeros(len(performance), dtype=bool)
-            hopeful = aside.copy()
+            hopeful, failed = aside.copy(), aside.copy()  # failed: when they were last bounded
             while len(chosen) < len(played) + self.rounds:
                 given = len(chosen) < len(played)
                 if aside.all():
@@ -116,15 +121,16 @@ class AdaRankRounds:
                     share /= 2
                     if share < SMALLEST_SHARE:
                         break
-                next_best = np.argsort(np.where(aside, np.inf, -performance), kind="stable")[: (~aside).sum()][
-                    :TOGETHER
-                ]
+                best = np.argsort(np.where(aside, np.inf, -performance), kind="stable")[: (~aside).sum()]
+                again = int(np.argmin(np.append(failed[best], False)))  # so many will most likely fail as before
+                next_best = best[: max(TOGETHER, again + 1)]
                 steps = [share * step_size(float(performance[k])) for k in next_best]
                 k, weight = played[len(chosen)] if given else (int(next_best[0]), steps[0])
                 alone, trying = all(other == k for other in chosen), self.rule == "improve" and not given
                 if trying and not alone and not hopeful[k]:
                     aside[next_best] = ensemble.bounds(next_best, steps) <= mean
                     hopeful[next_best] = ~aside[next_best]
+                    failed[next_best] = aside[next_best]
                 reaches = mean if aside[k] else ensemble.try_step(k, weight, alone=alone)
                 if trying and not reaches > mean:
                     aside[k] = True
@@ -134,6 +140,7 @@ class AdaRankRounds:
                 ensemble.take_step()
                 mean = reaches
                 aside[:] = hopeful[:] = False
+                failed[k] = True
                 chosen.append(k)
                 weights.append(weight)
                 phis.append(float(performance[k]))
@@ -216,11 +223,17 @@ class _Piece:
         return np.asarray(self.columns.keys.values[self.columns.rows([k])[0], : len(self.scores)])
 
     def bounds(self, steps: list[tuple[int, float]]) -> Floats:
-        """Return what the measure of each query cannot exceed for scores + weight · candidate k: a column per step."""
+        """Return what Σ importance · measure cannot exceed for scores + weight · candidate k, for each step."""
         if not self.lists.counted:
-            return np.ones((len(self.values), len(steps)))
-        which = self.columns.rows([k % self.X.shape[1] for k, _ in steps])
-        return self.lists.bounds(self.score_keys, self.columns.keys, which, np.array([self.signed(*s) for s in steps]))
+            return np.full(len(steps), self.importance.sum())
+        features, weights = [k % self.X.shape[1] for k, _ in steps], np.array([self.signed(*s) for s in steps])
+        at_once = len(steps) if self.columns.has_room(features) else TOGETHER
+        found = []
+        for a in range(0, len(steps), at_once):
+            which = self.columns.rows(features[a : a + at_once])
+            given = self.columns.keys, which, weights[a : a + at_once], self.importance
+            found.append(self.lists.bounds(self.score_keys, *given))
+        return np.concatenate(found)
 
     def signed(self, k: int, weight: float) -> float:
         """Return the weight of the feature itself: candidates from the number of features on are reversed."""
@@ -274,7 +287,7 @@ def _mean_after(k: int, weight: float, alone: bool, piece: _Piece) -> float:
 
 
 def _bounds_after(steps: list[tuple[int, float]], piece: _Piece) -> Floats:
-    return np.asarray(piece.importance @ piece.bounds(steps))
+    return piece.bounds(steps)
 
 
 def _stepped(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
+from ..data.grouping import rows_of
 from ..data.validation import is_sparse
 from ..measures import AP, NDCG
 from ..measures.base import Measure
@@ -36,13 +37,13 @@ class Lists:
         self.measure, self.y, self.ptr, self.counts = in_training(measure), data.y, data.ptr, counts
         self.order = np.arange(data.n_docs)
         """Documents list by list, the relevant ones first where their places are counted: what `after` wants."""
-        tied = self.measure.per_query(np.zeros(data.n_docs), data.y, data.ptr)  # refuses grades it cannot take
-        self._otherwise = np.where(counts, np.nan_to_num(tied), 0.0)
+        self._otherwise = np.zeros(data.n_queries)
         """The value of a query in which every order is worth the same."""
         target, lengths = self.measure, data.lengths
         self.counted = isinstance(target, (AP, NDCG))
         if not isinstance(target, (AP, NDCG)):
             return
+        target.check(data.y, data.ptr, float(data.y.min(initial=0.0)), float(data.y.max(initial=0.0)))
         longest, query = int(lengths.max(initial=1)), np.repeat(np.arange(data.n_queries), lengths)
         cut, places = int(target.k or longest), np.arange(1, longest + 1)
         if isinstance(target, AP):
@@ -51,17 +52,20 @@ class Lists:
             gains = data.y if target.gain == Gain.LINEAR else 2.0**data.y - 1.0
             discounts = discount_table(longest)[target.discount][:longest].copy()
         discounts[cut:] = 0.0
-        best = np.lexsort((-gains, query))
-        reach = discounts[np.arange(data.n_docs) - data.ptr[query]]
-        if isinstance(target, AP) and target.norm == Norm.ALL:
-            reach = np.ones(data.n_docs)
-        ideal = np.bincount(query, gains[best] * reach, minlength=data.n_queries)
-        if isinstance(target, NDCG) and target.short == Short.ZERO:
-            ideal[lengths < cut] = 0.0
         self.order = np.lexsort((gains == 0, query))
         relevant = np.bincount(query, gains != 0, minlength=data.n_queries).astype(np.int64)
+        if isinstance(target, AP):
+            ideal = np.minimum(relevant, np.inf if target.norm == Norm.ALL else float(cut))
+        else:
+            best = gains[np.lexsort((-gains, query))] * discounts[np.arange(data.n_docs) - data.ptr[query]]
+            ideal = np.bincount(query, best, minlength=data.n_queries)
+            ideal[(lengths < cut) & (target.short == Short.ZERO)] = 0.0
+        blank = counts & ~(ideal > 0)
+        rows, ptr = rows_of(data.ptr, blank)
+        self._otherwise[blank] = np.nan_to_num(self.measure.per_query(np.zeros(len(rows)), data.y[rows], ptr))
         sums = np.concatenate(([0.0], np.cumsum(discounts / places if isinstance(target, AP) else discounts)))
         self._precision = isinstance(target, AP)
+        cut = min(cut, longest)
         self._fixed = (counts, np.array(data.ptr), relevant, gains[self.order], ideal, cut, discounts, sums)
 
     def part(self, first: int, last: int) -> Lists:
@@ -86,7 +90,7 @@ class Lists:
             kernels.step_values(self._precision, scores, columns, which, weights, reverse, *self._fixed, values)
             return values
         for at, (sign, s) in enumerate(product(signs, range(len(which)))):
-            made = scores + weights[s] * columns[which[s]].astype(np.float64)
+            made = scores + weights[s] * columns[which[s], : len(scores)].astype(np.float64)
             found = self.measure.per_query(sign * made, self.y, self.ptr)
             values[:, at] = np.where(self.counts, np.nan_to_num(found), 0.0)
         return values
@@ -104,21 +108,21 @@ class Lists:
     def no_keys(self, rows: int, kind: np.dtype[Any]) -> Keys:
         """Return empty rows for keys; they take memory only when they are written."""
         room = np.zeros((rows, len(self.y) + ROW_END), kind)
-        return Keys(room, *np.zeros((2, rows, len(self.ptr) - 1), np.float32))
+        return Keys(room, *np.zeros((2, len(self.ptr) - 1, rows), np.float32))
 
     def write_keys(self, numbers: AnyArray, keys: Keys, row: int) -> None:
         """Write one number of every document as the keys of a row."""
-        from . import _adarank_kernels as kernels
+        from . import _adarank_bound_kernels as kernels
 
-        kernels.list_keys(numbers, np.array(self.ptr), *(each[row] for each in keys))
+        kernels.list_keys(numbers, np.array(self.ptr), keys.values[row], keys.spread[:, row], keys.largest[:, row])
 
-    def bounds(self, scores: Keys, columns: Keys, which: Ints, weights: Floats) -> Floats:
-        """Return an upper bound of the measure of each query for scores + weights · columns[which], given as keys."""
-        from . import _adarank_kernels as kernels
+    def bounds(self, scores: Keys, columns: Keys, which: Ints, weights: Floats, importance: Floats) -> Floats:
+        """Return an upper bound of Σ importance · measure for scores + weights · columns[which], given as keys."""
+        from . import _adarank_bound_kernels as kernels
 
-        values = np.repeat(self._otherwise[:, None], len(which), axis=1)
-        kernels.step_bounds(self._precision, *scores, *columns, which, weights, *self._fixed, values)
-        return values
+        found, rest = np.empty(len(which)), (self._otherwise, importance)
+        kernels.step_bounds(self._precision, *scores, *columns, which, weights, *self._fixed, *rest, found)
+        return found
 
 
 class Keys(NamedTuple):
@@ -144,8 +148,12 @@ class Columns:
         self.most = int(KEPT * X.shape[1] * X.dtype.itemsize / kind.itemsize)
         self.keys = lists.no_keys(self.most + TOGETHER, kind)  # the last ones for what is not kept
 
+    def has_room(self, features: list[int]) -> bool:
+        """Return whether all of these are kept, or can be."""
+        return len(self.kept.keys() | features) <= self.most
+
     def rows(self, features: list[int]) -> Ints:
-        """Return in which rows of `keys` these columns are."""
+        """Return in which rows of `keys` these columns are; of those without room, no more than TOGETHER."""
         return np.array([self._row(k, self.most + s) for s, k in enumerate(features)])
 
     def column(self, k: int) -> AnyArray:
