@@ -28,15 +28,14 @@ import json, resource, sys, time
 sys.argv = sys.argv[1:]
 own, stack = {{}}, []
 
-def begin():
-    stack.append([time.process_time(), 0.0])
+def begin(function):
+    stack.append([f"{{function.__module__}}.{{function.__qualname__}}", time.process_time(), 0.0])
 
-def end(function):
-    began, inside = stack.pop()
+def end():
+    name, began, inside = stack.pop()
     took = time.process_time() - began
-    if stack:
-        stack[-1][1] += took
-    name = f"{{function.__module__}}.{{function.__qualname__}}"
+    if stack and stack[-1][0] != name:  # a function and its entry from outside are one
+        stack[-1][2] += took
     own[name] = max(own.get(name, 0.0), took - inside)
 
 def watch():
@@ -44,20 +43,20 @@ def watch():
 
     class Watch(event.Listener):
         def on_start(self, happened):
-            begin()
+            begin(happened.data["dispatcher"].py_func)
 
         def on_end(self, happened):
-            end(happened.data["dispatcher"].py_func)
+            end()
 
     event.register("numba:compile", Watch())
     compiled = ccallback.CFunc.compile  # with the machine code, which is made when the function is kept
 
     def timed(self):
-        begin()
+        begin(self._pyfunc)
         try:
             return compiled(self)
         finally:
-            end(self._pyfunc)
+            end()
 
     ccallback.CFunc.compile = timed
 

@@ -52,7 +52,10 @@ class CFunction:
         """The compiled function, which must stay alive as long as its address is used."""
         options = {"nopython": True, "error_model": "numpy"}
         signature = normalize_signature(self.signature)
-        function = self.function if self.entry is None else self.entry(self.function)
+        function = self.function
+        if self.entry is not None:
+            function = self.entry(self.function)
+            function.__module__, function.__qualname__ = self.function.__module__, self.function.__qualname__
         made = CFunc(function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
         made._cache = cache_of(self.function)  # type: ignore[attr-defined]
         with compiling(made._cache):  # type: ignore[attr-defined]
