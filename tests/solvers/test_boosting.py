@@ -206,7 +206,7 @@ LENGTHS = np.array([1, 2, 15, 16, 17, 40, 130, 600, 1600])
 @pytest.mark.parametrize("wide", [1, 0])
 def test_a_bound_is_never_below_the_measure(name, wide, monkeypatch):
     """Query by query, whatever the columns are like and wherever they are kept."""
-    monkeypatch.setattr("toprank.solvers.adarank_lists.KEPT", 0.5 * wide)  # 0: nothing is kept
+    monkeypatch.setattr("toprank.solvers.adarank_lists.KEPT_SHARE", 0.5 * wide)  # 0: nothing is kept
     rng, measure = np.random.default_rng(4), tr.measure(name)
     X = awkward_columns(rng, LENGTHS.sum())
     X = np.column_stack([X, X[:, 0] * 1e-42, 1e12 + X[:, 1], X[:, 1] * 1e290, np.full(len(X), 1e16)])

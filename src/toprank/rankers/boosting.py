@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..objective import Objective
-from ..solvers.adarank import AdaRankRounds, Rule, candidate_column, replay, summed
+from ..solvers.adarank import AdaRankRounds, AdaRankRule, candidate_column, feature_weights, replay
 from ..solvers.base import warn_nothing_learned
 from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALL_ALIKE, is_informative, parse_bounded
@@ -55,7 +55,7 @@ class AdaRank(Ranker):
 
     measure: str | Measure = field(default="map", kw_only=False)
     rounds: int = 100
-    rule: Rule = "improve"
+    rule: AdaRankRule = "improve"
     both_directions: bool | None = None
     patience: int | None = None
     warm_start: bool = False
@@ -83,7 +83,7 @@ class AdaRank(Ranker):
 
     def _keep_rounds(self, candidates: Ints, alphas: Floats, trace: dict[str, Floats]) -> None:
         self.candidates_, self.alphas_, self.trace_, self.n_iter_ = candidates, alphas, trace, len(candidates)
-        self.model_ = LinearModel(summed(candidates, alphas, self.n_features_in_))
+        self.model_ = LinearModel(feature_weights(candidates, alphas, self.n_features_in_))
 
     def _check_state(self) -> None:
         both = (self.candidates_, self.alphas_)
@@ -98,7 +98,7 @@ class AdaRank(Ranker):
         rounds = Rounds(self.candidates_, self.alphas_)
         found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
         near = np.allclose(
-            self.coef_, summed(self.candidates_, self.alphas_, self.n_features_in_), rtol=1e-9, atol=1e-12
+            self.coef_, feature_weights(self.candidates_, self.alphas_, self.n_features_in_), rtol=1e-9, atol=1e-12
         )
         own = Assumption("the weights are those of the rounds", bool(near))
         return [replace(certificate, assumptions=(own, *certificate.assumptions)) for certificate in found]

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """AdaRank: what the mean of average precision or NDCG cannot exceed after one more step.
 
-Most steps lose, and a bound from above says so in less than half the time: scores and columns are kept as 16-bit keys,
-and only a document that is ahead whatever the keys left out counts as ahead.
+Most steps do not improve the mean, and an upper bound shows this in less than half the time. Scores and columns are
+kept as 16-bit keys, which are rounded; a document counts as ahead only if no rounding could have put it there.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import numpy as np
 from ..core._block_kernels import KEYS, count_ahead, precisions
 from ..core._prefetch_kernels import LINE, prefetch
 from ..core.jit import inlined_kernel, inner_kernel, inner_sum_kernel, kernel
-from ._adarank_kernels import LEVELS, PAIRS, SPARE, close_step, extent, share, write_keys
+from ._adarank_kernels import LEVELS, MOST_KEY_PAIRS, PADDING, expected_share, least_and_largest, pad_step, write_keys
 
-UNSURE = 4
-"""Mixed keys that differ by no more may belong to scores in the other order (see `mix_keys`)."""
-STEADY = float(1 << 30)
-"""Scores this many times as large as they differ are rounded too coarsely for their keys to bound anything."""
+KEY_ERROR = 4
+"""Scores may be in the other order than their mixed keys if these differ by no more than this (see `mix_keys`)."""
+LARGEST_RATIO = float(1 << 30)
+"""Scores that are this many times as large as their range are rounded too coarsely: their keys bound nothing."""
 
 
 @kernel
 def list_keys(values, ptr, keys, spread, largest):
-    """Write the values of each list as keys, which share its range evenly; its range; its largest absolute value.
+    """Write the values of each list as keys (equal parts of its range), its range, and its largest absolute value.
 
-    A range that is not a float32 number is written as infinite.
+    A range that is too small or too large for a float32 number is written as infinite.
     """
     size = 2
     for q in range(len(ptr) - 1):
@@ -32,11 +32,11 @@ def list_keys(values, ptr, keys, spread, largest):
     t = np.empty(size)
     bits = t.view(np.int64)
     for q in range(len(ptr) - 1):
-        own = values[ptr[q] : ptr[q + 1]]
-        n = len(own)
+        list_values = values[ptr[q] : ptr[q + 1]]
+        n = len(list_values)
         for i in range(n):
-            t[i] = own[i]
-        low, high = extent(t, bits, n)
+            t[i] = list_values[i]
+        low, high = least_and_largest(t, bits, n)
         spread[q], largest[q] = high - low, max(abs(low), abs(high))
         if spread[q] > 0.0:
             write_keys(t[:n], low, LEVELS / (high - low), keys[ptr[q] :])
@@ -45,47 +45,47 @@ def list_keys(values, ptr, keys, spread, largest):
 
 
 @inlined_kernel
-def mix_keys(scores, column, part, rest, keys):
-    """keys = (part · scores + rest · column)/2¹⁶, in 16-bit arithmetic.
+def mix_keys(scores, column, score_factor, column_factor, keys):
+    """keys = (score_factor · scores + column_factor · column)/2¹⁶, in 16-bit arithmetic.
 
-    In units of the result, where the keys of a list differ by up to 2¹⁵, the true difference of two documents is off by
-    less than 1/2 (what the keys left out) + 2 (part and rest rounded down) + 2 (both products rounded down).
+    The keys of a list differ by up to 2¹⁵. In these units, the true difference of two documents is off by less than
+    1/2 (the given keys are rounded) + 2 (both factors are rounded down) + 2 (both products are rounded down).
     """
     for i in range(len(scores)):
-        one = np.int32(np.int32(scores[i]) * np.int32(part)) >> np.int32(16)
-        other = np.int32(np.int32(column[i]) * np.int32(rest)) >> np.int32(16)
-        keys[i] = np.int16(np.int16(one) + np.int16(other))
+        score_term = np.int32(np.int32(scores[i]) * np.int32(score_factor)) >> np.int32(16)
+        column_term = np.int32(np.int32(column[i]) * np.int32(column_factor)) >> np.int32(16)
+        keys[i] = np.int16(np.int16(score_term) + np.int16(column_term))
 
 
 @inlined_kernel
-def mix_list(scores, columns, at, a, n, part, rest, keys):
-    """Mix the keys of n documents from a on, as whole steps; return where these end."""
+def mix_list(scores, columns, row, a, n, score_factor, column_factor, keys):
+    """Mix the keys of n documents from a on and fill the last step; return where it ends."""
     b = a + (n + KEYS - 1) // KEYS * KEYS
-    mix_keys(scores[0, a:b], columns[at, a:b], part, rest, keys)
-    return close_step(keys, n)
+    mix_keys(scores[0, a:b], columns[row, a:b], score_factor, column_factor, keys)
+    return pad_step(keys, n)
 
 
 @inner_kernel
-def places_apart(hits, m, seen):
-    """Give relevant documents that share a place different ones, one after the other."""
+def separate_places(hits, m, taken):
+    """Give relevant documents with the same place different places, one after the other."""
     for c in range(m):
-        seen[c] = 0
+        taken[c] = 0
     for c in range(m):
         first = hits[c]
-        hits[c] += seen[first]
-        seen[first] += 1
+        hits[c] += taken[first]
+        taken[first] += 1
 
 
 @inlined_kernel
-def precision_bound(scores, columns, at, a, n, m, part, rest, cut, keys, hits, others, seen, sums):
+def precision_bound(scores, columns, row, a, n, m, score_factor, column_factor, cut, keys, hits, others, taken, sums):
     """Σ over the relevant documents of the precision at their places."""
-    start = mix_list(scores, columns, at, a, m, part, rest, keys)
-    mix_list(scores, columns, at, a + m, n - m, part, rest, keys[start:])
+    start = mix_list(scores, columns, row, a, m, score_factor, column_factor, keys)
+    mix_list(scores, columns, row, a + m, n - m, score_factor, column_factor, keys[start:])
     count_ahead(keys, 0, m, m, 0, hits)
-    count_ahead(keys, start, start + n - m, m, UNSURE, others)
+    count_ahead(keys, start, start + n - m, m, KEY_ERROR, others)
     precisions(hits, others, m, cut, sums)
-    if sums[1] < m * (m - 1) // 2:
-        places_apart(hits, m, seen)
+    if sums[1] < m * (m - 1) // 2:  # some have the same place
+        separate_places(hits, m, taken)
         precisions(hits, others, m, cut, sums)
     return sums[0]
 
@@ -101,64 +101,66 @@ def gain_bound(ahead, m, gains, discounts):
 
 @inlined_kernel
 def list_bound(
-    precision, scores, columns, at, a, n, m, before, added, sign,
-    gains, cut, discounts, keys, hits, others, seen, sums,
+    is_ap, scores, columns, row, a, n, m, score_range, step_range, sign,
+    gains, cut, discounts, keys, hits, others, taken, precision_sums,
 ):  # fmt: skip
-    """What Σ gain · share of one list cannot exceed; the scores spread over `before`, the step over `added`."""
-    unit = (LEVELS // 2) / (before + added)
-    part, rest = np.int16(before * unit), np.int16(added * unit)
-    rest = rest if sign > 0 else np.int16(-rest)
-    if precision:
-        return precision_bound(scores, columns, at, a, n, m, part, rest, cut, keys, hits, others, seen, sums)
-    mix_list(scores, columns, at, a, n, part, rest, keys)
-    count_ahead(keys, 0, n, m, UNSURE, others)
+    """What Σ gain · share of one list cannot exceed; the scores have the range `score_range`, the step `step_range`."""
+    unit = (LEVELS // 2) / (score_range + step_range)
+    score_factor, column_factor = np.int16(score_range * unit), np.int16(step_range * unit)
+    column_factor = column_factor if sign > 0 else np.int16(-column_factor)
+    if is_ap:
+        return precision_bound(
+            scores, columns, row, a, n, m, score_factor, column_factor, cut, keys, hits, others, taken, precision_sums
+        )
+    mix_list(scores, columns, row, a, n, score_factor, column_factor, keys)
+    count_ahead(keys, 0, n, m, KEY_ERROR, others)
     return gain_bound(others, m, gains[a : a + m], discounts)
 
 
 @inner_kernel
-def tied_value(precision, n, m, gains, cut, discounts, sums):
+def tied_value(is_ap, n, m, gains, cut, discounts, discount_sums):
     """Σ gain · share of a list whose documents are all tied."""
     total = 0.0
     for c in range(m):
         total += gains[c]
-    return total * share(precision, 0, 0, m, n, cut, discounts, sums)
+    return total * expected_share(is_ap, 0, 0, m, n, cut, discounts, discount_sums)
 
 
 @kernel
 def step_bounds(
-    precision, scores, score_spread, score_largest, columns, spread, largest, which, weights,
-    counts, ptr, relevant, gains, ideal, cut, discounts, sums, otherwise, importance, bounds,
+    is_ap, scores, score_spread, score_largest, columns, column_spread, column_largest, rows, weights,
+    included, ptr, relevant, gains, ideal, cut, discounts, discount_sums, constant_values, importance, bounds,
 ):  # fmt: skip
-    """bounds[s] = Σ_q importance · a bound from above of what `step_values` finds; scores and columns are `list_keys`.
+    """bounds[s] = Σ_q importance · an upper bound of what `step_values` finds; scores and columns are `list_keys`.
 
     The i-th relevant document from the top has at least as many others ahead of it as the i-th smallest of the counts
-    here, whichever order the keys left open, and both measures fall with the places of the relevant documents.
+    here, whatever the keys lost by rounding. Fewer documents ahead never make either measure smaller.
     """
-    size = SPARE
+    size = PADDING
     for q in range(len(ptr) - 1):
-        size = max(size, ptr[q + 1] - ptr[q] + SPARE)
-    keys, seen, found = np.zeros(size, np.int16), np.empty(size, np.int16), np.empty(2)
+        size = max(size, ptr[q + 1] - ptr[q] + PADDING)
+    keys, taken, precision_sums = np.zeros(size, np.int16), np.empty(size, np.int16), np.empty(2)
     hits, others = np.empty(size, np.int16), np.empty(size, np.int16)
     bounds[:] = 0.0
     for q in range(len(ptr) - 1):
         a, n, m, best = ptr[q], ptr[q + 1] - ptr[q], relevant[q], ideal[q]
-        for s in range(len(which) if counts[q] else 0):
+        for s in range(len(rows) if included[q] else 0):
             if not best > 0:
-                bounds[s] += importance[q] * otherwise[q]
+                bounds[s] += importance[q] * constant_values[q]
                 continue
-            weight, at = abs(weights[s]), which[s]
-            for i in range(a + n, a + 2 * n, LINE // 2):  # of the next list
-                prefetch(columns, np.int64(2 * (at * columns.shape[1] + i)))
-            before, added = np.float64(score_spread[q, 0]), weight * np.float64(spread[q, at])
-            both = before + added
-            steady = score_largest[q, 0] + weight * largest[q, at] < STEADY * both < np.inf
-            if both == 0.0:
-                value = tied_value(precision, n, m, gains[a:], cut, discounts, sums)
-            elif not steady or m * n > PAIRS or n >= LEVELS // 2:
+            weight, row = abs(weights[s]), rows[s]
+            for i in range(a + n, a + 2 * n, LINE // 2):  # the next list, taken to be as long
+                prefetch(columns, np.int64(2 * (row * columns.shape[1] + i)))
+            score_range, step_range = np.float64(score_spread[q, 0]), weight * np.float64(column_spread[q, row])
+            total_range = score_range + step_range
+            fine_enough = score_largest[q, 0] + weight * column_largest[q, row] < LARGEST_RATIO * total_range < np.inf
+            if total_range == 0.0:
+                value = tied_value(is_ap, n, m, gains[a:], cut, discounts, discount_sums)
+            elif not fine_enough or m * n > MOST_KEY_PAIRS or n >= LEVELS // 2:
                 value = best
             else:
                 value = list_bound(
-                    precision, scores, columns, at, a, n, m, before, added, weights[s],
-                    gains, cut, discounts, keys, hits, others, seen, found,
+                    is_ap, scores, columns, row, a, n, m, score_range, step_range, weights[s],
+                    gains, cut, discounts, keys, hits, others, taken, precision_sums,
                 )  # fmt: skip
             bounds[s] += importance[q] * (value / best)

@@ -19,28 +19,28 @@ from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
 from ..errors import WorkersLost
 from ..measures.base import Measure
-from .adarank_lists import ROW_END, TOGETHER, Columns, Keys, Lists
+from .adarank_lists import BOUNDS_AT_ONCE, ROW_PADDING, Columns, Keys, Lists
 from .boosting import Rounds, columns_of
 from .deadline import out_of_time
 
-Rule = Literal["paper", "improve"]
+AdaRankRule = Literal["paper", "improve"]
 Watch: TypeAlias = Callable[[int, int, float], bool]
 """Called after each round with its number, the candidate and its weight; True stops."""
 
-SMALLEST_SHARE = 1 / 64
-"""How far the rule "improve" halves its steps before it gives up."""
+SMALLEST_STEP_SHARE = 1 / 64
+"""The rule "improve" ends when it would halve its steps below this share of their full size."""
 
-PERFECT = 1.0 - 1e-12
-"""From here on a measure is 1 but for rounding."""
+ALMOST_ONE = 1.0 - 1e-12
+"""A measure at or above this is 1, apart from rounding."""
 
 TABLE_VALUES = 1 << 19
-"""Feature values in a block of the measure table."""
+"""How many feature values are read at a time for the measure table."""
 
 ROUNDING = 1.0 + 1e-7
-"""More than the rounding of a bound and of a mean."""
+"""Bounds are raised by this factor, which is more than the rounding of a bound and of a mean."""
 
 PIECE_DOCS = 1 << 16
-"""Documents whose scores are kept together: enough that handing them to a thread costs little beside the work."""
+"""Documents in a piece: enough that handing a piece to a thread costs little compared with the work on it."""
 
 
 def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -> Floats:
@@ -53,25 +53,25 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
     >>> measure_table(tr.measure("map"), data).tolist()
     [[1.0, 0.5, 0.75]]
     """
-    return _table(Lists(measure, data, np.ones(data.n_queries, dtype=bool)), data, both)
+    return _lists_table(Lists(measure, data, np.ones(data.n_queries, dtype=bool)), data, both)
 
 
-def _table(lists: Lists, data: QueryDataset, both: bool) -> Floats:
+def _lists_table(lists: Lists, data: QueryDataset, both: bool) -> Floats:
     starts = block_boundaries(data.ptr, max(1, int(TABLE_VALUES / max(data.row_values, 1))))
     longest = 0 if is_sparse(data.X) else int(np.diff(data.ptr[starts]).max(initial=0))
-    room = np.empty((data.n_features, longest + ROW_END), data.X.dtype)
-    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both, room) for a, b in pairwise(starts)])
+    buffer = np.empty((data.n_features, longest + ROW_PADDING), data.X.dtype)
+    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both, buffer) for a, b in pairwise(starts)])
 
 
-def _table_rows(lists: Lists, X: Matrix, both: bool, room: AnyArray) -> Floats:
+def _table_rows(lists: Lists, X: Matrix, both: bool, buffer: AnyArray) -> Floats:
     d, scores = X.shape[1], np.zeros(X.shape[0])
     if not is_sparse(X):
         from . import _adarank_kernels as kernels
 
-        kernels.read_columns(X, lists.order, room)
-        return lists.after(scores, room, np.arange(d), np.ones(d), reverse=both)
+        kernels.read_columns(X, lists.order, buffer)
+        return lists.values_after_steps(scores, buffer, np.arange(d), np.ones(d), reverse=both)
     column, one = columns_of(X[lists.order]), (np.zeros(1, dtype=np.int64), np.ones(1))
-    parts = [lists.after(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
+    parts = [lists.values_after_steps(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
     return np.stack(parts, axis=2).reshape(len(lists.ptr) - 1, -1)
 
 
@@ -79,15 +79,15 @@ def _table_rows(lists: Lists, X: Matrix, both: bool, room: AnyArray) -> Floats:
 class AdaRankRounds:
     """Fig. 6: h_t = argmax_k Σ_q P_t(q) E(q, k), α_t = ½ ln(Σ P(1+E)/Σ P(1−E)), P_{t+1} ∝ exp(−E(f_t)).
 
-    `rule="paper"` is the figure. `rule="improve"` takes the best candidate whose addition raises the mean of E(f): one
-    that does not is set aside until another has been taken; when none is left, all steps are halved from then on, and
-    the run ends when even the smallest step (1/64) of none helps. A round then costs as many evaluations as it tries.
-    `both` offers every feature reversed too.
+    `rule="paper"` is the figure. `rule="improve"` takes the best candidate that raises the mean of E(f). One that does
+    not is set aside until another has been taken; when none is left, all steps are halved from then on, and the run
+    ends when no candidate helps even with the smallest step (1/64). A round costs at most one evaluation of f for each
+    candidate that it tries. `both` offers every feature reversed too.
     """
 
     measure: Measure
     rounds: int
-    rule: Rule
+    rule: AdaRankRule
     watch: Watch | None = None
     both: bool = False
 
@@ -108,39 +108,40 @@ class AdaRankRounds:
         phis: list[float] = []
         deltas: list[float] = []
         reached: list[float] = []
-        mean, share = -np.inf, 1.0
+        mean, step_share = -np.inf, 1.0
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
         try:
             performance, _ = ensemble.performance()
-            aside = np.zeros(len(performance), dtype=bool)
-            hopeful, failed = aside.copy(), aside.copy()  # failed: when they were last bounded
+            set_aside = np.zeros(len(performance), dtype=bool)
+            may_improve = set_aside.copy()
+            likely_to_fail = set_aside.copy()  # the last bound ruled it out, or it was just taken
             while len(chosen) < len(played) + self.rounds:
-                given = len(chosen) < len(played)
-                if aside.all():
-                    aside[:] = hopeful[:] = False
-                    share /= 2
-                    if share < SMALLEST_SHARE:
+                replayed = len(chosen) < len(played)
+                if set_aside.all():
+                    set_aside[:] = may_improve[:] = False
+                    step_share /= 2
+                    if step_share < SMALLEST_STEP_SHARE:
                         break
-                best = np.argsort(np.where(aside, np.inf, -performance), kind="stable")[: (~aside).sum()]
-                again = int(np.argmin(np.append(failed[best], False)))  # so many will most likely fail as before
-                next_best = best[: max(TOGETHER, again + 1)]
-                steps = [share * step_size(float(performance[k])) for k in next_best]
-                k, weight = played[len(chosen)] if given else (int(next_best[0]), steps[0])
-                alone, trying = all(other == k for other in chosen), self.rule == "improve" and not given
-                if trying and not alone and not hopeful[k]:
-                    aside[next_best] = ensemble.bounds(next_best, steps) <= mean
-                    hopeful[next_best] = ~aside[next_best]
-                    failed[next_best] = aside[next_best]
-                reaches = mean if aside[k] else ensemble.try_step(k, weight, alone=alone)
-                if trying and not reaches > mean:
-                    aside[k] = True
+                best = np.argsort(np.where(set_aside, np.inf, -performance), kind="stable")[: (~set_aside).sum()]
+                leading = int(np.argmin(np.append(likely_to_fail[best], False)))  # so many of the best, in a row
+                next_best = best[: max(BOUNDS_AT_ONCE, leading + 1)]
+                steps = [step_share * step_size(float(performance[k])) for k in next_best]
+                k, weight = played[len(chosen)] if replayed else (int(next_best[0]), steps[0])
+                alone, must_improve = all(other == k for other in chosen), self.rule == "improve" and not replayed
+                if must_improve and not alone and not may_improve[k]:
+                    set_aside[next_best] = ensemble.bounds(next_best, steps) <= mean
+                    may_improve[next_best] = ~set_aside[next_best]
+                    likely_to_fail[next_best] = set_aside[next_best]
+                new_mean = mean if set_aside[k] else ensemble.try_step(k, weight, alone=alone)
+                if must_improve and not new_mean > mean:
+                    set_aside[k] = True
                     if out_of_time():
                         break
                     continue
                 ensemble.take_step()
-                mean = reaches
-                aside[:] = hopeful[:] = False
-                failed[k] = True
+                mean = new_mean
+                set_aside[:] = may_improve[:] = False
+                likely_to_fail[k] = True
                 chosen.append(k)
                 weights.append(weight)
                 phis.append(float(performance[k]))
@@ -148,19 +149,19 @@ class AdaRankRounds:
                 performance, delta = ensemble.performance()
                 deltas.append(delta)
                 stop = self.watch is not None and self.watch(len(chosen), k, weight)
-                if not given and (stop or out_of_time() or mean >= PERFECT or phis[-1] >= PERFECT):
+                if not replayed and (stop or out_of_time() or mean >= ALMOST_ONE or phis[-1] >= ALMOST_ONE):
                     break
         except WorkersLost as error:
-            error.coef = summed(np.array(chosen, dtype=np.int64), np.array(weights), data.n_features)
+            error.coef = feature_weights(np.array(chosen, dtype=np.int64), np.array(weights), data.n_features)
             raise
         trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
         return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
 
 
-def summed(candidates: Ints, weights: Floats, width: int) -> Floats:
+def feature_weights(candidates: Ints, weights: Floats, width: int) -> Floats:
     """Return Σ_t α_t h_t as weights of `width` features; a reversed feature counts against.
 
-    >>> summed(np.array([0, 3]), np.array([1.0, 0.5]), 2).tolist()
+    >>> feature_weights(np.array([0, 3]), np.array([1.0, 0.5]), 2).tolist()
     [1.0, -0.5]
     """
     coef = np.zeros(2 * width)
@@ -178,8 +179,8 @@ class _Piece:
     table: Floats
     scores: Floats
     values: Floats
-    least: float
-    """The least that a query gained by the last step beyond its weight · E(q, k)."""
+    least_gain: float
+    """δ: the smallest change of E(f) by the last step, over the queries, less the weight of the step · E(q, k)."""
     columns: Columns
     tried: dict[tuple[int, float], tuple[AnyArray, Floats]]
     """The step that was tried last: its column and what it made of the queries."""
@@ -188,51 +189,45 @@ class _Piece:
     def of(cls, measure: Measure, both: bool, block: QueryDataset) -> _Piece:
         assert block.query_weight is not None
         lists = Lists(measure, block, block.query_weight > 0)
-        table = _table(lists, block, both)
-        nothing = np.zeros(block.n_docs), np.zeros(block.n_queries)
-        return cls(lists, block.X, block.query_weight, table, *nothing, np.inf, Columns(block.X, lists), {})
+        table = _lists_table(lists, block, both)
+        scores, values = np.zeros(block.n_docs), np.zeros(block.n_queries)
+        return cls(lists, block.X, block.query_weight, table, scores, values, np.inf, Columns(block.X, lists), {})
 
     @cached_property
     def score_keys(self) -> Keys:
         """The scores so far as keys."""
-        made = self.lists.no_keys(1, np.dtype(np.int16))
-        self.lists.write_keys(self.scores, made, 0)
-        return made
+        keys = self.lists.empty_keys(1, np.dtype(np.int16))
+        self.lists.write_keys(self.scores, keys, 0)
+        return keys
 
-    def after(self, k: int, weight: float, alone: bool) -> tuple[AnyArray, Floats]:
+    def try_step(self, k: int, weight: float, alone: bool) -> tuple[AnyArray, Floats]:
         """Return the column of candidate k and the measure of each query for scores + weight · candidate k.
 
-        As long as one feature is `alone` in the ensemble, f ranks as that feature does, and the table knows how well.
+        While one feature is `alone` in the ensemble, f ranks as that feature does, and its values are in the table.
         """
         if (k, weight) not in self.tried:
             self.tried.clear()
             column = self._column(k % self.X.shape[1])
-            self.tried[k, weight] = (
-                column,
-                self.table[:, k] if alone else self._computed(column, self.signed(k, weight)),
-            )
+            step = self.scores, column, self.signed(k, weight)
+            self.tried[k, weight] = column, self.table[:, k] if alone else self.lists.values_after_step(*step)
         return self.tried[k, weight]
-
-    def _computed(self, column: AnyArray, weight: float) -> Floats:
-        return self.lists.after(self.scores, column[None], np.zeros(1, dtype=np.int64), np.array([weight]))[:, 0]
 
     def _column(self, k: int) -> AnyArray:
         """Return column k in the order of the lists."""
-        if self.lists.counted:
+        if self.lists.has_kernel:
             return self.columns.column(k)
         return np.asarray(self.columns.keys.values[self.columns.rows([k])[0], : len(self.scores)])
 
     def bounds(self, steps: list[tuple[int, float]]) -> Floats:
         """Return what Σ importance · measure cannot exceed for scores + weight · candidate k, for each step."""
-        if not self.lists.counted:
+        if not self.lists.has_kernel:
             return np.full(len(steps), self.importance.sum())
         features, weights = [k % self.X.shape[1] for k, _ in steps], np.array([self.signed(*s) for s in steps])
-        at_once = len(steps) if self.columns.has_room(features) else TOGETHER
+        at_once = len(steps) if self.columns.has_room(features) else BOUNDS_AT_ONCE
         found = []
         for a in range(0, len(steps), at_once):
-            which = self.columns.rows(features[a : a + at_once])
-            given = self.columns.keys, which, weights[a : a + at_once], self.importance
-            found.append(self.lists.bounds(self.score_keys, *given))
+            rows, part = self.columns.rows(features[a : a + at_once]), weights[a : a + at_once]
+            found.append(self.lists.bounds(self.score_keys, self.columns.keys, rows, part, self.importance))
         return np.concatenate(found)
 
     def signed(self, k: int, weight: float) -> float:
@@ -241,7 +236,7 @@ class _Piece:
 
 
 class _Ensemble:
-    """The ensemble so far, where the documents are: sums over queries travel, and nothing that has one value each."""
+    """The ensemble so far, in pieces that stay where their documents are: only sums over queries leave a piece."""
 
     def __init__(
         self, measure: Measure, both: bool, data: QueryDataset, importance: Floats, executor: Executor | None
@@ -253,8 +248,8 @@ class _Ensemble:
 
     def performance(self) -> tuple[Floats, float]:
         """Return Σ_q P(q) E(q, k) of all candidates k, P ∝ importance · e^(−E(f)), and δ of the last step."""
-        sums, total, least = self.pieces.map_reduce(_performance, _sums_and_least)
-        return np.asarray(sums / total), float(least)
+        sums, total, least_gain = self.pieces.map_reduce(_performance, _add_performance)
+        return np.asarray(sums / total), float(least_gain)
 
     def try_step(self, k: int, weight: float, *, alone: bool) -> float:
         """Return the mean of E(f) after one more step."""
@@ -264,37 +259,33 @@ class _Ensemble:
     def bounds(self, candidates: Ints, weights: list[float]) -> Floats:
         """Return what the mean of E(f) cannot exceed after one more step, for each of these."""
         steps = list(zip(candidates.tolist(), weights, strict=True))
-        return ROUNDING * self.pieces.map_reduce(partial(_bounds_after, steps))
+        return ROUNDING * self.pieces.map_reduce(partial(_Piece.bounds, steps=steps))
 
     def take_step(self) -> None:
-        """Go on from what was tried last."""
-        self.pieces = self.pieces.keep(partial(_stepped, *self.step))
+        """Add the step that was tried last to the ensemble."""
+        self.pieces = self.pieces.keep(partial(_piece_after_step, *self.step))
 
 
 def _performance(piece: _Piece) -> tuple[Floats, float, float]:
     from . import _adarank_kernels as kernels
 
-    P = piece.importance * kernels.e_to_minus(piece.values)
-    return linear.adjoint(piece.table, P), _dot(P, np.ones(len(P))), piece.least
+    P = piece.importance * kernels.exp_of_minus(piece.values)
+    return linear.adjoint(piece.table, P), _dot(P, np.ones(len(P))), piece.least_gain
 
 
-def _sums_and_least(left: Any, right: Any) -> Any:
+def _add_performance(left: Any, right: Any) -> Any:
     return left[0] + right[0], left[1] + right[1], min(left[2], right[2])
 
 
 def _mean_after(k: int, weight: float, alone: bool, piece: _Piece) -> float:
-    return _dot(piece.importance, piece.after(k, weight, alone)[1])
+    return _dot(piece.importance, piece.try_step(k, weight, alone)[1])
 
 
-def _bounds_after(steps: list[tuple[int, float]], piece: _Piece) -> Floats:
-    return piece.bounds(steps)
-
-
-def _stepped(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:
-    column, values = piece.after(k, weight, alone)
+def _piece_after_step(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:
+    column, values = piece.try_step(k, weight, alone)
     scores = piece.scores + piece.signed(k, weight) * column.astype(np.float64, copy=False)
     gained = (values - piece.values - weight * piece.table[:, k])[piece.importance > 0]
-    return replace(piece, scores=scores, values=values, least=float(gained.min(initial=np.inf)), tried={})
+    return replace(piece, scores=scores, values=values, least_gain=float(gained.min(initial=np.inf)), tried={})
 
 
 def _dot(weights: Floats, values: Floats) -> float:
@@ -304,26 +295,21 @@ def _dot(weights: Floats, values: Floats) -> float:
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
     """Return the rounds with φ, δ and the mean measure of each as they come out on `data`."""
-    scores, current = np.zeros(data.n_docs), np.zeros(data.n_queries)
+    scores, current, zeros = np.zeros(data.n_docs), np.zeros(data.n_queries), np.zeros(data.n_docs)
     lists, P = Lists(measure, data, importance > 0), importance
     found: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
     for k, weight in zip(rounds.candidates, rounds.weights, strict=True):
         column = candidate_column(data.X, int(k))
-        alone = _of(lists, column)
+        feature_values = lists.values_after_step(zeros, column[lists.order], 1.0)
         scores = scores + weight * column
-        values = _of(lists, scores)
-        found["phi"].append(float(P @ alone))
-        found["delta"].append(float((values - current - weight * alone)[importance > 0].min()))
+        values = lists.values_after_step(zeros, scores[lists.order], 1.0)
+        found["phi"].append(float(P @ feature_values))
+        found["delta"].append(float((values - current - weight * feature_values)[importance > 0].min()))
         found["measure"].append(float(importance @ values))
         current = values
         P = importance * np.exp(-current)
         P = P / P.sum()
     return Rounds(rounds.candidates, rounds.weights, {name: np.array(values) for name, values in found.items()})
-
-
-def _of(lists: Lists, scores: Floats) -> Floats:
-    """Return the measure of each query for scores in the order of the rows."""
-    return lists.after(np.zeros(len(scores)), scores[None, lists.order], np.zeros(1, np.int64), np.ones(1))[:, 0]
 
 
 def step_size(phi: float) -> float:
