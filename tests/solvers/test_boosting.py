@@ -350,6 +350,18 @@ def test_there_are_as_many_thresholds_as_were_asked_for(runs, limit):
     assert max(light, default=0) <= 2 * len(x) / (limit + 1)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("digits", [12, 20, 150, 300])
+def test_weights_of_any_size_leave_thresholds_for_all_others(digits, storage):
+    rng = np.random.default_rng(digits)
+    x = np.append(0.0, np.arange(1.0, 400.0))[:, None]
+    heavy = np.where(np.arange(400) == 200, 10.0**digits, 10.0**-digits)
+    assert len(BinnedColumns.of(storage(x), 9, heavy).edges) == 9
+    for weight in 10.0 ** rng.integers(-digits, digits, (20, 400)):
+        assert 1 <= len(BinnedColumns.of(storage(x), 64, weight).edges) <= 64
+    assert len(BinnedColumns.of(storage(x[:1]), 9, np.array([1e20])).edges) == 0
+
+
 def test_a_rare_feature_can_be_learned_with_few_thresholds():
     """One document in a hundred has the feature, in as many values: those are the relevant ones."""
     x = np.zeros((5_000, 1))

@@ -85,7 +85,8 @@ class BinnedColumns:
         used = np.flatnonzero(weight)
         if thresholds is not None:
             used = used[:: -(-len(used) // SAMPLE)]
-        weight = weight[used] / weight[used].min(initial=np.inf)  # whole numbers are counts
+        weight = weight[used]
+        weight = weight / max(weight.min(initial=np.inf), 1e-300 * weight.max(initial=0.0))  # whole numbers are counts
         by_column = X[used].tocsc() if is_sparse(X) else None
         parts = []
         for k in range(d):
@@ -131,7 +132,7 @@ def _edges(values: Floats, weight: Floats, zeros: float, limit: int | None) -> F
         counts = counts * weight[0]
     else:
         distinct, place = np.unique(values, return_inverse=True)
-        counts = np.bincount(place, weight, len(distinct))
+        counts = np.bincount(place, weight, len(distinct)).astype(np.float64)  # of none it makes whole numbers
     if zeros:
         at = int(np.searchsorted(distinct, 0.0))
         if at == len(distinct) or distinct[at] != 0:
@@ -154,10 +155,11 @@ def _bin_size(counts: AnyArray, bins: int) -> float:
     >>> _bin_size(np.array([90.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]), 6)
     2.0
     """
-    total, common, before = counts.sum(), counts[:0], -1
-    while len(common) > before:
-        before, size = len(common), float((total - common.sum()) / (bins - len(common)))
-        common = counts[counts > size]
+    common, before, size = 0, -1, np.inf
+    while before < common < bins:  # as many as bins only by rounding, where so many are all but equal
+        rest = counts.sum(where=counts <= size)  # not a difference of sums, which large weights would leave nothing of
+        before, size = common, float(rest / (bins - common))
+        common = int(np.count_nonzero(counts > size))
     return size
 
 
