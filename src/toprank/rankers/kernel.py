@@ -22,7 +22,7 @@ from ..measures import AP, NDCG, Norm
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..solvers.deadline import out_of_time
-from ..solvers.steps import NEARLY, TRIAL, Steps, Total
+from ..solvers.steps import COMPARE_EVERY, TIE_TOLERANCE, Steps, Total
 from ..solvers.stream import OnlineDescent, judge_of_rounds
 from ..surrogates import Minimax, Slam
 from .base import parameters
@@ -203,7 +203,7 @@ class KernelSlamPerceptron(StreamRanker):
             if not np.isfinite(scores).all():
                 raise _overflow(q)
             reached = float(judge.per_query(scores, y, ptr)[0])
-            if self.average == "auto" and store.totals[Total.ROUNDS] % TRIAL == TRIAL - 1:
+            if self.average == "auto" and store.totals[Total.ROUNDS] % COMPARE_EVERY == COMPARE_EVERY - 1:
                 averaged = np.empty(len(y))
                 store.model(average=True).score_rows(X, averaged)
                 store.totals[Total.AVERAGE] += float(judge.per_query(averaged, y, ptr)[0]) / best
@@ -307,7 +307,7 @@ def falls_short(judge: Measure, scores: Floats, grades: Floats, share: float) ->
     places, whole = scores[order[: k + 1]], bool(((grades == np.floor(grades)) & (grades < 32)).all())
     plain = isinstance(judge, NDCG) or (isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL)
     if not plain or not whole or (places[1:] == places[:-1]).any():
-        return share < 1 - NEARLY
+        return share < 1 - TIE_TOLERANCE
     return bool((grades[order[:k]] != np.sort(grades)[::-1][:k]).any())
 
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 
 
 class Target(IntEnum):
-    """The measure that a round reads."""
+    """The measure by which compiled rounds rank a list themselves."""
 
     NDCG = 0
     AP = 1
@@ -72,11 +72,11 @@ class Note(IntEnum):
     """Σ (x_i − x̂_i)² of the measures x_i, x̂_i the mean of a ½ and those before."""
 
 
-NEARLY = 1e-12
-"""Tied documents are in the best order when their expected measure falls short of it by no more than this part."""
+TIE_TOLERANCE = 1e-12
+"""Tied documents are in the best order if their expected measure is below its best value by at most this share."""
 
-TRIAL = 8
-"""In every TRIAL-th round the averaged weights rank the list too, so that a stream can tell which rank better."""
+COMPARE_EVERY = 8
+"""In every so many rounds the averaged weights rank the list too, so that a stream knows which weights rank better."""
 
 
 @dataclass(frozen=True)

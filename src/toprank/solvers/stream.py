@@ -1,4 +1,4 @@
-"""The stream: lists one after the other, each scored and judged, its loss taken, and a step; any loss, any judge."""
+"""The stream: lists one after the other, each scored and judged, its loss computed, and a step; any loss and judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .steps import Scaling, Steps, Target, Total
 _EMPTY = np.empty(0)
 _NO_ROWS = np.empty(0, dtype=np.int64)
 CALLED = None, None, None
-"""A loss that the compiled loop calls by its address."""
+"""The loss is called by its address."""
 NO_JUDGE: Any = (0, None, None)
 
 
@@ -129,8 +129,8 @@ class OnlineDescent:
         return None if self.measure is None else judge_of_rounds(self.measure)
 
     @cached_property
-    def _binary(self) -> float | None:
-        """The threshold of relevance where the loss reads grades as relevant or not; else None."""
+    def _above(self) -> float | None:
+        """The grade above which a document is relevant, if the loss reads grades as relevant or not; else None."""
         loss = self.surrogate
         if isinstance(loss, Slam):
             return loss.target.above if isinstance(loss.target, AP) else None
@@ -138,15 +138,15 @@ class OnlineDescent:
 
     @cached_property
     def _ranked(self) -> Target | None:
-        """The measure by which lists are ranked in the compiled loop itself; None where it is called."""
+        """The measure by which the compiled loop ranks lists itself; None if it calls a measure."""
         judge = self._judge
-        if isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL and self._binary in (None, judge.above):
+        if isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL and self._above in (None, judge.above):
             return Target.AP
-        return Target.NDCG if isinstance(judge, NDCG) and self._binary is None else None
+        return Target.NDCG if isinstance(judge, NDCG) and self._above is None else None
 
     @cached_property
     def _linked(self) -> tuple[Literal[True] | None, ...]:
-        """How the compiled loop takes the loss: on the judge's order (SLAM), as Minimax, as ListNet, or called."""
+        """How the compiled loop gets the loss: from the judge's order (SLAM), as Minimax, as ListNet, or by a call."""
         loss, target = self.surrogate, self.measure
         if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or isinstance(target, AP)):
             return True, None, None
@@ -166,10 +166,10 @@ class OnlineDescent:
 
     @cached_property
     def _settings(self) -> tuple[Ints, Floats, Floats, int]:
-        """Codes, params, gains of whole grades and the row of discounts, as the compiled rounds take them."""
-        binary, judge = self._binary is not None, self._judge
-        found = self._binary if self._binary is not None else judge.above if isinstance(judge, AP) else 0.0
-        above = found if binary or isinstance(judge, (AP, NDCG)) else -np.inf
+        """Codes, numbers, gains of whole grades and the row of discounts, as the compiled rounds take them."""
+        binary, judge, above = self._above is not None, self._judge, self._above
+        if above is None:
+            above = judge.above if isinstance(judge, AP) else 0.0 if isinstance(judge, NDCG) else -np.inf
         k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
         target = -1 if self._ranked is None else self._ranked
         codes = [self.steps.rule, self.always or judge is None, self.compare, binary, target, k]
@@ -177,8 +177,8 @@ class OnlineDescent:
         gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
         row = int(judge.discount) if isinstance(judge, NDCG) else 0
         margin = self.surrogate.margin if isinstance(self.surrogate, Slam) else 0.0
-        params = [self.unit, self.steps.eta / self.unit, self.steps.radius / self.unit, above, margin]
-        return np.array(codes, dtype=np.int64), np.array(params), gain, row
+        numbers = [self.unit, self.steps.eta / self.unit, self.steps.radius / self.unit, above, margin]
+        return np.array(codes, dtype=np.int64), np.array(numbers), gain, row
 
     def play(
         self,
@@ -206,10 +206,10 @@ class OnlineDescent:
         weight = _EMPTY if query_weight is None else query_weight
         sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
         rounds = np.empty((len(order), 4))
-        codes, params, gain, row = self._settings
-        best, discount, judged = _EMPTY, _EMPTY, NO_JUDGE
+        codes, numbers, gain, row = self._settings
+        best, discount, judge_inputs = _EMPTY, _EMPTY, NO_JUDGE
         if judge is not None:
-            judged = (judge.address, judge.codes, judge.numbers)
+            judge_inputs = (judge.address, judge.codes, judge.numbers)
             longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
             discount = discount_table(longest)[row]
         if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
@@ -220,14 +220,14 @@ class OnlineDescent:
         with read_in_any_order(X, rows if len(rows) else order):
             while True:
                 count, stopped, why = kernels.epoch(
-                    *parts, rows, y, ptr, lists, best, weight, sizes, state.weights, state.totals, codes, params, gain,
-                    discount, *judged, *linked, ball, running, len(parts[2]) + len(rows) > 0 or None, loss_at,
+                    *parts, rows, y, ptr, lists, best, weight, sizes, state.weights, state.totals, codes, numbers, gain,
+                    discount, *judge_inputs, *linked, ball, running, len(parts[2]) + len(rows) > 0 or None, loss_at,
                     loss.codes, loss.numbers, seen, rounds[played:],
                 )  # fmt: skip
                 played += count
                 if why != kernels.NO_LOSS:
                     break
-                loss_at, lists = loss.address, lists[stopped:]  # compiled only where a list needs it
+                loss_at, lists = loss.address, lists[stopped:]  # the loss is compiled only if a list needs it
         if stopped >= 0:
             if judge is not None:
                 judge.check()
@@ -258,7 +258,7 @@ class OnlineDescent:
 
     def compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not where it reads them so."""
-        return labels if self._binary is None else np.asarray(labels > self._binary, dtype=np.float64)
+        return labels if self._above is None else np.asarray(labels > self._above, dtype=np.float64)
 
 
 @cache
@@ -309,5 +309,5 @@ def judge_of_rounds(measure: Measure) -> Measure:
 
 
 def owned(array: AnyArray) -> AnyArray:
-    """Copy an array that is read-only or has gaps: another type to the compiler, and compiling costs seconds."""
+    """Copy an array that is read-only or not contiguous: the compiler would need seconds to compile for such a type."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
