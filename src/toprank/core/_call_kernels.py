@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Losses and measures of lists as C functions: whoever reads X can call one while the rows are still in the cache.
+"""Losses and measures of lists as C functions: the code that reads X calls them while the rows are still in the cache.
 
-A compiled function that is an argument of another is never found in the cache on disk; an address is a number. The
-function gets a run of lists of its own, and fills their losses, the gradient in the scores and, unless its length is
-0, the diagonal of their curvature. It returns −1, or the list that it cannot take.
+Code that takes a compiled function as an argument is never found in the cache on disk; an address is just a number. A
+loss gets some lists one after the other, and fills their losses, the gradient in the scores and, unless its length is
+0, the diagonal of their curvature. It returns −1, or the number of a list that it refuses.
 
-Weights of documents, and the places by which documents of one grade are put in order, have length 0 where none are
-given. The first of the codes says how many numbers there are.
+Weights of documents, and the places by which documents of one grade are put in order, have length 0 if none are given.
+The first code is how many numbers there are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .compiling import KernelCompiler, compiling
 from .jit import body_kernel, inner_kernel
 
 CODES = 8
-"""How many codes a function gets, the number of its numbers being the first."""
+"""How many codes a function gets; the first is how many numbers it gets."""
 
 _floats, _ints = types.CPointer(types.float64), types.CPointer(types.int64)
 LOSS = types.int64(
@@ -41,7 +41,7 @@ MEASURE = types.int64(_floats, _floats, _ints, types.int64, _ints, _floats, _flo
 class CFunction:
     """A C function that is compiled, or found in the cache, when its address is first asked for.
 
-    `entry`, where there is one, makes the function of pointers out of the one that is written.
+    `entry`, if given, turns the function that is written into one that takes pointers.
     """
 
     def __init__(self, signature, function, entry=None):
@@ -68,34 +68,35 @@ class CFunction:
         return int(self.compiled.address)
 
 
-def calls(signature):
+def caller_of(signature):
     """Return an intrinsic that calls the C function of that signature at an address, with a tuple of arguments.
 
-    Arrays stand for the address of their first number; so do whole numbers where the function takes a pointer.
+    Where the function takes a pointer, an array is passed as the address of its first number, and a whole number as an
+    address.
     """
 
     @intrinsic
     def call_at(typing_context, address, arguments):
-        def generate(context, builder, of_call, values):
-            ir, passed = cgutils.ir, []
-            of = [context.get_value_type(kind) for kind in signature.args]
-            for kind, value, wanted in zip(arguments, cgutils.unpack_tuple(builder, values[1]), of, strict=True):
+        def generate(context, builder, _signature, values):
+            ir, given = cgutils.ir, []
+            c_types = [context.get_value_type(kind) for kind in signature.args]
+            for kind, value, c_type in zip(arguments, cgutils.unpack_tuple(builder, values[1]), c_types, strict=True):
                 if isinstance(kind, types.Array):
-                    value = builder.bitcast(context.make_array(kind)(context, builder, value).data, wanted)
-                elif isinstance(wanted, ir.PointerType):
-                    value = builder.inttoptr(value, wanted)
+                    value = builder.bitcast(context.make_array(kind)(context, builder, value).data, c_type)
+                elif isinstance(c_type, ir.PointerType):
+                    value = builder.inttoptr(value, c_type)
                 else:
                     value = context.cast(builder, value, kind, types.int64)
-                passed.append(value)
-            kind = ir.FunctionType(context.get_value_type(signature.return_type), of)
-            return builder.call(builder.inttoptr(values[0], kind.as_pointer()), passed)
+                given.append(value)
+            kind = ir.FunctionType(context.get_value_type(signature.return_type), c_types)
+            return builder.call(builder.inttoptr(values[0], kind.as_pointer()), given)
 
         return signature.return_type(types.int64, arguments), generate
 
     return call_at
 
 
-_call_loss, _call_measure = calls(LOSS), calls(MEASURE)
+_call_loss, _call_measure = caller_of(LOSS), caller_of(MEASURE)
 
 
 @intrinsic
@@ -113,21 +114,22 @@ def array_at(typing_context, pointer, count):
 
 
 def list_function(function, of_lists=None):
-    """Make a C function of a loss of lists, which is handed arrays.
+    """Make a C function of a loss of lists that is written for arrays.
 
-    They are scores, grades, weights, places, ptr, codes, numbers, losses, gradient and curvature. `of_lists` makes such
-    a function of what is written, where that is a loss of one list.
+    They are scores, grades, weights, places, ptr, codes, numbers, losses, gradient and curvature. If the written loss
+    is of one list, `of_lists` turns it into such a function.
     """
 
     def entry_of(written):
         loss = body_kernel(written if of_lists is None else of_lists(body_kernel(written)))
 
         def entry(s, y, weight, n_weights, place, n_places, ptr, lists, codes, numbers, losses, grad, curve, n_curve):
-            bounds, choice = array_at(ptr, lists + 1), array_at(codes, CODES)
-            n = bounds[lists]
+            ptr_array, code_array = array_at(ptr, lists + 1), array_at(codes, CODES)
+            n = ptr_array[lists]
             return loss(
-                array_at(s, n), array_at(y, n), array_at(weight, n_weights), array_at(place, n_places), bounds, choice,
-                array_at(numbers, choice[0]), array_at(losses, lists), array_at(grad, n), array_at(curve, n_curve),
+                array_at(s, n), array_at(y, n), array_at(weight, n_weights), array_at(place, n_places), ptr_array,
+                code_array, array_at(numbers, code_array[0]), array_at(losses, lists), array_at(grad, n),
+                array_at(curve, n_curve),
             )  # fmt: skip
 
         return entry
@@ -140,7 +142,7 @@ measure_function = partial(CFunction, MEASURE)
 
 @inner_kernel
 def call(address, s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """Let the function at that address fill losses, gradient and curvature; return −1 or the list it cannot take."""
+    """Let the function at that address fill losses, gradient and curvature; return −1 or the list it refuses."""
     lists = s, y, weight, len(weight), place, len(place), ptr, len(ptr) - 1
     return _call_loss(types.int64(address), (*lists, codes, numbers, losses, grad, curve, len(curve)))
 

@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ..core._call_kernels import array_at, calls, measure_function
+from ..core._call_kernels import array_at, caller_of, measure_function
 from ..core._order_kernels import longest_list
 from ..core.jit import inner_kernel
 from ._order_kernels import LANES, ORDER, SCRATCH
@@ -23,7 +23,7 @@ INPUT = np.int64(0)
 SCALE = 31
 """Whole grades up to this are counted, not sorted, for the best order."""
 
-order_at, value_at = calls(ORDER), calls(VALUE)
+order_at, value_at = caller_of(ORDER), caller_of(VALUE)
 
 
 @intrinsic
