@@ -1,5 +1,8 @@
 """One stream for any loss and any measure, against lists ranked in the loop itself and losses that are linked in."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -163,3 +166,12 @@ def test_a_linked_loss_is_compiled_where_a_list_needs_it_and_the_stream_goes_on(
     assert np.array_equal(rounds, np.concatenate(apart))
     assert np.array_equal(at_once.weights, one_by_one.weights)
     assert np.array_equal(at_once.totals, one_by_one.totals)
+
+
+def test_sparse_batches_of_one_row_are_read_within_their_arrays():
+    """Their list of rows is longer than X: the row that each is held against is the same for all."""
+    code = "import numpy as np, scipy.sparse as sp, toprank as tr\nX, y = sp.csr_array(np.eye(50)), np.arange(50) % 2\n"
+    code += "print(tr.PerceptronAtK(k=1, batch_size=1, epochs=1).fit(X, y).n_batches_)"
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"] + "-bounds"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "50\n", done.stderr

@@ -212,7 +212,9 @@ def play(
         next_start, next_stop = a, a
         if t + 1 < len(lists) and not permuted:
             next_start, next_stop = ptr[lists[t + 1]], ptr[lists[t + 1] + 1]
-        begin, next_values = start_of(indptr, a, d), start_of(indptr, next_start, d)
+        begin, next_values = 0, 0
+        if not permuted:  # else rows do not lie one after the other, and there may be more of them than X has
+            begin, next_values = start_of(indptr, a, d), start_of(indptr, next_start, d)
         if running is not None and dense:
             if not full_inverse(values, begin, m, moment, totals[DOCS], inverse, mean):
                 return played, t, OVERFLOW
