@@ -187,8 +187,7 @@ class RankBoost(Ranker):
         if before is not None and valid is not None:
             looks.scores = before.scores(valid.X)
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
-        importance = np.repeat(Objective(data, PairwiseHinge()).weight, data.lengths)
-        columns = BinnedColumns.of(data.X, self.thresholds, importance)
+        columns = BinnedColumns.of(data.X, self.thresholds, np.repeat(query_importance(data), data.lengths))
         done, thresholds = boost.run(data, columns, weight, executor, None if before is None else before.scores(data.X))
         keep = watch.best or len(done.candidates)
         stumps = done.candidates[:keep], thresholds[:keep], done.weights[:keep]
