@@ -159,7 +159,7 @@ def read_table(data: bytes) -> Any:
     except InputError as error:
         refusal = error
     try:
-        columns = _plain_csv(io.BytesIO(data), ",", "table.csv")
+        columns = _plain_csv(io.BytesIO(data), ",", "table.csv", ("query", "doc_id"))
         [(column.missing(), column.values()) for column in columns]
     except InputError as error:
         refusal = refusal or error

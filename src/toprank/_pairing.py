@@ -10,6 +10,7 @@ import numpy as np
 
 from ._typing import AnyArray, Floats
 from .data import validation
+from .data.ids import same_ids
 from .errors import InputError
 
 
@@ -47,7 +48,7 @@ def aligned(reports: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, tupl
                 f"{systems[0]!r} has the measures {', '.join(measures)} and {name!r} {', '.join(report.per_query)}: "
                 "evaluate both with the same measures"
             )
-        if not np.array_equal(report.query_ids, first.query_ids):
+        if not same_ids(report.query_ids, first.query_ids):
             raise InputError(
                 f"{systems[0]!r} and {name!r} hold different queries (or another order of them): "
                 "paired tests need both evaluated on the same data"

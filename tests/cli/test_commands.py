@@ -71,7 +71,7 @@ def test_fit_evaluate_rank(capsys, folder, tmp_path):
     for line in lines:
         query, document, place, score = line.split("\t")
         row = test.doc_ids.tolist().index(document)
-        assert test.qid[row] == int(query)
+        assert test.qid[row] == query
         assert float(score) == scores[row]
         assert int(place) == ranker.rank(test)[row]
 

@@ -123,7 +123,7 @@ def test_a_separator_is_one_character(capsys, home):
 def test_a_document_id_column_is_taken_as_such():
     data = tr.read_table(_csv("query,label,doc_id,x\na,1,7,2.0\na,0,8,1.0\n"))
     assert data.feature_names == ("x",)
-    assert data.doc_ids.tolist() == [7, 8]
+    assert data.doc_ids.tolist() == ["7", "8"]
 
 
 def _csv(text):

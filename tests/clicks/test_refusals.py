@@ -46,7 +46,10 @@ def test_a_seed_is_a_whole_number(what, seed):
             lambda: ClickLog.from_arrays([["q"], ["q", "r"]], ["a", "b"], [1, 2], [0, 1]),
             "row 0 of the log has the query",
         ),
-        (lambda: ClickLog.from_table(_table(document=[{"a": 1}, {}])), "row 0 of the log has the document {'a': 1}"),
+        (
+            lambda: ClickLog.from_table(_table(document=[{"a": 1}, {}])),
+            "column 'document' holds {'a': 1} in row 0: an id is text",
+        ),
         (lambda: ClickLog.from_arrays(["q"], ["a"], [2**40], [1]), "row 0 of the log has position 1099511627776"),
         (lambda: Propensities.known([[1], [1, 2]]), "propensities are finite numbers"),
         (lambda: interleave([[1], [1, 2]], ["a"]), "a ranking is a list of documents"),

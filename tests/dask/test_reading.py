@@ -105,9 +105,9 @@ def test_a_file_that_is_not_like_the_others(client, tmp_path, table, spoil, mess
 def test_a_query_that_comes_back_is_named_with_its_files(client, tmp_path, table):
     again = pa.concat_tables([table, table.slice(0, 3)])
     cuts = (200, len(table) - 20)
-    with pytest.raises(tr.InputError, match=r"query 0 is in .*part0.parquet and comes back in .*part2.parquet"):
+    with pytest.raises(tr.InputError, match=r"query '0' is in .*part0.parquet and comes back in .*part2.parquet"):
         tr.dask.read_table(written(tmp_path, again, cuts), client)
-    with pytest.raises(tr.InputError, match=r"query 0 is in .*part0.parquet and comes back further down"):
+    with pytest.raises(tr.InputError, match=r"query '0' is in .*part0.parquet and comes back further down"):
         tr.dask.read_table(written(tmp_path, again.slice(0), ()), client)
 
 
@@ -148,7 +148,7 @@ def test_letor_text_with_mixed_ids_and_bad_lines(client, tmp_path):
         ("1 qid:1 0:2\n", "counting from 1"),
         ("", r"c\.txt is empty"),
         ("\n\n", r"c\.txt holds no rows"),
-        ("1 qid:1 1:1\n1 qid:2 1:1\n0 qid:1 1:1\n", r"query 1 is in .*c\.txt and comes back further down"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n0 qid:1 1:1\n", r"query '1' is in .*c\.txt and comes back further down"),
     ):
         (tmp_path / "c.txt").write_text(text)
         with pytest.raises(tr.InputError, match=message):

@@ -93,7 +93,7 @@ def test_csv_reads_the_same_without_arrow(tmp_path: Path, monkeypatch: pytest.Mo
         read_table(tmp_path / "bad.csv")
     (tmp_path / "gap.csv").write_text("query,label,x,id\n1,0,1,a\n1,0,,b\n,1,2,\n")
     with pytest.raises(InputError, match="column 'x' is empty in line 3:"):
-        read_table(tmp_path / "gap.csv", qid="label", label="label", exclude=["query", "id"])
+        read_table(tmp_path / "gap.csv", qid=None, exclude=["query", "id"])
     with pytest.raises(InputError, match="column 'id' is empty in line 4:"):
         read_table(tmp_path / "gap.csv", qid="id", features=["x"])
     with pytest.raises(MissingExtraError, match=r"reading Parquet needs pyarrow: pip install pyarrow"):
@@ -122,7 +122,7 @@ def test_more_columns_than_a_block_and_more_rows() -> None:
     frame = pd.DataFrame(X).assign(query=qid, label=1.0)
     data = read_table(frame)
     assert np.array_equal(data.in_caller_order(data.X), X)
-    assert np.array_equal(data.in_caller_order(data.qid), qid)
+    assert np.array_equal(data.in_caller_order(data.qid), qid.astype(str))
     assert data.feature_names == tuple(str(j) for j in range(37))
 
 
@@ -239,6 +239,8 @@ def test_parquet_round_trip(tmp_path_factory, dtype, qid, doc_ids, named: bool, 
         one, other = getattr(data, name), getattr(back, name)
         if one is None:
             assert other is None
+        elif name in ("query_ids", "doc_ids"):
+            assert [str(each) for each in one] == other.tolist()
         else:
             assert one.dtype.kind == other.dtype.kind
             assert np.array_equal(one, other), name
@@ -249,9 +251,6 @@ def test_parquet_is_whole_or_absent(tmp_path: Path) -> None:
     bad = QueryDataset.from_arrays(np.ones((2, 1)), [0, 1], feature_names=["label"])
     with pytest.raises(InputError, match="a feature is called 'label'"):
         write_parquet(bad, target)
-    mixed = QueryDataset.from_arrays(np.ones((2, 1)), [0, 1], np.array([1, "a"], dtype=object))
-    with pytest.raises(InputError, match="ids must be all text or all numbers"):
-        write_parquet(mixed, target)
     assert not list(tmp_path.iterdir())
     good = QueryDataset.from_arrays(np.ones((2, 1)), [0, 1])
     write_parquet(good, target)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-INTEGER = re.compile(rb"0|-?[1-9][0-9]*")  # written another way, an id is text
 MAX_INDEX = 2**31 - 2
 
 
@@ -25,7 +24,7 @@ class Parsed:
     X: np.ndarray  # dense
     y: list[float]
     ptr: list[int]
-    query_ids: list[int] | list[str]
+    query_ids: list[str]
     doc_ids: list[str] | None
     order: list[int] | None
     written: int
@@ -83,11 +82,9 @@ def value_of(token: bytes, dtype, place: tuple[int, int]) -> float:
     return value
 
 
-def query_id(token: bytes, line: int, column: int) -> int | str:
+def query_id(token: bytes, line: int, column: int) -> str:
     if not token:
         raise BadTextError((line, column))
-    if INTEGER.fullmatch(token) and -(2**63) <= int(token) < 2**63:
-        return int(token)
     return id_text(token, (line, column + 4))
 
 
@@ -120,8 +117,6 @@ def assemble(labels, qids, entries, ids, dtype, n_features, zero_based) -> Parse
     numbers = all(re.fullmatch(r"[0-9]+", one) for one in ids)
     if qids[0] is None and numbers and len(set(ids)) < len(ids):  # Yandex: the comment of a line is its query
         qids, ids = [query_id(one.encode(), 0, 0) for one in ids], [""] * len(ids)
-    if any(isinstance(qid, str) for qid in qids):
-        qids = [str(qid) for qid in qids]
     first_seen = list(dict.fromkeys(qids))
     order = sorted(range(len(qids)), key=lambda r: first_seen.index(qids[r]))
     lengths = [qids.count(qid) for qid in first_seen]
@@ -134,7 +129,7 @@ def assemble(labels, qids, entries, ids, dtype, n_features, zero_based) -> Parse
         X=X,
         y=[labels[r] for r in order],
         ptr=[sum(lengths[:k]) for k in range(len(lengths) + 1)],
-        query_ids=[0] if first_seen == [None] else first_seen,
+        query_ids=["0"] if first_seen == [None] else first_seen,
         doc_ids=[ids[r] for r in order] if any(ids) else None,
         order=None if order == sorted(order) else order,
         written=sum(map(len, entries)),

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
 from ..data._columns import Column, open_columns
+from ..data.ids import id_text
 from ..data.validation import as_generator, check_choice, check_share
 from ..errors import InputError, needed
 
@@ -27,7 +28,10 @@ _ROLES = {
     "ranker": ("ranker", "served_by"),
 }
 """Names under which a column is found when the caller names none."""
+_OBJECTS = ("object_id", "event_attributes.object.object_id")
+"""Names of the column with what a user acted on, in User Behavior Insights."""
 _OPTIONAL = ("session", "ranker")
+_IDS = ("query", "document", *_OPTIONAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +120,8 @@ class ClickLog:
         """Read a table (Parquet, CSV, pandas, polars, Arrow) with one row per document shown.
 
         `query=`, `document=`, `position=`, `clicked=`, `session=` and `ranker=` name columns; those not named are
-        looked for under their own names (and `doc_id`, `click`, …). Session and ranker may be absent.
+        looked for under their own names (and `doc_id`, `click`, …). Session and ranker may be absent. Ids are text, as
+        written in a CSV file (`007` is not `7`).
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"query": ["q", "q"], "doc": ["a", "b"], "position": [1, 2], "click": [0, 1]})
@@ -126,13 +131,14 @@ class ClickLog:
         unknown = sorted(set(columns) - set(_ROLES))
         if unknown:
             raise InputError(f"a click log has no {unknown[0]!r}: name columns for {', '.join(_ROLES)}")
-        table, _ = open_columns(source)
+        ids = {name for role in _IDS for name in (columns.get(role), *_ROLES[role]) if name is not None}
+        table, _ = open_columns(source, as_written=ids - {columns.get("position"), columns.get("clicked")})
         values = {}
         for role, names in _ROLES.items():
             named = columns.get(role)
             found = next((name for name in ([named] if named else names) if name in table), None)
             if found is not None:
-                values[role] = _complete(table[found])
+                values[role] = table[found].ids() if role in _IDS else table[found].filled()
             elif named or role not in _OPTIONAL:
                 wanted = repr(named) if named else " or ".join(map(repr, names))
                 raise InputError(
@@ -151,10 +157,10 @@ class ClickLog:
         `action` are clicks; a click on what was not shown in its request is an error.
         """
         pa = needed("pyarrow", "reading User Behavior Insights")
-        asked, _ = open_columns(queries)
-        done, _ = open_columns(events)
-        request = _complete(_one_of(asked, ("query_id",), "queries"))
-        text = _complete(_one_of(asked, ("user_query",), "queries"))
+        asked, _ = open_columns(queries, as_written=("query_id", "user_query"))
+        done, _ = open_columns(events, as_written=("query_id", "action_name", *_OBJECTS))
+        request = id_text(_complete(_one_of(asked, ("query_id",), "queries")))
+        text = id_text(_complete(_one_of(asked, ("user_query",), "queries")))
         hits = _one_of(asked, ("query_response_hit_ids", "query_response_object_ids"), "queries")
         try:
             lists = pa.array(hits.values().tolist()).cast(pa.list_(pa.string()))
@@ -165,10 +171,10 @@ class ClickLog:
         rows = np.repeat(np.arange(len(request)), lengths)
         position = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
         name = _complete(_one_of(done, ("action_name",), "events")) == action
-        at = _complete(_one_of(done, ("query_id",), "events"), name)
-        on = _acted_on(done, name).astype(str)
+        at = id_text(_complete(_one_of(done, ("query_id",), "events"), name))
+        on = id_text(_acted_on(done, name))
         _, both = _first_seen(np.concatenate((request[rows], at)))
-        _, what = _first_seen(np.concatenate((shown.astype(str), on)))
+        _, what = _first_seen(np.concatenate((shown, on.astype(object))))
         key = both * (int(what.max(initial=0)) + 1) + what
         impressions, clicks = key[: len(rows)], np.unique(key[len(rows) :])
         lost = ~np.isin(clicks, impressions)
@@ -375,7 +381,7 @@ def _one_of(columns: dict[str, Column], names: Sequence[str], table: str) -> Col
 def _acted_on(events: dict[str, Column], rows: AnyArray) -> AnyArray:
     """Return the id of the object of each of these events, which may lie inside its attributes."""
     if "event_attributes" not in events or "object_id" in events:
-        return _complete(_one_of(events, ("object_id", "event_attributes.object.object_id"), "events"), rows)
+        return _complete(_one_of(events, _OBJECTS, "events"), rows)
     try:
         inside = [row["object"]["object_id"] for row in _complete(events["event_attributes"], rows).tolist()]
     except (TypeError, KeyError):

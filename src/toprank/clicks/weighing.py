@@ -8,6 +8,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
+from ..data.ids import id_text
 from ..data.validation import check_fraction
 from ..errors import InputError
 from ..evaluation import checked_data_set
@@ -82,7 +83,7 @@ def _rows_of(log: ClickLog, counts: Counts, features: QueryDataset) -> Ints:
     """Return the row in `features` of each pair of the log, −1 where there is none."""
     query = _numbers_in(log.query_ids, features.query_ids)[counts.query]
     names = document_ids(features)
-    distinct, number = np.unique(names.astype(str), return_inverse=True)
+    distinct, number = np.unique(id_text(names), return_inverse=True)
     document = _numbers_in(log.doc_ids, distinct)[counts.document]
     of_row = np.repeat(np.arange(features.n_queries), features.lengths) * len(distinct) + number
     order = np.argsort(of_row, kind="stable")
@@ -100,5 +101,5 @@ def _rows_of(log: ClickLog, counts: Counts, features: QueryDataset) -> Ints:
 
 def _numbers_in(ids: AnyArray, known: AnyArray) -> Ints:
     """Return the place of each id among the known ones, −1 where it is not there; ids are compared as text."""
-    places = {str(name): i for i, name in enumerate(known.tolist())}
-    return np.array([places.get(str(name), -1) for name in ids.tolist()], dtype=np.int64)
+    places = {name: i for i, name in enumerate(id_text(known).tolist())}
+    return np.array([places.get(name, -1) for name in id_text(ids).tolist()], dtype=np.int64)

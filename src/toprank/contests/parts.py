@@ -12,6 +12,7 @@ import numpy as np
 
 from .._typing import Ints
 from ..data.dataset import QueryDataset
+from ..data.ids import distinct_ids, id_text
 from ..data.splits import Fold, query_train_test_split, stacked
 from ..data.validation import check_informative
 from ..errors import InputError
@@ -107,7 +108,7 @@ class Notes:
         """Compare all three pairs of parts; refuse test queries that were judged in an earlier fold."""
         digest = {"training": digests(train), "validation": digests(valid), "test": digests(test)}
         fold = max(self.seen.values(), default=0) + 1
-        own = list(zip(test.query_ids.tolist(), digest["test"], strict=True))
+        own = list(zip(id_text(test.query_ids).tolist(), digest["test"], strict=True))
         again = [self.seen[key] for key in own if key in self.seen]
         if again:
             raise InputError(
@@ -124,8 +125,7 @@ class Notes:
                     f"documents and grades: {harm}."
                 )
                 self.clean = self.clean and part != "test"
-        used = {*train.query_ids.tolist(), *valid.query_ids.tolist()}
-        ids = len(used & set(test.query_ids.tolist()))
+        ids = len(distinct_ids(train.query_ids, valid.query_ids) & distinct_ids(test.query_ids))
         if ids and not {*digest["training"], *digest["validation"]} & set(digest["test"]):
             self.said.append(
                 f"{ids} query ids of the test part occur in the training or validation part too, with other documents: "

@@ -136,7 +136,7 @@ def read_letor(
 
     def read(first: int, last: int, start: int, stop: int) -> Callable[[], QueryDataset]:
         pieces = [(piece.file, *piece.source, a, b) for piece, a, b in _pieces_of(found, start, stop)]
-        return partial(_read_letor, fs, options, pieces, beside["query_ids"].dtype.kind)
+        return partial(_read_letor, fs, options, pieces)
 
     return placed(
         workers, read, n_features=width, dtype=dtype, row_values=width if dense else stored / n_docs,
@@ -177,8 +177,7 @@ def _pieces_of(found: list[Piece], start: int, stop: int) -> list[tuple[Piece, i
 def _joined(found: list[Piece]) -> dict[str, Any]:
     """Put what was found in all pieces together: a query at the end of one may go on in the next."""
     parts = [piece.data for piece in found if piece.data is not None]
-    kinds = {part.query_ids.dtype.kind for part in parts}
-    ids = np.concatenate([part.query_ids.astype(str) if len(kinds) > 1 else part.query_ids for part in parts])
+    ids = joined([part.query_ids for part in parts])
     lengths = np.concatenate([part.lengths for part in parts])
     first = np.cumsum([0, *(part.n_queries for part in parts)])
     new = np.ones(len(ids), dtype=bool)
@@ -322,7 +321,7 @@ def _scan_letor(fs: Any, options: dict[str, Any], file: str, start: int, stop: i
     return Piece(file, (start, stop), bare, round(data.row_values * data.n_docs), data.n_features)
 
 
-def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any], kind: str) -> QueryDataset:
+def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any]) -> QueryDataset:
     """Read a part out of ranges of bytes; runs on a worker."""
     from scipy.sparse import vstack
 
@@ -331,8 +330,7 @@ def _read_letor(fs: Any, options: dict[str, Any], pieces: list[Any], kind: str) 
         data = _parsed(fs, file, low, high, **options)
         assert data is not None
         ids = None if data.doc_ids is None else data.doc_ids[start:stop]
-        qid = data.qid[start:stop].astype(str) if kind == "U" else data.qid[start:stop]
-        found.append((csr.rows(data.X, start, stop), data.y[start:stop], qid, ids))
+        found.append((csr.rows(data.X, start, stop), data.y[start:stop], data.qid[start:stop], ids))
     X, y, query, doc_ids = zip(*found, strict=True)
     rows = X[0] if len(X) == 1 else np.concatenate(X) if options["dense"] else vstack(X, format="csr")
-    return QueryDataset.from_arrays(rows, np.concatenate(y), np.concatenate(query), doc_ids=joined(doc_ids))
+    return QueryDataset.from_arrays(rows, np.concatenate(y), joined(query), doc_ids=joined(doc_ids))

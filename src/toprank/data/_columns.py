@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +20,7 @@ from .._typing import AnyArray
 from ..errors import InputError, MissingExtraError, ParseError, needed
 from ._growing import physical_memory
 from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
+from .ids import id_text
 
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
@@ -50,16 +51,41 @@ class Column:
     place: Callable[[int], str] = "row {}".format
     """Where in the source a row stands: a line of a file counts from 1, a row of a frame from 0."""
 
+    def filled(self) -> AnyArray:
+        """Return the values of a column in which no cell may be empty."""
+        empty = np.asarray(self.missing(), dtype=bool)
+        if empty.any():
+            raise InputError(
+                f"column {self.name!r} is empty in {self.place(int(empty.argmax()))}: give every row a value"
+            )
+        return np.asarray(self.values())
 
-def open_columns(source: Any, sep: str | None = None) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Return the columns by name, and what `write_parquet` noted; `sep` stands between the cells of a text table."""
+    def ids(self) -> AnyArray:
+        """Return query or document ids, which are text whatever the table keeps them in."""
+        cells = self.filled()
+        if cells.dtype == object:
+            odd = next((row for row, cell in enumerate(cells.tolist()) if type(cell).__hash__ is None), None)
+            if odd is not None:
+                raise InputError(
+                    f"column {self.name!r} holds {cells[odd]!r} in {self.place(odd)}: an id is text, a number or a date"
+                )
+        return id_text(cells)
+
+
+def open_columns(
+    source: Any, sep: str | None = None, *, as_written: Collection[str] = ()
+) -> tuple[dict[str, Column], dict[str, Any]]:
+    """Return the columns by name, and what `write_parquet` noted; `sep` stands between the cells of a text table.
+
+    The columns `as_written` of a text table hold ids: their cells stay text, whatever they look like.
+    """
     stored: dict[str, Any] = {}
     if sep is not None and len(sep) != 1:
         raise InputError(f"sep must be one character, got {sep!r}")
     if isinstance(source, ByteStream) or is_text_table(source):
         name = name_of(source)
         with nullcontext(source) if isinstance(source, ByteStream) else open_bytes(source) as stream:
-            columns = _read_csv(stream, name, sep or separator(stream.peek(1 << 16)) or ",")
+            columns = _read_csv(stream, name, sep or separator(stream.peek(1 << 16)) or ",", as_written)
         # The header is line 1; a cell that spans lines moves what follows it further down.
         columns = [replace(column, place=lambda row: f"line {row + 2}") for column in columns]
     elif isinstance(source, (str, os.PathLike)):
@@ -169,32 +195,34 @@ def _naming(path: Path, pa: Any) -> Iterator[None]:
         raise ParseError(f"not a readable Parquet file: {error}", file=str(path)) from None
 
 
-def _read_csv(stream: BinaryIO, name: str, delimiter: str) -> list[Column]:
+def _read_csv(stream: BinaryIO, name: str, delimiter: str, as_written: Collection[str]) -> list[Column]:
     """Read with Arrow where it is installed, else with the standard library: the same table, slower."""
     try:
         pa, pa_csv = (needed(module, "reading CSV") for module in ("pyarrow", "pyarrow.csv"))
     except MissingExtraError:
-        return _plain_csv(stream, delimiter, name)
+        return _plain_csv(stream, delimiter, name, as_written)
     cells = pa_csv.ParseOptions(delimiter=delimiter)
-    empty = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+    empty = pa_csv.ConvertOptions(
+        null_values=[""], strings_can_be_null=True, column_types=dict.fromkeys(as_written, pa.string())
+    )
     try:
         return _frame_columns(pa_csv.read_csv(stream, parse_options=cells, convert_options=empty))
     except pa.ArrowException as error:
         raise ParseError(f"not a readable CSV file: {error}", file=name) from None
 
 
-def _plain_csv(stream: BinaryIO, delimiter: str, file: str) -> list[Column]:
+def _plain_csv(stream: BinaryIO, delimiter: str, file: str, as_written: Collection[str]) -> list[Column]:
     lines = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     reader = csv.reader(lines, delimiter=delimiter)
     try:
-        return _plain_columns(reader, file)
+        return _plain_columns(reader, file, as_written)
     except (csv.Error, UnicodeDecodeError) as error:
         raise ParseError(f"not a readable CSV file: {error}", file=file, line=reader.line_num + 1) from None
     finally:
         lines.detach()  # the caller closes it
 
 
-def _plain_columns(reader: Any, file: str) -> list[Column]:
+def _plain_columns(reader: Any, file: str, as_written: Collection[str]) -> list[Column]:
     names = next(reader, None)
     if not names:
         raise ParseError("not a readable CSV file: no header row", file=file)
@@ -206,7 +234,8 @@ def _plain_columns(reader: Any, file: str) -> list[Column]:
                 raise ParseError(f"expected {len(names)} columns, got {len(row)}", file=file, line=line)
         for block, cells in zip(blocks, zip(*(row for _, row in rows), strict=True), strict=True):
             block.append(text_array(list(cells)))
-    return [_array_column(name, _typed(_joined(block))) for name, block in zip(names, blocks, strict=True)]
+    columns = zip(names, map(_joined, blocks), strict=True)
+    return [_array_column(name, cells if name in as_written else _typed(cells)) for name, cells in columns]
 
 
 def _joined(blocks: list[AnyArray]) -> AnyArray:

@@ -14,7 +14,7 @@ from ._growing import GrowingArray, mostly_empty
 from ._letor_chunk import Chunk, Rules
 from ._text import text_array
 from .csr import csr_of
-from .grouping import group_rows, group_runs
+from .grouping import group_runs
 
 DENSE_FROM = 0.25
 """X is dense if the file writes at least this part of its cells. Below, CSR is smaller and faster."""
@@ -104,10 +104,9 @@ class LineTotals:
         if self.longest_id:
             self._fill_ids(self.rows)
         if not self.has_qid:
-            return group_rows(None, self.rows)
+            return np.array([0, self.rows], dtype=np.int64), np.array(["0"]), None
         heads, starts = self._ids.take(), self._starts.take()
-        if self._names:
-            heads = text_array([self._names.get(run, str(head)) for run, head in enumerate(heads.tolist())])
+        heads = text_array([self._names.get(run) or str(head) for run, head in enumerate(heads.tolist())])
         first = np.concatenate(([True], heads[1:] != heads[:-1]))  # a query may go on in the next chunk
         return group_runs(heads[first], starts[first], self.rows)
 

@@ -16,6 +16,7 @@ from ._text import TextSource, create_bytes, name_of, open_bytes
 from .csr import dense
 from .dataset import QueryDataset
 from .grouping import in_order
+from .ids import id_text
 from .mapped import drafting, open_queries, save_queries
 
 _BLOCK_VALUES = 1 << 15
@@ -36,10 +37,9 @@ def read_letor(
     are decimal numbers; each value is the double nearest to its text, rounded once more to `dtype` if that is float32.
     Indices may come in any order but none twice; what a line does not write is 0. Lines without a label (blank, or
     only a comment) do not count. Without `qid:` the file is one list, unless every comment is a whole number and some
-    come again: then they are the query ids (Yandex's `grade feature:value … # query`). Query ids are integers, or text
-    if one of them is not an integer of 64 bits as one writes it (007). Rows of a query that do not stand together are
-    brought together; `data.order` tells where they were. A comment `#docid = ID …`, or one of a single word, gives the
-    document's id; others are ignored.
+    come again: then they are the query ids (Yandex's `grade feature:value … # query`). Query ids are text, as written:
+    007 is not 7. Rows of a query that do not stand together are brought together; `data.order` tells where they were.
+    A comment `#docid = ID …`, or one of a single word, gives the document's id; others are ignored.
 
     `path` is a file name, `-` for standard input, or an open binary file; `.gz`, `.bz2`, `.xz` and `.zst` are unpacked.
     `dense` asks for a dense or a CSR matrix; None takes CSR if the file writes less than a quarter of all cells.
@@ -51,7 +51,7 @@ def read_letor(
     >>> text = b"2 qid:1 1:0.5 2:3 #docid = a\\n0 qid:1 2:1.5 #docid = b\\n1 qid:7 1:1\\n"
     >>> data = read_letor(io.BytesIO(text))
     >>> data.X.tolist(), data.y.tolist(), data.query_ids.tolist(), data.doc_ids.tolist()
-    ([[0.5, 3.0], [0.0, 1.5], [1.0, 0.0]], [2.0, 0.0, 1.0], [1, 7], ['a', 'b', ''])
+    ([[0.5, 3.0], [0.0, 1.5], [1.0, 0.0]], [2.0, 0.0, 1.0], ['1', '7'], ['a', 'b', ''])
     >>> read_letor(io.BytesIO(b"1 qid:1 1:0.5\\n0 qid:1 1=0.5\\n"))
     Traceback (most recent call last):
     ...
@@ -100,8 +100,7 @@ def _grouped_by_comments(data: QueryDataset) -> QueryDataset:
     numbers = all(word.isdecimal() and word.isascii() for word in distinct)
     if ids is None or len(distinct) == len(ids) or not numbers:
         return data
-    plain = all(len(word) < 19 and str(int(word)) == word for word in distinct)
-    return QueryDataset.from_arrays(data.X, data.y, ids.astype(np.int64) if plain else ids)
+    return QueryDataset.from_arrays(data.X, data.y, ids)
 
 
 def stream_letor(
@@ -124,7 +123,7 @@ def stream_letor(
     >>> from pathlib import Path
     >>> data = stream_letor(io.BytesIO(b"1 qid:3 1:0.5\\n0 qid:3 1:0.25\\n"), Path(tempfile.mkdtemp()) / "queries")
     >>> data.X.tolist(), data.query_ids.tolist()
-    ([[0.5], [0.25]], [3])
+    ([[0.5], [0.25]], ['3'])
     """
     from ._letor_disk import DiskRows
     from ._letor_reader import read_chunks
@@ -191,7 +190,7 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
 
     if data.doc_weight is not None:
         raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")
-    names, name_ends = _encode(_as_whole_numbers(data.query_ids), "query id", "#")
+    names, name_ends = _encode(data.query_ids, "query id", "#")
     name_lengths = np.diff(name_ends, prepend=0)
     ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
     query = data.query_of_rows
@@ -220,15 +219,10 @@ def _entries(X: Matrix, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
     return X.data[entries], X.indices[entries], ends[1:] - ends[0]
 
 
-def _as_whole_numbers(ids: AnyArray) -> AnyArray:
-    """Return float ids as whole numbers where they all are."""
-    return ids.astype(np.int64) if ids.dtype.kind == "f" and (ids == np.trunc(ids)).all() else ids
-
-
 def _encode(ids: AnyArray, what: str, forbidden: str) -> tuple[AnyArray, AnyArray]:
     """Return ids as UTF-8, one behind the other, and where each ends; refuse what a reader would cut or split."""
     try:
-        parts = [part if isinstance(part, bytes) else str(part).encode() for part in ids.tolist()]
+        parts = [part.encode() for part in id_text(ids).tolist()]
         joined = b"".join(parts)
         joined.decode()
     except UnicodeError as error:

@@ -20,6 +20,7 @@ from . import csr
 from ._growing import mostly_empty
 from .csr import is_sparse
 from .dataset import PER_QUERY, PER_ROW, QueryDataset
+from .ids import id_text
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
 _ALWAYS_THERE = ("y", "query_ids")
@@ -49,8 +50,10 @@ def save_queries(data: QueryDataset, folder: str | os.PathLike[str]) -> Path:
 
 def save_array(folder: Path, name: str, array: AnyArray) -> None:
     """Write one array; ids of any kind become text, all as wide as the longest, unless that would fill the disk."""
+    if name in ("query_ids", "doc_ids"):
+        array = id_text(array)
     if array.dtype == object:
-        words = [str(word) for word in array.tolist()]
+        words = array.tolist()
         longest = max(map(len, words), default=0)
         size = 4 * len(words) * longest
         if mostly_empty(size, sum(map(len, words))):
@@ -106,6 +109,7 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
     there = [n for n in (*PER_ROW, *PER_QUERY, "order") if n in _ALWAYS_THERE or (path / f"{n}.npy").exists()]
     beside = {name: _load(path, name) for name in ("ptr", *there)}
     beside |= {name: np.array(array) for name, array in beside.items() if name != "doc_ids"}  # the largest stay mapped
+    beside |= {name: id_text(beside[name]) for name in ("query_ids", "doc_ids") if name in beside}
     try:
         X = _map_X(path, header["n_features"])
         data = QueryDataset(

@@ -18,10 +18,11 @@ from ..errors import InputError, naming, needed
 from . import validation
 from ._columns import METADATA, Column, open_columns
 from ._growing import physical_memory
-from ._text import ByteStream, create_bytes, name_of, text_array
+from ._text import ByteStream, create_bytes, name_of
 from .csr import as_csr, dense
 from .dataset import QueryDataset
 from .grouping import bounds_of, group_rows, in_order
+from .ids import id_text
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
@@ -46,7 +47,9 @@ def read_table(
 
     `label`, `qid`, `doc_id`, `query_weight` and `doc_weight` name columns (columns `doc_id`, `doc_weight` and `weight`
     are taken as such, the last with a warning); `label=None` means that nothing is graded (all 0; a column `label` is
-    no feature), `qid=None` that all rows are one list, and a weight must be the same in all rows of its query. The
+    no feature), `qid=None` that all rows are one list, and a weight must be the same in all rows of its query. Query
+    and document ids are text, as written in a text table (`007` is not `7`), and numbers of other tables become their
+    text. The
     features are the columns of `features`, or else all remaining ones but those of `exclude`. X is float32 if every
     feature is, else float64, and is assembled once, already grouped by query. CSV may be compressed (.gz, .bz2, .xz,
     .zst); between its cells stands `sep`, or else the tab, semicolon or comma of its first line. Parquet files of
@@ -61,7 +64,8 @@ def read_table(
     (('bm25', 'age'), ['q1', 'q2'], [[2.5, 10.0], [0.5, 30.0], [1.5, 20.0]])
     """
     validation.check_choice(get_args(validation.Missing), missing=missing)
-    columns, stored = open_columns(source, sep)
+    ids = {name for name in (qid, doc_id or "doc_id") if name is not None and name not in (features or ())}
+    columns, stored = open_columns(source, sep, as_written=ids)
     is_file = isinstance(source, (str, os.PathLike, ByteStream))
     with naming(name_of(source)) if is_file else nullcontext():
         if not columns:
@@ -76,15 +80,14 @@ def read_table(
         labels = np.zeros(len(chosen[0].values())) if label is None else _numbers(column["label"])
         if not len(labels):
             raise InputError(_EMPTY)
-        ids = None if qid is None else _as_text(_without_gaps(column["qid"]))
-        ptr, query_ids, order = group_rows(ids, len(labels))
+        ptr, query_ids, order = group_rows(None if qid is None else column["qid"].ids(), len(labels))
         return QueryDataset(
             X=_assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
             y=in_order(labels, order),
             ptr=ptr,
-            query_ids=query_ids,
+            query_ids=id_text(query_ids),
             feature_names=tuple(features) if stored.get("named", True) else None,
-            doc_ids=in_order(_as_text(_without_gaps(column["doc_id"])), order) if "doc_id" in roles else None,
+            doc_ids=in_order(column["doc_id"].ids(), order) if "doc_id" in roles else None,
             query_weight=_per_query(column["query_weight"], ptr, order) if "query_weight" in roles else None,
             doc_weight=in_order(_numbers(column["doc_weight"]), order) if "doc_weight" in roles else None,
             order=order,
@@ -153,9 +156,9 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     pa, pq = (needed(module, "writing Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     target = Path(path)
     names = data.feature_names or tuple(f"f{j}" for j in range(1, data.n_features + 1))
-    roles: dict[str, AnyArray] = {"query": data.qid, "label": data.y}
+    roles: dict[str, AnyArray] = {"query": np.repeat(id_text(data.query_ids), data.lengths), "label": data.y}
     if data.doc_ids is not None:
-        roles["doc_id"] = data.doc_ids
+        roles["doc_id"] = id_text(data.doc_ids)
     if data.query_weight is not None:
         roles["query_weight"] = np.repeat(data.query_weight, data.lengths)
     if data.doc_weight is not None:
@@ -165,10 +168,7 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
         raise InputError(f"a feature is called {clash!r}, a name the table needs for itself: rename the feature")
     about: dict[str, Any] = {"named": data.feature_names is not None, "sparse": data.is_sparse}
     about |= {role: role for role in ("doc_id", "query_weight", "doc_weight") if role in roles}
-    try:
-        arrays = {name: pa.array(values) for name, values in roles.items()}
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"query and document ids must be all text or all numbers: {error}") from None
+    arrays = {name: pa.array(values) for name, values in roles.items()}
     value = pa.from_numpy_dtype(data.X.dtype)
     fields = [*((name, array.type) for name, array in arrays.items()), *((name, value) for name in names)]
     schema = pa.schema(fields, metadata={METADATA: json.dumps(about).encode()})
@@ -209,28 +209,11 @@ def _check_numeric(columns: list[Column]) -> None:
         )
 
 
-def _without_gaps(column: Column) -> AnyArray:
-    """Return the values of a column in which no cell may be empty."""
-    empty = np.asarray(column.missing(), dtype=bool)
-    if empty.any():
-        place = column.place(int(empty.argmax()))
-        raise InputError(f"column {column.name!r} is empty in {place}: every row needs a value")
-    return np.asarray(column.values())
-
-
 def _numbers(column: Column) -> AnyArray:
     if not column.numeric:
         _check_no_odd_cell(column)
         raise InputError(f"column {column.name!r} must hold numbers, it holds {column.kind}")
-    return _without_gaps(column).astype(np.float64)
-
-
-def _as_text(values: AnyArray) -> AnyArray:
-    """Return ids of text as numpy text, whatever the table keeps them in; others as they are."""
-    if values.dtype != object:
-        return values
-    words = values.tolist()
-    return text_array(words) if all(isinstance(word, str) for word in words) else values
+    return column.filled().astype(np.float64)
 
 
 def _per_query(column: Column, ptr: Ints, order: Ints | None) -> AnyArray:

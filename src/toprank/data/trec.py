@@ -17,6 +17,7 @@ from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes, text_array
 from .dataset import QueryDataset
 from .grouping import numbered
+from .ids import id_text
 
 _RUN = "query Q0 document rank score tag"
 _QRELS = "query iteration document grade"
@@ -140,7 +141,7 @@ def run_of(data: QueryDataset, scores: ArrayLike) -> Run:
     """
     values = data.grouped(validation.as_scores(scores, data.n_docs))
     order = np.lexsort((-values, data.query_of_rows))
-    return Run(data.qid.astype(str)[order], _doc_ids(data)[order], values[order])
+    return Run(_query_ids(data)[order], _doc_ids(data)[order], values[order])
 
 
 def qrels_of(data: QueryDataset) -> Qrels:
@@ -149,7 +150,7 @@ def qrels_of(data: QueryDataset) -> Qrels:
     >>> qrels_of(QueryDataset.from_arrays(np.zeros((2, 1)), [0, 2], doc_ids=["a", "b"])).grades.tolist()
     [0, 2]
     """
-    return Qrels(data.qid.astype(str), _doc_ids(data), _whole_grades(data.y))
+    return Qrels(_query_ids(data), _doc_ids(data), _whole_grades(data.y))
 
 
 def _check_lengths(*columns: AnyArray) -> None:
@@ -157,9 +158,13 @@ def _check_lengths(*columns: AnyArray) -> None:
         raise InputError(f"one query, document and value per row, got {', '.join(str(len(c)) for c in columns)}")
 
 
+def _query_ids(data: QueryDataset) -> AnyArray:
+    return np.repeat(id_text(data.query_ids), data.lengths)
+
+
 def _doc_ids(data: QueryDataset) -> AnyArray:
     if data.doc_ids is not None:
-        return data.doc_ids.astype(str)
+        return id_text(data.doc_ids)
     rows = np.arange(data.n_docs) if data.order is None else data.order
     return (rows + 1).astype(str)
 

@@ -113,7 +113,7 @@ def _answers(source: Any) -> Iterator[tuple[str, Any, str]]:
             continue
         place = f"{file}, line {number}"
         try:
-            entry = json.loads(line)
+            entry = json.loads(line, parse_float=str)  # an id that looks like a number stays as it is written
         except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"{place}: not JSON: {error}") from None
         if not isinstance(entry, dict) or not {"query", "answer"} <= set(entry):

@@ -14,6 +14,7 @@ import numpy as np
 from .._typing import AnyArray, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.ids import id_text
 from ..data.remote import RemoteMatrix
 from ..errors import InputError
 
@@ -126,10 +127,10 @@ def warn_of_uneven_features(who: str, data: QueryDataset, scales: bool) -> None:
 
 def warn_of_split_lists(seen: tuple[AnyArray, Ints] | None, query_ids: AnyArray, lengths: Ints) -> None:
     """Say that queries were partly learned from: a split that ignores them gives numbers of another problem."""
-    if seen is None or query_ids.dtype.kind != seen[0].dtype.kind:
+    if seen is None:
         return
-    known = dict(zip(seen[0].tolist(), seen[1].tolist(), strict=True))
-    pairs = zip(query_ids.tolist(), lengths.tolist(), strict=True)
+    known = dict(zip(id_text(seen[0]).tolist(), seen[1].tolist(), strict=True))
+    pairs = zip(id_text(query_ids).tolist(), lengths.tolist(), strict=True)
     split = sum(known.get(query, length) != length for query, length in pairs)
     if split:
         warnings.warn(
