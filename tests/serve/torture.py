@@ -114,7 +114,7 @@ def run(kills: int, seed: int, folder: Path) -> dict[str, object]:
             print(f"{life + 1} kills, {len(acknowledged):,} acknowledged", file=sys.stderr, flush=True)
     took = time.monotonic() - began
     store = Store(path)
-    replayed, difference = store.verify()
+    replayed, difference, _ = store.verify()
     store.close()
     with sqlite3.connect(path) as db:
         stored = dict(db.execute("SELECT event_id, seq FROM events"))

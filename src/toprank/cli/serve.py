@@ -53,8 +53,13 @@ def serve(
     log: str = option("File for a JSON line per request; - is standard error, `none` nowhere.", default="-"),
     follow: str | None = option("Be a replica of this server: rank with its model, and do not learn.", metavar="URL"),
     verify: str | None = option(
-        "Do not serve: learn all events of a store again, and compare the result with its state to the bit.",
+        "Do not serve: load the state of a store, learn all its events again, and compare the results to the bit.",
         metavar="DB",
+    ),
+    rollback: int | None = option(
+        "Do not serve: make this version of --store the newest one, as the server's :rollback does.",
+        metavar="N",
+        type=click.IntRange(0),
     ),
     demo: bool = option("Serve a search of the standard library that learns from your clicks."),
     as_json: bool = JSON,
@@ -69,10 +74,14 @@ def serve(
     Examples: toprank serve model.json --store rank.db
               toprank serve --demo
               toprank serve --verify rank.db
+              toprank serve --rollback 1200 --store rank.db
     """
     _needs_extra()
     if verify is not None:
         _verify(verify, as_json)
+        return
+    if rollback is not None:
+        _roll_back(rollback, store, as_json)
         return
     if sum((follow is not None, demo, model is not None)) > 1 or (follow is not None and store is not None):
         raise InputError("give one of MODEL, --demo and --follow; a replica has no --store")
@@ -159,10 +168,13 @@ def _verify(path: str, as_json: bool) -> None:
 
     with closing(Store(path)) as opened:
         oldest, newest = opened.oldest_and_newest
-        events, difference = opened.verify()
+        events, difference, left_behind = opened.verify()
     result = difference or "snapshots and state are equal to the bit"
+    if left_behind and difference is None:
+        numbers = ", ".join(map(str, left_behind[:5])) + (", …" if len(left_behind) > 5 else "")
+        result += f" (events that cannot be learned again, before a rollback: {numbers})"
     replayed = "1 event" if events == 1 else f"{events:,} events"
-    counts = {"events": events, "oldest": oldest, "version": newest}
+    counts = {"events": events, "oldest": oldest, "version": newest, "left_behind": left_behind}
     answer(
         as_json,
         {**counts, "equal": difference is None, "difference": difference},
@@ -170,6 +182,16 @@ def _verify(path: str, as_json: bool) -> None:
     )
     if difference is not None:
         raise SystemExit(1)
+
+
+def _roll_back(version: int, path: str | None, as_json: bool) -> None:
+    from ..serve.store import Store
+
+    if path is None:
+        raise InputError("--rollback needs --store: the store to go back in, which no server may be using")
+    with closing(Store(path)) as opened:
+        new = opened.roll_back(version).version
+    answer(as_json, {"version": new, "same_as": version}, f"version {new} of {path} is the model of version {version}")
 
 
 def _learner(path: str, clicks: bool) -> Learner:

@@ -18,11 +18,11 @@ from msgspec import Meta, Struct
 from .._suggest import did_you_mean
 from .._typing import AnyArray
 from ..errors import InputError
-from .validation import LARGEST
+from .validation import LARGEST, LARGEST_GRADE
 
 JSON, PACKED, LINES = "application/json", "application/msgpack", "application/x-ndjson"
 
-Grade = Annotated[float, Meta(ge=0, lt=1024)]
+Grade = Annotated[float, Meta(ge=0, le=LARGEST_GRADE)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Features = dict[str, float] | list[float]
 

@@ -160,6 +160,9 @@ def check_informative(informative: AnyArray, n_docs: int | None = None, also: st
         raise InputError(f"no query is informative{only}: in each of them all documents have the same grade{also}")
 
 
+LARGEST_GRADE = 1000.0
+"""The largest grade: the gains 2^grade − 1 of eight million documents still add up to a number."""
+
 LARGEST = 1e150
 """The squares of larger features do not fit into a number."""
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
 from typing import ClassVar
-
-import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import validation
@@ -36,10 +33,10 @@ class DiscountedGain(Compiled):
         """Refuse grades below 0, and those whose gains do not add up to a number."""
         if lowest < 0:
             validation.check_grades(y)
-        if highest > 62 and self.gain == Gain.EXP2:
-            most = 1023 - log2(int(np.diff(ptr).max(initial=1)))
-            remedy = f"2^l − 1 is too large to add up, use {self.name}:gain=linear or smaller grades"
-            validation.check_largest_grade(y, most, remedy)
+        if highest > validation.LARGEST_GRADE and self.gain == Gain.EXP2:
+            why = f"2^l − 1 is too large to add up beyond {validation.LARGEST_GRADE:g}"
+            remedy = f"{why}, use {self.name}:gain=linear or smaller grades"
+            validation.check_largest_grade(y, validation.LARGEST_GRADE, remedy)
 
     def recipe(self) -> Recipe:
         """Return the C function and its parameters, of which the discounts are the last."""

@@ -9,8 +9,6 @@ from numbers import Integral
 from types import UnionType
 from typing import TYPE_CHECKING, Literal, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 from .._typing import AnyArray, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
@@ -81,13 +79,12 @@ def check_learnable(data: QueryDataset) -> None:
     >>> check_learnable(QueryDataset.from_arrays([[1.0], [0.0]], [1024, 0]))
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: y has the grade 1024 in row 0: grades from 1024 on overflow 2^grade, number them anew
+    toprank.errors.InputError: y has the grade 1024 in row 0: grades go up to 1000, as 2^grade overflows: renumber them
     """
     grades = data.in_caller_order(data.y)
     validation.check_grades(grades)
-    validation.check_largest_grade(
-        grades, np.nextafter(1024.0, 0.0), "grades from 1024 on overflow 2^grade, number them anew"
-    )
+    largest = validation.LARGEST_GRADE
+    validation.check_largest_grade(grades, largest, f"grades go up to {largest:g}, as 2^grade overflows: renumber them")
     # What lies in files or on a cluster is not read for this: learners refuse what overflows.
     if data.mapped is None and not isinstance(data.X, RemoteMatrix):
         validation.check_magnitude(data.X, data.feature_names)

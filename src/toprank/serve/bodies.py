@@ -22,6 +22,14 @@ class BodyError(PathError):
         self.status, self.headers = status, headers
 
 
+class RefusedEvent(Exception):  # noqa: N818 - it says which one, and `error` what is wrong with it
+    """An event of a request that cannot be learned: its place in the request, and why."""
+
+    def __init__(self, place: int, error: BodyError) -> None:
+        super().__init__(str(error))
+        self.place, self.error = place, error
+
+
 def require(fulfilled: object, message: str, at: str | None = None, status: int = 422, **headers: str) -> None:
     """Refuse a request unless this is fulfilled."""
     if not fulfilled:

@@ -24,7 +24,7 @@ from ..report.page import asset, digest
 from ..report.svg import curves
 from . import bodies
 from .app import Call, describe, endpoint
-from .bodies import EVENTS, BodyError, Ranked, Ranking, require
+from .bodies import EVENTS, BodyError, Ranked, Ranking, RefusedEvent, require
 from .learning import Event, Learner
 from .service import Service, Step
 
@@ -63,14 +63,21 @@ async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bod
     """Learn from what came of a ranking; answered when it is on disk. Several events are learned all or none."""
     given = body if isinstance(body, list) else [body]
     require(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
+
+    def refusal(place: int, error: PathError) -> BodyError:
+        at = f"$[{place}]{error.at[1:]}" if given is body and error.at else error.at
+        return BodyError(error.message, at, error.status if isinstance(error, BodyError) else 422)
+
     events = []
-    for i, one in enumerate(given):
+    for place, one in enumerate(given):
         try:
             events.append(_event(call.service, one))
         except PathError as error:
-            at = f"$[{i}]{error.at[1:]}" if given is body and error.at else error.at
-            raise BodyError(error.message, at, error.status if isinstance(error, BodyError) else 422) from None
-    learned = await asyncio.wrap_future(call.service.learn(events))
+            raise refusal(place, error) from None
+    try:
+        learned = await asyncio.wrap_future(call.service.learn(events))
+    except RefusedEvent as refused:
+        raise refusal(refused.place, refused.error) from None
     return learned if given is body else learned[0]
 
 

@@ -12,12 +12,16 @@ import numpy as np
 from .._typing import Floats
 from ..certificates.performance import RunningMean
 from ..data.documents import Columns, DocumentList
+from ..errors import InputError
 from ..rankers.base import Ranker
 from ..rankers.models import LinearModel
 from ..rankers.online import OnlineRanker
 from ..rankers.pdgd import PDGD
-from ..rankers.persistence import content_of
+from ..rankers.persistence import content_of, parse
 from .bodies import BodyError, Feedback, require
+
+NO_PROGRESS = "[0,0.0,0.0,0]"
+"""What `Learner.progress_text` writes before the first event."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +90,20 @@ class Learner:
     """Events whose ranking was not the best possible."""
 
     @classmethod
-    def of(cls, ranker: Ranker, version: int = 0, progress: str = "[0,0.0,0.0,0]") -> Learner:
+    def of(cls, ranker: Ranker, version: int = 0, progress: str = NO_PROGRESS) -> Learner:
         """Return the learner of a ranker that is its own, and of what `progress_text` wrote."""
         names = vars(ranker).pop("feature_names_in_", None)  # columns are checked here, not again at every step
         columns = Columns(ranker.n_features_in_, None if names is None else [str(name) for name in names])
-        *mean, mistakes = msgspec.json.decode(progress)
-        return cls(ranker, columns, version, RunningMean(*mean), mistakes)
+        try:
+            n, total, spread, mistakes = msgspec.json.decode(progress, type=tuple[int, float, float, int])
+        except msgspec.DecodeError as error:
+            raise InputError(f"what the stream showed so far is damaged: {error}") from None
+        return cls(ranker, columns, version, RunningMean(n, total, spread), mistakes)
+
+    @classmethod
+    def load(cls, version: int, model: str, progress: str, file: str) -> Learner:
+        """Return the learner that was written as `model_text` and `progress_text`; `file` names it in a refusal."""
+        return cls.of(parse(model.encode(), file), version, progress)
 
     def progress_text(self) -> str:
         """Return what the stream showed, as text."""

@@ -9,7 +9,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from threading import Event as Flag
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,9 +19,9 @@ from ..certificates.performance import RunningMean
 from ..data.documents import DocumentList
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
-from .bodies import BodyError, Learned, require
+from .bodies import BodyError, Learned, RefusedEvent, require
 from .learning import Event, Learner
-from .store import SNAPSHOT_EVERY, Store
+from .store import SNAPSHOT_EVERY, Store, UnloadableState, check_loads
 
 MOST_AT_ONCE = 128
 """Events written in one transaction, where so many are waiting."""
@@ -44,6 +43,21 @@ class Step(NamedTuple):
     def row(self, at: float) -> tuple[Any, ...]:
         """Return what to write."""
         return self.after.version, self.event.event_id, at, self.event.kind, self.event.pack(), self.measure, None
+
+    def loads(self) -> bool:
+        """Say whether what it leads to could be loaded again."""
+        try:
+            check_loads(self.after.version, self.after.model_text().decode(), self.after.progress_text())
+        except UnloadableState:
+            return False
+        return True
+
+
+class LearnRequest(NamedTuple):
+    """Events that are learned all or none, and what waits for it."""
+
+    events: list[Event]
+    future: Future[list[Learned]]
 
 
 class WaitingRankings:
@@ -74,22 +88,31 @@ class WaitingRankings:
         return docs
 
 
+def _newest(store: Store) -> Learner:
+    """Return the newest version; where it cannot be loaded, let go of the file."""
+    try:
+        return store.version()
+    except InputError:
+        store.close()
+        raise
+
+
 class Service:
     """Ranks with what is served, and hands feedback to the thread that learns and writes."""
 
     def __init__(self, begun: Store | Learner, keep: float | None = None, **waiting: float) -> None:
         self._store = begun if isinstance(begun, Store) else None
-        self.served = begun.version() if isinstance(begun, Store) else begun
+        self.served = _newest(begun) if isinstance(begun, Store) else begun
         self.first, self.waiting, self.ready, self.stopping = self.served, WaitingRankings(**waiting), Flag(), Flag()
         self.keep = keep
         """Seconds that events are kept; None for ever."""
         self.curve: list[tuple[int, float, float, float]] = []
         self.last: deque[Step] = deque(maxlen=LAST)
         self.frozen, self.oldest, self.groups, self.stored = False, 0, 0, 0
-        self._stride, self._at, self._rng = 1, 0.0, np.random.default_rng()
-        self._pool, self._events = ThreadPoolExecutor(1, "writer"), deque[tuple[list[Event], Future[Any]]]()
+        self._stride, self._rng = 1, np.random.default_rng()
+        self._pool, self._requests = ThreadPoolExecutor(1, "writer"), deque[LearnRequest]()
         if self._store is not None:
-            (self.frozen, self._at), self.oldest = self._store.frozen_and_last_time, self._store.oldest_and_newest[0]
+            self.frozen, self.oldest = self._store.frozen, self._store.oldest_and_newest[0]
             for seq, progress in self._store.progress():
                 self._point(seq, progress)
         self._pool.submit(self._compile_everything)
@@ -126,40 +149,64 @@ class Service:
     def learn(self, events: list[Event]) -> Future[list[Learned]]:
         """Learn from events, all or none; what is returned is done when they are on disk."""
         store, future = self.store, Future[list[Learned]]()
-        self._events.append((events, future))
+        self._requests.append(LearnRequest(events, future))
         self._pool.submit(self._learn, store)
         return future
 
     def _learn(self, store: Store) -> None:
-        """Learn from what waits, write it with the state in one transaction, publish that, and only then answer."""
-        steps: dict[str, Step] = {}
-        done: list[tuple[Future[Any], list[Learned]]] = []
-        while self._events and len(steps) < MOST_AT_ONCE:
-            events, future = self._events.popleft()
-            if not future.set_running_or_notify_cancel():  # the server is stopping, and could not wait for it
-                continue
+        """Learn from what waits."""
+        taken, before = list[LearnRequest](), self.served.version
+        while self._requests and sum(len(request.events) for request in taken) < MOST_AT_ONCE:
+            request = self._requests.popleft()
+            if request.future.set_running_or_notify_cancel():  # else the server is stopping, and could not wait for it
+                taken.append(request)
+        self._learn_together(taken, store)
+        if self.served.version // SNAPSHOT_EVERY > before // SNAPSHOT_EVERY:
+            self.forget(store)
+
+    def _learn_together(self, requests: list[LearnRequest], store: Store) -> None:
+        """Learn from requests, write all with the state in one transaction, publish that, and only then answer."""
+        steps, done = dict[str, Step](), list[tuple[LearnRequest, list[Learned]]]()
+        for request in requests:
             before = len(steps)
             try:
-                done.append((future, [self._step(event, steps, store) for event in events]))
+                done.append((request, self._steps(request, steps, store)))
             except Exception as error:
                 while len(steps) > before:
                     steps.popitem()
-                future.set_exception(error)
-        before = self.served.version
+                request.future.set_exception(error)
         try:
             if steps:
                 *_, last = steps.values()
-                rows = [step.row(self._now()) for step in steps.values()]
+                rows = [step.row(store.now()) for step in steps.values()]
                 self._commit(store, rows, last.after)
                 self.last.extendleft([*steps.values()][-LAST:])
+        except UnloadableState as error:
+            if len(done) > 1:  # one of them leads there, the others do not suffer for it
+                for request, _ in done:
+                    self._learn_together([request], store)
+            else:
+                request = done[0][0]
+                ids = [event.event_id for event in request.events]
+                place = next(ids.index(name) for name, step in steps.items() if not step.loads())
+                request.future.set_exception(RefusedEvent(place, error))
         except Exception as error:
-            for future, _ in done:
-                future.set_exception(error)
+            for request, _ in done:
+                request.future.set_exception(error)
         else:
-            for future, answers in done:
-                future.set_result(answers)
-        if self.served.version // SNAPSHOT_EVERY > before // SNAPSHOT_EVERY:
-            self.forget(store)
+            for request, answers in done:
+                request.future.set_result(answers)
+
+    def _steps(self, request: LearnRequest, steps: dict[str, Step], store: Store) -> list[Learned]:
+        answers = []
+        for place, event in enumerate(request.events):
+            try:
+                answers.append(self._step(event, steps, store))
+            except BodyError as error:
+                raise RefusedEvent(place, error) from None
+            except InputError as error:
+                raise RefusedEvent(place, BodyError(str(error), "$")) from None
+        return answers
 
     def _step(self, event: Event, steps: dict[str, Step], store: Store) -> Learned:
         require(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
@@ -171,18 +218,15 @@ class Service:
         made = steps[event.event_id] = Step(event, before, *before.after(event))
         return Learned("learned", made.after.version, made.after.version, made.measure)
 
-    def _now(self) -> float:
-        self._at = max(self._at, time.time())  # never backwards, whatever the clock does
-        return self._at
+    def _commit(self, store: Store, rows: list[tuple[Any, ...]], learner: Learner) -> None:
+        snapshot = learner.version // SNAPSHOT_EVERY > self.served.version // SNAPSHOT_EVERY
+        store.commit(rows, learner, snapshot=snapshot)
+        self._publish(learner, len(rows))
 
-    def _commit(self, store: Store, rows: list[tuple[Any, ...]], learner: Learner, *, snapshot: bool = False) -> None:
-        store.commit(
-            rows,
-            learner,
-            snapshot=snapshot or learner.version // SNAPSHOT_EVERY > self.served.version // SNAPSHOT_EVERY,
-        )
+    def _publish(self, learner: Learner, stored: int) -> None:
+        """Serve what is on disk now."""
         self.served = learner
-        self.groups, self.stored = self.groups + 1, self.stored + len(rows)
+        self.groups, self.stored = self.groups + 1, self.stored + stored
         self._point(learner.version, learner.progress)
 
     def _point(self, version: int, progress: RunningMean) -> None:
@@ -210,9 +254,7 @@ class Service:
 
     def rollback(self, version: int, store: Store) -> None:
         """Go back to the model of an old version, as a new version."""
-        old, new = store.version(version), self.served.version + 1
-        row = (new, f"rollback {secrets.token_hex(8)}", self._now(), "rollback", b"", None, version)
-        self._commit(store, [row], replace(old, version=new), snapshot=True)
+        self._publish(store.roll_back(version), 1)
 
     def freeze(self, frozen: bool, store: Store) -> None:
         """Stop learning, or let it go on."""
@@ -223,5 +265,5 @@ class Service:
         """Drop events older than `keep`; where the disk refuses, later."""
         if self.keep is not None:
             with suppress(sqlite3.Error):
-                store.drop_before(max(self._at, time.time()) - self.keep)
+                store.drop_before(store.now() - self.keep)
                 self.oldest = store.oldest_and_newest[0]

@@ -7,6 +7,7 @@ leads to, to the bit; `verify` does that. Version n is the state after event n. 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import time
 from collections import deque
@@ -14,15 +15,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..certificates.performance import RunningMean
 from ..errors import InputError
-from ..rankers.persistence import ModelFile, parse
+from ..rankers.persistence import ModelFile
 from .bodies import BodyError, Learned, require
-from .learning import Event, Learner
+from .learning import NO_PROGRESS, Event, Learner
 
 SNAPSHOT_EVERY = 1_000
 """Events between snapshots: so many are replayed at most to see an old version again."""
@@ -41,6 +42,21 @@ CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, progress T
 PRAGMA application_id = {_MARK};
 PRAGMA user_version = {_LAYOUT};
 """
+
+
+class UnloadableState(BodyError):  # noqa: N818 - what was found
+    """A state that this toprank could not load again."""
+
+
+class Verified(NamedTuple):
+    """What a replay of a store found."""
+
+    events: int
+    """Events that were replayed."""
+    difference: str | None
+    """Where the replay and the store part, in words; None where they are equal to the bit."""
+    left_behind: list[int]
+    """Events that cannot be learned again and do not matter, as a later rollback goes back before them."""
 
 
 class Store:
@@ -78,8 +94,9 @@ class Store:
         elif layout != _LAYOUT:
             raise InputError(f"{self.path} has layout {layout}; this toprank reads layout {_LAYOUT}")
         self._db.execute("COMMIT")
+        self._last: float = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0
         first = self._first_value("SELECT model FROM snapshots WHERE seq = 0")
-        if model is not None and first and _parsed(first) != _parsed(model.model_text()):
+        if model is not None and first and not _same_model(model, self._load(0, first, NO_PROGRESS)):
             advice = "leave MODEL out to go on with it, or take another store"
             raise InputError(f"{self.path} was begun with another model: {advice}")
 
@@ -97,10 +114,9 @@ class Store:
         return self._first_value("SELECT min(seq) FROM snapshots"), self._first_value("SELECT seq FROM state")
 
     @property
-    def frozen_and_last_time(self) -> tuple[bool, float]:
-        """Whether learning is stopped, and when the last event came."""
-        last = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
-        return bool(self._first_value("SELECT value FROM meta WHERE key = 'frozen'")), last or 0.0
+    def frozen(self) -> bool:
+        """Whether learning is stopped."""
+        return bool(self._first_value("SELECT value FROM meta WHERE key = 'frozen'"))
 
     def freeze(self, frozen: bool) -> None:
         """Stop learning, or let it go on."""
@@ -112,7 +128,10 @@ class Store:
         return None if found is None else Learned("duplicate", *found)
 
     def commit(self, rows: Sequence[tuple[Any, ...]], learner: Learner, *, snapshot: bool = False) -> None:
-        """Write events and the state after them in one transaction, durably, or nothing at all."""
+        """Write events and the state after them in one transaction, durably, or nothing at all.
+
+        A state that could not be loaded again raises `UnloadableState`, and nothing is written.
+        """
         try:
             self._db.execute("BEGIN")
             self._write(rows, learner, snapshot)
@@ -124,6 +143,7 @@ class Store:
 
     def _write(self, rows: Sequence[tuple[Any, ...]], learner: Learner, snapshot: bool) -> None:
         state = (learner.version, learner.model_text().decode(), learner.progress_text())
+        check_loads(*state)
         self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         self._db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?)", state)
         if snapshot:
@@ -140,45 +160,90 @@ class Store:
         for seq, target, *event in self._db.execute(chosen, (after, until)):
             yield seq, Event.unpack(*event) if target is None else target
 
-    def _replayed(self, kept: tuple[int, str, str], until: int) -> Iterator[tuple[int, Learner]]:
-        """Yield what is kept, then what every event behind it leads to, with the number that the event has."""
-        first, model, progress = kept
-        learner = Learner.of(parse(model.encode(), f"{self.path} (version {first})"), first, progress)
-        yield first, learner
-        for seq, what in self._events(first, until):
-            learner = learner.after(what)[0] if isinstance(what, Event) else replace(self.version(what), version=seq)
+    def _load(self, seq: int, model: str, progress: str) -> Learner:
+        """Return a version that is kept."""
+        return Learner.load(seq, model, progress, f"version {seq} of {self.path.name} cannot be loaded")
+
+    def _replayed(self, kept: tuple[int, str, str], until: int) -> Iterator[tuple[int, Learner | InputError]]:
+        """Yield what is kept, then what every event behind it leads to, with the number that the event has.
+
+        From an event on that cannot be learned again, up to the next rollback, there is only the error.
+        """
+        learner: Learner | InputError = self._load(*kept)
+        yield kept[0], learner
+        for seq, what in self._events(kept[0], until):
+            if isinstance(what, int):
+                learner = replace(self.version(what), version=seq)
+            elif isinstance(learner, Learner):
+                try:
+                    learner = learner.after(what)[0]
+                except InputError as error:
+                    learner = BodyError(f"event {seq} cannot be learned again: {error}", "$.version", 409)
             yield seq, learner
 
     def version(self, seq: int | None = None) -> Learner:
         """Return the model as it was after event `seq`, or as it is."""
         oldest, newest = self.oldest_and_newest
-        seq = newest if seq is None else seq
+        if seq is None:
+            try:
+                return self._load(*next(self._states("ORDER BY seq DESC LIMIT 1")))
+            except InputError as error:
+                advice = f"toprank serve --rollback N --store {self.path} goes back to version N"
+                raise InputError(f"{error}; {advice}, from {oldest} to {newest - 1}") from None
         require(oldest <= seq <= newest, f"there are versions {oldest} to {newest}, not {seq}", "$.version", 404)
         nearest = next(self._states("WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq))
-        return deque(self._replayed(nearest, seq), maxlen=1)[0][1]
+        found = deque(self._replayed(nearest, seq), maxlen=1)[0][1]
+        if isinstance(found, InputError):
+            raise found
+        return found
 
-    def verify(self) -> tuple[int, str | None]:
-        """Replay every stored event from the oldest version on, and hold each snapshot and the state against it.
+    def roll_back(self, version: int) -> Learner:
+        """Make an old version the newest one, as a new version; return it."""
+        new = replace(self.version(version), version=self.oldest_and_newest[1] + 1)
+        row = (new.version, f"rollback {secrets.token_hex(8)}", self.now(), "rollback", b"", None, version)
+        self.commit([row], new, snapshot=True)
+        return new
 
-        Return how many were replayed, and where the replay and the store part, in words: None where they are equal to
-        the bit.
-        """
+    def now(self) -> float:
+        """Return the time, never before that of the last event, whatever the clock does."""
+        self._last = max(self._last, time.time())
+        return self._last
+
+    def verify(self) -> Verified:
+        """Replay every stored event from the oldest version on; load each snapshot and the state, and compare them."""
         if (damage := self._first_value("PRAGMA quick_check")) != "ok":
-            return 0, f"the file is damaged: {damage}"
+            return Verified(0, f"the file is damaged: {damage}", [])
         oldest, newest = self.oldest_and_newest
-        kept = self._states("ORDER BY seq")
-        replay = self._replayed(next(kept), newest)
-        at, learner = next(replay)
-        for seq, model, progress in kept:
-            while at < seq:
-                found, learner = next(replay, (None, learner))
-                if found != at + 1:
-                    return at - oldest, f"event {at + 1} is missing"
-                at = found
-            if _parsed(learner.model_text()) != _parsed(model) or learner.progress_text() != progress:
-                by = msgspec.json.decode(model, type=ModelFile).toprank
-                return at - oldest, f"version {seq} DIFFERS from the replay (toprank {by} learned it)"
-        return at - oldest, None
+        at, difference, left_behind = oldest - 1, None, list[int]()
+        kept = {seq for seq, *_ in self._states("")}
+        try:
+            for seq, learner in self._replayed(next(self._states("ORDER BY seq LIMIT 1")), newest):
+                if seq != at + 1:
+                    break
+                at = seq
+                if isinstance(learner, InputError):
+                    left_behind.append(seq)
+                if seq in kept:
+                    for state in self._states("WHERE seq = ?", seq):
+                        difference = difference or self._difference(learner, *state)
+            if at < newest:
+                difference = difference or f"event {at + 1} is missing"
+        except InputError as error:  # a version to begin with, or to go back to, cannot be loaded
+            difference = difference or str(error)
+        return Verified(max(at - oldest, 0), difference, left_behind)
+
+    def _difference(self, replayed: Learner | InputError, seq: int, model: str, progress: str) -> str | None:
+        """Return in words what is wrong with a state, where something is."""
+        try:
+            loaded = self._load(seq, model, progress)
+        except InputError as error:
+            return str(error)
+        if isinstance(replayed, InputError):
+            return str(replayed)
+        if _same_model(replayed, loaded) and replayed.progress_text() == loaded.progress_text():
+            return None
+        by = msgspec.json.decode(model, type=ModelFile).toprank
+        return f"version {seq} DIFFERS from the replay (toprank {by} learned it)"
 
     def progress(self) -> list[tuple[int, RunningMean]]:
         """Return the versions of the snapshots, with what the stream had shown until then."""
@@ -217,9 +282,18 @@ class Store:
         return copy.name
 
 
-def _parsed(model: bytes | str) -> ModelFile:
-    """Return a model file, whoever wrote it."""
-    return msgspec.structs.replace(msgspec.json.decode(model, type=ModelFile), toprank="")
+def check_loads(version: int, model: str, progress: str) -> None:
+    """Refuse a state that could not be loaded again, by loading it."""
+    try:
+        Learner.load(version, model, progress, "the state")
+    except InputError as error:
+        why = f"this leads to a model that could not be loaded again ({error}), so nothing was learned"
+        raise UnloadableState(f"{why}: scale features or grades down", "$") from None
+
+
+def _same_model(one: Learner, other: Learner) -> bool:
+    """Say whether the files of two models are the same; both are written by this toprank."""
+    return one.model_text() == other.model_text()
 
 
 def write_refused(error: Exception) -> BodyError:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core._lane_kernels import add_rows, squares
 from ..core.jit import inner_kernel, kernel, sum_kernel
+from ..data.validation import LARGEST_GRADE
 from ..surrogates._margin_kernels import weights_of_lists
 from .steps import Note
 
@@ -18,14 +19,14 @@ TIGHT, RATIO, HEAVIEST, SPREAD = int(Note.TIGHT), int(Note.RATIO), int(Note.HEAV
 
 @sum_kernel
 def sound_list(X, y):
-    """Whether all features are finite and all grades finite and not negative."""
+    """Whether all features are finite, and all grades from 0 to the largest whose gains add up."""
     total = X[0, 0] * np.float32(0)
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             total += X[i, j] * np.float32(0)  # 0 for a finite number, NaN for any other
     sound = total == 0
     for i in range(len(y)):
-        sound &= y[i] >= 0 and y[i] < 1024  # 2^grade must fit into a number
+        sound &= y[i] >= 0 and y[i] <= LARGEST_GRADE
     return sound
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from .._typing import Floats, Ints
-from ..data.validation import check_choice, check_count
+from ..data.validation import LARGEST_GRADE, check_choice, check_count
 from ..errors import InputError
 from .base import CompiledSurrogate, ListFunction, gain_too_large
 from .transforms import Exponential, Transform, TransformCode, parse_transform
@@ -61,7 +61,7 @@ class Listwise(CompiledSurrogate):
                 )
         if self.truth == "order":
             return InputError(f'truth="order" needs distinct y in each query, and query {query} has ties')
-        if self.truth == "gains" and y.max() >= 1023:
+        if self.truth == "gains" and y.max() > LARGEST_GRADE:
             return gain_too_large(y, row)
         return super().refusal(scores, y, query, row)
 
