@@ -98,7 +98,7 @@ MUTANTS = [
         "data/dataset.py", "result[self.order] = values", "result[:] = values[self.order]",
         "tests/data/test_dataset.py -k permuting_rows",
     ),
-    Mutant("data/_sketch_kernels.py", "merged[middle] < mark", "merged[middle] > mark", "src/toprank/data/sketch.py"),
+    Mutant("data/_sketch_kernels.py", "LIST_BITS < fresh[j]", "LIST_BITS > fresh[j]", "src/toprank/data/sketch.py"),
     Mutant("data/labels.py", "pos_label is None or pos_label == high", "True", "tests/data/test_labels.py"),
     Mutant(
         "data/_decimal_kernels.py", "exact and sure and upper == value", "exact and sure",

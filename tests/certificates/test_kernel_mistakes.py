@@ -414,7 +414,7 @@ def test_a_first_list_that_overflows_changes_nothing():
 def test_the_command_line_prints_them(tmp_path, capsys):
     tr.write_letor(graded(), tmp_path / "train.txt")
     data = tr.read_letor(tmp_path / "train.txt")
-    for budget, expected in ((ROOM, "Eq. 17: holds."), (9, "✗ violated: the budget dropped no document")):
+    for budget, expected in ((ROOM, "Eq. 17: holds."), (9, "✗ not met: the budget dropped no document")):
         make("rbf", budget=budget).fit_queries(data).save(tmp_path / "model.json")
         printed = run(capsys, "certify", tmp_path / "model.json", tmp_path / "train.txt", "--all")
         assert expected in printed

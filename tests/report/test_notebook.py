@@ -82,7 +82,7 @@ def test_certificate() -> None:
     found = read(certificate)
     assert f"a < b {NASTY}: observed 12, bound 40 (Corollary 7); holds." in found.text
     assert "x (checked)" in found.text
-    assert "the stream is what it seems (taken on trust)" in found.text
+    assert "the stream is what it seems (on trust)" in found.text
     assert any("width:30.0%" in style for style in found.styles)
     unbounded = read(Certificate("a ≤ b", np.inf, 1.0, "Theorem 1"))
     assert unbounded.styles == []

@@ -223,8 +223,8 @@ def test_what_the_static_part_says(small_contest: Contest, small_page: Path) -> 
     assert "bar: observed, line: bound" in text
     assert "Ties matter in a query where documents with equal scores" in text
     assert "observed 12 ≤ bound 40, 30.0% of the bound. Holds." in text
-    assert "✓ verified the data are separable" in text
-    assert "○ taken on trust the stream is what it seems" in text
+    assert "✓ checked the data are separable" in text
+    assert "○ on trust the stream is what it seems" in text
     assert "fold 1: alpha=0.01fold 2: alpha=0.1" in text
     assert "Convention standard" in text
     assert "valid 0.4 → 0.65; train 0.5 → 0.8 in 3 steps" in text

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -287,3 +288,31 @@ def test_the_length_of_a_stream_costs_no_memory(tmp_path: Path, often: None) -> 
     store = Store(tmp_path / "rank.db")
     assert len(store.progress()) >= 2
     store.close()
+
+
+def test_a_store_whose_models_have_marks_of_lists_is_verified_and_goes_on(tmp_path: Path, often: None) -> None:
+    with running(tmp_path, model()) as server:
+        for i in range(7):
+            server.learn(f"e{i}", i)
+    with closing(sqlite3.connect(tmp_path / "rank.db", isolation_level=None)) as db:
+        for table in ("snapshots", "state"):
+            for seq, text in db.execute(f"SELECT seq, model FROM {table}").fetchall():
+                old = re.sub(r'"learned_from":"[^"]*"', '"learned_from":"8jOC8wgHGgA5OqIHAGgdAA=="', text)
+                assert old != text
+                db.execute(f"UPDATE {table} SET model = ? WHERE seq = ?", (old, seq))
+    assert verdict(tmp_path / "rank.db").difference is None
+    with running(tmp_path, model()) as server:
+        server.learn("later", 9)
+        text = server.client.get("/v1/model/versions/8").text
+    assert '"learned_from":"later rows:' in text
+    assert verdict(tmp_path / "rank.db").difference is None
+
+
+def test_what_the_server_learned_from_is_refused_as_new(tmp_path: Path) -> None:
+    with running(tmp_path, model()) as server:
+        server.learn("e0", 0)
+        ranker = parse(server.client.get("/v1/model/versions/1").text.encode(), "m")
+    with closing(Store(tmp_path / "rank.db")) as store:
+        (learned,) = store.since_the_start(10) or []
+    data = tr.QueryDataset.from_arrays(learned.docs.X[::-1], learned.y[::-1], feature_names=NAMES)
+    assert tr.certify(ranker, data)[0].verdict == "does not apply"

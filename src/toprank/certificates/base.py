@@ -24,14 +24,31 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Assumption:
-    """A condition of a theorem; `verified` is True or False where the data were asked, None where it is trusted."""
+    """A condition of a theorem; `verified` is True or False where the data were asked, None where it is trusted.
+
+    >>> print(Assumption("none of them was learned from", False, "3 of 20 were"))
+    none of them was learned from (not met: 3 of 20 were)
+    """
 
     text: str
     verified: bool | None = None
+    found: str = ""
+    """What the data showed, where the text alone does not say it."""
+
+    @property
+    def state(self) -> Literal["checked", "not met", "on trust"]:
+        """What became of it, in a word."""
+        if self.verified is None:
+            return "on trust"
+        return "checked" if self.verified else "not met"
+
+    @property
+    def sentence(self) -> str:
+        """The condition, and what the data showed."""
+        return f"{self.text}: {self.found}" if self.found else self.text
 
     def __str__(self) -> str:
-        state = {True: "checked", False: "VIOLATED", None: "taken on trust"}[self.verified]
-        return f"{self.text} ({state})"
+        return f"{self.text} ({self.state}{f': {self.found}' if self.found else ''})"
 
 
 @dataclass(frozen=True)
@@ -119,7 +136,7 @@ class Certificate:
         if self.vacuous_from is not None:
             bound += f", vacuous from {self.vacuous_from:.6g} {'on' if self.sense == '<=' else 'down'}"
         lines = [f"{self.statement} ({self.reference})", known, bound, f"observed {self.observed:.6g}: {self.verdict}"]
-        lines += [f"{_STATES[a.verified]}: {a.text}" for a in self.assumptions]
+        lines += [f"{a.state}: {a.sentence}" for a in self.assumptions]
         return "\n  ".join(filter(None, [self.meaning and f"{self.meaning}\n", *lines])).replace("\n\n", "\n")
 
     def recompute(self, data: QueryDataset) -> Certificate:
@@ -142,16 +159,13 @@ class Certificate:
         return {name: getattr(self, name) for name in (*said, "assumptions_hold", "vacuous", "order_only")} | {
             "holds": self.holds(),
             "terms": {name: _plain(value) for name, value in self.terms.items()},
-            "assumptions": [{"text": a.text, "verified": a.verified} for a in self.assumptions],
+            "assumptions": [{"text": a.text, "verified": a.verified, "found": a.found} for a in self.assumptions],
         }
 
     def _repr_html_(self) -> str:
         sentence = element("p", escape(f"{self._claim()}."))
         assumed = [element("li", escape(str(assumption))) for assumption in self.assumptions]
         return sentence + bound_bar(self.observed, self.value) + (element("ul", *assumed) if assumed else "")
-
-
-_STATES = {True: "checked", False: "VIOLATED", None: "on trust"}
 
 
 def _clearly_below(a: float, b: float) -> bool:

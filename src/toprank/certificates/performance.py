@@ -306,8 +306,9 @@ def _certificate(
     worse = rival is not None and upper < 0
     like, sure = f"on new queries like these {n:,}", f"with {100 * confidence:g}% confidence"
     if not all(assumption.verified is not False for assumption in assumptions):
-        why = next(assumption.text for assumption in assumptions if assumption.verified is False)
-        meaning = f"nothing can be said of {measure} on new queries from these: it would take that {why}"
+        failed = next(assumption for assumption in assumptions if assumption.verified is False)
+        why = failed.found or f"it would take that {failed.text}"
+        meaning = f"nothing can be said of {measure} on new queries from these: {why}"
     elif rival is None:
         meaning = f"{like}: {measure} ≥ {lower:.4f} {sure} (mean {mean:.4f})"
     elif worse:

@@ -14,11 +14,11 @@ from ._common import answer, as_wide, busy, load_scorer, read
 from ._options import COLUMNS, JSON, command, option
 
 if TYPE_CHECKING:
-    from ..certificates.base import Certificate
+    from ..certificates.base import Assumption, Certificate
     from ..data.dataset import QueryDataset
 
 _BAR = 30
-_MARKS = {True: "✓ verified", False: "✗ violated", None: "? on trust"}
+_MARKS = {True: "✓", False: "✗", None: "?"}
 _SHOWN = ("holds", "violated", "no verdict")
 
 
@@ -40,7 +40,7 @@ def certify(
     The first sentence is about new queries: it needs judged queries that took no part in learning. The others are the
     papers' theorems with bound and observed value; those about online learning need the stream that the model learned
     from. Without DATA a stream is certified from the totals in the model file. Conditions that could be checked are
-    marked verified or violated, the others are taken on trust.
+    marked checked or not met, the others are taken on trust.
 
     Example: toprank certify model.json test.txt --baseline bm25
     """
@@ -102,7 +102,7 @@ def headline(certificates: list[Any]) -> str:
     parts = [first.meaning, *(c.meaning.partition(": ")[2] or c.meaning for c in others if c.assumptions_hold)]
     lines = ["; ".join(parts) + "."]
     assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
-    return "\n".join([*lines, *(f"  {_MARKS[a.verified]}: {a.text}" for a in assumptions)])
+    return "\n".join([*lines, *(_state(a) for a in assumptions)])
 
 
 def paragraph(certificate: Certificate) -> str:
@@ -111,8 +111,12 @@ def paragraph(certificate: Certificate) -> str:
     lines += [f"  {certificate.statement}"]
     lines += [f"  {certificate.arithmetic}"] if certificate.arithmetic else []
     lines += [f"  observed {certificate.observed:.6g}, bound {certificate.value:.6g}{_bar(certificate)}"]
-    lines += [f"  {_MARKS[a.verified]}: {a.text}" for a in certificate.assumptions]
+    lines += [_state(a) for a in certificate.assumptions]
     return "\n".join(lines)
+
+
+def _state(assumption: Assumption) -> str:
+    return f"  {_MARKS[assumption.verified]} {assumption.state}: {assumption.sentence}"
 
 
 def _bar(certificate: Certificate) -> str:

@@ -21,7 +21,7 @@ from ..certificates.base import Certificate
 from ..data import linear
 from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
-from ..data.sketch import query_marks
+from ..data.sketch import row_marks
 from ..errors import InputError, MissingExtraError
 from ..evaluation import Report
 from ..interop.trees import TreeRanker
@@ -275,7 +275,7 @@ def fingerprint(data: QueryDataset) -> str:
     False
     """
     X = data.X
-    parts = [query_marks(X, data.ptr)] if isinstance(X, RemoteMatrix) else list(linear.parts(X))
+    parts = [row_marks(X, data.ptr)] if isinstance(X, RemoteMatrix) else list(linear.parts(X))
     parts += [vars(data)[name] for name in ("ptr", "query_weight", *PER_ROW)]
     digest = hashlib.blake2b(f"{X.shape} {data.is_sparse} {data.feature_names}".encode(), digest_size=16)
     for part in parts:

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Marks of queries: hashes of a few rows each."""
+"""Marks of rows: hashes of their features."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import numpy as np
 
 from ..core.jit import inner_kernel, kernel
 
-ROWS = 4
-"""Documents of a query that its mark is made of."""
+LIST_BITS = np.uint64(16)
+"""The low bits of a mark, which say in which list the row stands."""
+LIST_MASK = np.uint64(0xFFFF)
+SOME = 256
+"""Marks that are sorted before they are merged with those that are kept."""
 
 
 @inner_kernel
@@ -19,52 +22,95 @@ def mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
+@inner_kernel
+def bits_of(value):
+    """The bits of a value in single precision; in double precision where single has no such number but 0 or ∞."""
+    single = np.float32(value)
+    if single == 0 or single - single != 0:
+        return mixed(np.float64(value).view(np.uint64))
+    return np.uint64(single.view(np.uint32))
+
+
 @kernel
-def query_marks(values, indices, indptr, n_features, ptr):
-    """A hash of the length of each query and of four of its rows in single precision; 0 without documents."""
-    sparse, marks = len(indptr) > 0, np.empty(len(ptr) - 1, np.uint64)
+def row_marks(values, indices, indptr, n_features, ptr):
+    """One mark for each row: 48 bits of its values other than 0, then 16 bits of its list; 0 for a row of zeros.
+
+    The bits of a list are those of the sum over its rows, so the order of the rows does not matter. They are never 0.
+    """
+    sparse, n_rows = len(indptr) > 0, ptr[-1]
+    factor = np.empty(0 if sparse else n_features, np.uint64)
+    for column in range(len(factor)):
+        factor[column] = mixed(np.uint64(column + 1)) | np.uint64(1)
+    marks = np.zeros(n_rows, np.uint64)
     for q in range(len(ptr) - 1):
-        first, n = ptr[q], ptr[q + 1] - ptr[q]
-        mark = np.uint64(0) if n == 0 else mixed(np.uint64(n))
-        for i in range(ROWS if n > 0 else 0):
-            row = first + (n - 1) * i // (ROWS - 1)
-            low, high = row * n_features, (row + 1) * n_features
+        of_list = np.uint64(0)
+        for row in range(ptr[q], ptr[q + 1]):
+            total, filled = np.uint64(0), False
             if sparse:
-                low, high = indptr[row], indptr[row + 1]
-            total = np.uint64(0)
-            for p in range(low, high):
-                value = np.float32(values[p])
-                if value != 0:
-                    column = indices[p] if sparse else p - low
-                    total += np.uint64(value.view(np.uint32)) * (mixed(np.uint64(column + 1)) | np.uint64(1))
-            mark = mixed(mark ^ total)
-        marks[q] = mark
+                for p in range(indptr[row], indptr[row + 1]):
+                    if values[p] != 0:
+                        total += bits_of(values[p]) * (mixed(np.uint64(indices[p] + 1)) | np.uint64(1))
+                        filled = True
+            else:
+                for column in range(n_features):
+                    value = values[row * n_features + column]
+                    if value != 0:
+                        total += bits_of(value) * factor[column]
+                        filled = True
+            if filled:
+                marks[row] = mixed(total)
+                of_list += marks[row]
+        tag = max(mixed(of_list) & LIST_MASK, np.uint64(1))
+        for row in range(ptr[q], ptr[q + 1]):
+            if marks[row] != 0:
+                marks[row] = ((marks[row] >> LIST_BITS) << LIST_BITS) | tag
     return marks
+
+
+@inner_kernel
+def sort_in(fresh, count, mark):
+    """Put a mark at its place among the first `count`, which go upwards; return how many there are then."""
+    row, place = mark >> LIST_BITS, count
+    while place > 0 and fresh[place - 1] >> LIST_BITS > row:
+        place -= 1
+    if place > 0 and fresh[place - 1] >> LIST_BITS == row:
+        if fresh[place - 1] != mark:
+            fresh[place - 1] = row << LIST_BITS
+        return count
+    for p in range(count, place, -1):
+        fresh[p] = fresh[p - 1]
+    fresh[place] = mark
+    return count + 1
 
 
 @kernel
 def with_marks(known, marks, size):
-    """The `size` smallest of known and other marks, upwards, each once; 0 is no mark.
+    """The marks of the `size` smallest rows of both, upwards, each row once; 0 is no mark.
 
-    Plain loops: numpy's search and a slice of one array in another take three seconds to compile.
+    A row that stands in different lists loses the bits of its list. Some marks at a time are sorted and merged.
     """
-    merged, n = known, len(known)
-    for mark in marks:
-        place, beyond = 0, n
-        while place < beyond:
-            middle = (place + beyond) // 2
-            if merged[middle] < mark:
-                place = middle + 1
-            else:
-                beyond = middle
-        if mark == 0 or place == size or (place < n and merged[place] == mark):
+    merged, n, fresh = known, len(known), np.empty(min(SOME, len(marks)), np.uint64)
+    for start in range(0, len(marks), SOME):
+        count = 0
+        for p in range(start, min(start + SOME, len(marks))):
+            mark = marks[p]
+            if mark != 0 and (n < size or mark >> LIST_BITS <= merged[size - 1] >> LIST_BITS):
+                count = sort_in(fresh, count, mark)
+        if count == 0:
             continue
-        if merged is known:
-            merged = np.empty(size, np.uint64)
-            for p in range(n):
-                merged[p] = known[p]
-        n = min(n + 1, size)
-        for p in range(n - 1, place, -1):
-            merged[p] = merged[p - 1]
-        merged[place] = mark
+        before, both = merged, np.empty(min(size, n + count), np.uint64)
+        i = j = k = 0
+        while k < len(both) and (i < n or j < count):
+            if j == count or (i < n and before[i] >> LIST_BITS < fresh[j] >> LIST_BITS):
+                both[k] = before[i]
+                i += 1
+            elif i == n or before[i] >> LIST_BITS > fresh[j] >> LIST_BITS:
+                both[k] = fresh[j]
+                j += 1
+            else:
+                both[k] = before[i] if before[i] == fresh[j] else (before[i] >> LIST_BITS) << LIST_BITS
+                i += 1
+                j += 1
+            k += 1
+        merged, n = both, k
     return merged[:n]

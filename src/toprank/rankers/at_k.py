@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..data.labels import Indicator, TwoClasses
 from ..data.validation import check_positive
@@ -189,7 +189,8 @@ class _MiniBatchRanker(TwoClassRanker):
     ) -> None:
         first = "model_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
-        data = self._learnable(self._grouped(X, self._read(coding, y), qid, query_weight, reset=first))
+        given = self._grouped(X, self._read(coding, y), qid, query_weight, reset=first)
+        data = self._learnable(given)
         self._check()
         batches = Batches.of(data, self.batch_size if qid is None else None)
         learner = self._learner(batches, int(data.y.sum()) + (0 if first else self.n_positive_))
@@ -209,7 +210,7 @@ class _MiniBatchRanker(TwoClassRanker):
             self.n_positive_ += int(data.y.sum())
             self.n_queries_in_ += lists if qid is not None else 0
         self._keep(state, batches.skipped(order, rounds) + (0 if first else self.n_skipped_))
-        self._note_lists(data.X, data.ptr, first=first)
+        self._note_rows(given.X, given.ptr, first=first)
 
     @property
     def _state(self) -> State:
@@ -226,7 +227,9 @@ class _MiniBatchRanker(TwoClassRanker):
     def _model(self, state: State) -> LinearModel:
         return LinearModel(state.average if self.average else state.last)
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         from ..certificates.at_k import TopReplay, certify_mini_batches
 
         coded, run = self.coding.recode(data), vars(self).get("run_") or self._plan()

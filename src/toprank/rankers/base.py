@@ -95,7 +95,7 @@ class Ranker(BaseEstimator, ABC):
     _lists: tuple[AnyArray, Ints] = field(init=False)
     """Ids and lengths of the queries of the last fit."""
     learned_from_: Sketch | None = field(init=False)
-    """Marks of the queries that took part in learning, those of validation among them; None where it is not known."""
+    """Marks of the rows that took part in learning, those of validation among them; None where it is not known."""
 
     @abstractmethod
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -157,6 +157,7 @@ class Ranker(BaseEstimator, ABC):
     def _learn(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         if isinstance(data.X, RemoteMatrix):
             self.check_cluster()
+        given = [data] if valid is None else [data, valid]
         data = self._learnable(data)
         if valid is not None:
             self._check_same_features(valid)
@@ -174,8 +175,8 @@ class Ranker(BaseEstimator, ABC):
         if solution is not None:
             warn_of_failure(type(self).__name__, solution)
         going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
-        for i, part in enumerate((data,) if valid is None else (data, valid)):
-            self._note_lists(part.X, part.ptr, first=i == 0 and not going_on)
+        for i, part in enumerate(given):
+            self._note_rows(part.X, part.ptr, first=i == 0 and not going_on)
 
     def check_cluster(self) -> None:
         """Refuse to learn from rows on the workers of a cluster, before anybody reads them."""
@@ -256,10 +257,10 @@ class Ranker(BaseEstimator, ABC):
         """Return the parameters by name, as they were given."""
         return {name: vars(self)[name] for name in self._get_param_names()}
 
-    def _note_lists(self, X: Matrix, ptr: Ints, *, first: bool) -> None:
-        """Remember that these lists took part in learning."""
-        before = Sketch.of() if first else self.learned_from_
-        self.learned_from_ = None if before is None else before.with_lists(X, ptr)
+    def _note_rows(self, X: Matrix, ptr: Ints, *, first: bool) -> None:
+        """Remember that the rows of these lists, as they came, took part in learning."""
+        before = Sketch.of() if first else self.learned_from_ or Sketch.unknown()
+        self.learned_from_ = before.with_lists(X, ptr)
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """Return one score per row in the caller's order: higher ranks first. X is a matrix, a frame or a data set.
@@ -351,18 +352,12 @@ class Ranker(BaseEstimator, ABC):
             comparator = comparator.coef
         return validation.as_vector(comparator, self.n_features_in_, "the comparator")
 
-    def _certify(self, data: QueryDataset, comparator: Any, delta: float) -> list[Certificate]:
+    def _certify(self, data: QueryDataset, here: Assumption, comparator: Any, delta: float) -> list[Certificate]:
+        """Return what is proved on prepared data; `here` says whether the ranker learned from them."""
         return []
 
     def _certify_stream(self, margin: float | None, confidence: float) -> list[Certificate]:
         raise InputError(f"{type(self).__name__} notes nothing of what it learned from: certify needs the queries")
-
-    def _learned_here(self, data: QueryDataset) -> Assumption:
-        """Whether these are the queries that were learned from, as far as can be told."""
-        if self.learned_from_ is None:
-            return Assumption("these are the queries that it learned from: the model file does not say")
-        found, compared = self.learned_from_.found_in(data)
-        return Assumption("these are the queries that it learned from", 0 < compared == found)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted ranker as JSON; `toprank.load` reads it back."""

@@ -93,7 +93,9 @@ class AdaRank(Ranker):
         if not sound or self.candidates_.ndim != 1:
             raise InputError("$.state is not that of an AdaRank: one feature and one weight per round")
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         measure = parse_bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
         found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
@@ -197,7 +199,7 @@ class RankBoost(Ranker):
         self.model_ = StumpModel(data.n_features, *stumps)
         self.n_iter_ = len(stumps[0])
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
-        self.certificates_ = self._certify(data, None, 0.05)
+        self.certificates_ = self._certify(data, Assumption("it learned from these rows", True), None, 0.05)
 
     def _before(self, data: QueryDataset) -> StumpModel | None:
         """Return the stumps so far, where `warm_start` goes on from them."""
@@ -213,7 +215,9 @@ class RankBoost(Ranker):
         weight = share / np.maximum(pairs, 1.0) if self.normalize else share
         return np.asarray(weight / float((weight * pairs).sum()))
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         weight, scores = self._pair_weight(data), self.model_.scores(data.X)
         wrong, tied = misordered_pairs(scores, data.y, data.ptr)
         return [rankboost_certificate(exponential_loss(scores, data, weight), float(weight @ (wrong + tied)))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,8 +22,8 @@ from ..evaluation import evaluate
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
-_SHARED = 0.05
-"""Up to this share of new queries may equal queries that were learned from: people ask the same again."""
+_NAMED = 5
+"""Queries that were learned from are named up to this number."""
 
 
 def certify(
@@ -58,8 +58,8 @@ def certify(
     >>> first.verdict, first.n_queries, first.lower > 0.9
     ('holds', 100, True)
     >>> print(tr.certify(ranker, train)[0].meaning)
-    nothing can be said of map on new queries from these: it would take that none of them was learned from, and 200 of
-    200 were
+    nothing can be said of map on new queries from these: 1,000 of the 1,000 rows that could be compared were learned
+    from (queries 0, 1, 2, 3, 4 and 195 more)
     >>> live = tr.SlamPerceptron("map").partial_fit_queries(train)
     >>> [certificate.reference for certificate in tr.certify(live)]
     ['betting, at all times at once', 'Lemma 5']
@@ -95,7 +95,7 @@ def proved(ranker: Ranker, data: QueryDataset | None, comparator: Any, delta: fl
     ranker._check_same_features(data)
     against = None if comparator is None else ranker._as_comparator(comparator)
     try:
-        return ranker._certify(ranker.prepared(data), against, delta)
+        return ranker._certify(ranker.prepared(data), learned_here(ranker.learned_from_, data), against, delta)
     except NotInMemoryError as error:
         warnings.warn(f"the theorems about {type(ranker).__name__} are left out: {error}", stacklevel=4)
         return []
@@ -106,7 +106,7 @@ def certify_performance(
 ) -> list[PerformanceCertificate]:
     """Bound the expected measure of a ranker, and its difference to each baseline, from judged queries."""
     judged = ranker._with_labels(data, ranker._later_labels(data.y))
-    rivals, unseen = baseline or {}, learned_from(ranker.learned_from_, ranker.prepared(data))
+    rivals, unseen = baseline or {}, not_learned_from(ranker.learned_from_, data)
     name, models = str(ranker.measure), (ranker, *rivals.values())
     try:
         target = parse_bounded(ranker.measure)
@@ -122,21 +122,49 @@ def certify_performance(
     return [sure(), *(sure(against=other, name=rival) for rival, other in zip(rivals, values[1:], strict=True))]
 
 
-def learned_from(seen: Sketch | None, data: QueryDataset) -> tuple[Assumption, ...]:
-    """Say whether the queries of `data` took part in learning, as far as can be told."""
+def not_learned_from(seen: Sketch | None, data: QueryDataset) -> tuple[Assumption, ...]:
+    """Say whether the queries of `data` took part in learning, as far as can be told from their rows."""
+    seen = seen or Sketch.unknown()
+    found = seen.compare(data)
+    if found.matched > found.explained:
+        said = f"{found.matched:,} of the {found.compared:,} rows that could be compared were learned from"
+        return (Assumption("none of these queries was learned from", False, f"{said} ({_queries(found.query_ids)})"),)
+    unnoticed = Assumption("their features have not been changed since learning: changed rows are not recognised")
     choosing = Assumption("they took no part in choosing it")
-    if seen is None:
-        return (Assumption("they took no part in learning: the model file does not say"), choosing)
-    found, compared = seen.found_in(data)
-    if found > _SHARED * compared:
-        return (Assumption(f"none of them was learned from, and {found:,} of {compared:,} were", False),)
-    part = "" if compared == data.n_queries else f" of {compared:,} that could be compared"
-    if found:
-        return (
-            Assumption(f"{found:,}{part or f' of {compared:,}'} were learned from: they came again by chance"),
-            choosing,
-        )
-    return (Assumption(f"none{part} was learned from", True if compared else None), choosing)
+    if not seen.complete or not found.compared:
+        why = "none of their rows could be compared" if seen.complete else "the model file does not say"
+        return (Assumption(f"they took no part in learning: {why}"), choosing)
+    said = f"of {found.rows:,} different rows {found.compared:,} could be compared"
+    if found.compared == found.rows:
+        said = f"all {found.rows:,} different rows were compared"
+    seldom = f"more than {100 * found.detectable:.2g}% overlap would have been seen with 99% probability"
+    if found.matched:
+        chance = f"{found.matched:,} equal rows that were learned from, as equal rows in different queries explain"
+        return (Assumption(f"they took no part in learning: {said}, and {chance}"), unnoticed, choosing)
+    more = "" if found.compared == found.rows else f": {seldom}"
+    return (Assumption(f"{said}, none was learned from{more}", True), unnoticed, choosing)
+
+
+def learned_here(seen: Sketch | None, data: QueryDataset) -> Assumption:
+    """Say whether these rows were learned from, as far as can be told."""
+    seen = seen or Sketch.unknown()
+    found, compared = seen.learned_all(data)
+    if found < compared and not seen.complete:
+        return Assumption("it learned from these rows: the model file does not say")
+    if not compared:
+        return Assumption("it learned from these rows: none of them could be compared")
+    return Assumption("it learned from these rows", found == compared, f"{found:,} of {compared:,} that were compared")
+
+
+def _queries(ids: Sequence[Any]) -> str:
+    """Name some queries.
+
+    >>> _queries([7]), _queries(range(7))
+    ('query 7', 'queries 0, 1, 2, 3, 4 and 2 more')
+    """
+    named = ", ".join(str(one) for one in ids[:_NAMED])
+    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    return f"{'query' if len(ids) == 1 else 'queries'} {named}{more}"
 
 
 def _again(

@@ -12,7 +12,7 @@ import numpy as np
 from .._progress import track
 from .._typing import Floats
 from ..certificates import learned
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
@@ -63,9 +63,11 @@ class SVMMap(Ranker):
         if not is_informative(parse_measure("map"), replace(data, y=loss.relevant(data.y).astype(np.float64))):
             self.solution_ = replace(self.solution_, message=ALL_ALIKE)
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)
-        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
+        solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [*learned.ranking_bounds(self.measure, self.threshold, self.coef_, data), solved]
 
 
@@ -132,7 +134,9 @@ class PermuRank(Ranker):
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached), **seen.trace()}
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         return learned.ranking_bounds(self.measure, None, self.coef_, data)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._progress import track
 from .._typing import Floats, Ints
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import read_in_any_order
@@ -167,7 +167,6 @@ class KernelSlamPerceptron(StreamRanker):
         self._keep(store, self._averages(store))
         self.trace_ = Trace(rows, before)
         self._count_lists(data.n_queries, first)
-        self._note_lists(data.X, data.ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": str(seed), "shuffle": False, "measure": str(self._target)}
 
@@ -286,11 +285,13 @@ class KernelSlamPerceptron(StreamRanker):
 
         return as_function(self._store.model(), comparator)
 
-    def _certify(self, data: QueryDataset, comparator: KernelModel | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: KernelModel | None, delta: float
+    ) -> list[Certificate]:
         from .kernel_replay import KernelReplay
         from .replay import certify_replay
 
-        return certify_replay(self, data, comparator, lambda: KernelReplay(self, data))
+        return certify_replay(here, comparator, lambda: KernelReplay(self, data))
 
 
 def _kept(store: Store, averaged: bool) -> tuple[Store, bool]:

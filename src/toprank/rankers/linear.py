@@ -106,7 +106,6 @@ class LinearRanker(MinimisingRanker, StreamRanker):
             state = self._stream.at(learner.unit)
         elif not first:  # after a fit
             state.weights[0] = self.coef_ / steps.eta
-        self._note_lists(data.X, data.ptr, first=first)
         learner.play(state, data.X, data.y, data.ptr, None, data.query_weight)
         self.model_ = LinearModel(state.average if self.average else state.last)
         self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.unit])}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from .._typing import Floats
 from ..certificates import generalization
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..solvers.base import Solver, Watch
@@ -95,7 +95,9 @@ class ListwiseRanker(MinimisingRanker):
             )
         return self.radius
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         loss = self._loss()
         try:
             radius = self._effective_radius(loss.transform, data)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.validation import check_informative
@@ -204,7 +204,9 @@ class OnlineRanker(StreamRanker):
             return super().partial_fit(X, y, qid, query_weight)
         with self._learning_copy() as new:
             labels = np.array(y, dtype=np.float64)
-            new._play_more(X, labels, np.array((0, len(labels))), None)
+            ptr = np.array((0, len(labels)))
+            new._play_more(X, labels, ptr, None)
+            new._note_rows(X, ptr, first=False)
         return self
 
     def _learn_more(self, data: QueryDataset) -> None:
@@ -236,7 +238,6 @@ class OnlineRanker(StreamRanker):
         self._keep(state)
         self.trace_ = Trace(rounds, before)
         self._count_lists(len(ptr) - 1, first)
-        self._note_lists(X, ptr, first=first)
         if first:
             self._passes = {"epochs": 1, "seed": "0", "shuffle": False, "fresh": True}
             self._passes["measure"] = self._measure_name
@@ -308,10 +309,12 @@ class OnlineRanker(StreamRanker):
         self.trace_ = Trace(np.empty((0, 4)), totals)
         self.certificates_ = []
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         from .replay import certify_online
 
-        return certify_online(self, data, comparator)
+        return certify_online(self, data, here, comparator)
 
     def _certify_stream(self, margin: float | None, confidence: float) -> list[Certificate]:
         return certify_stream(self, margin, confidence)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from .._typing import Floats
 from ..certificates import learned
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..objective import Objective
 from ..solvers.bundle import Bundle
@@ -54,8 +54,10 @@ class RankSVM(Ranker):
         solver = (Bundle if self.loss == "hinge" else Newton)(tol=self.tol, max_iter=self.max_iter)
         self.C_ = minimise_by_C(self, self.C, objective, solver, valid, objective.total_weight)
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)))
         objective = replace(objective, alpha=1 / (self.C_ * objective.total_weight))
-        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
+        solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [learned.pair_bound(self.loss, self.coef_, data), solved]

@@ -80,7 +80,7 @@ class PDGD(Ranker):
     def sample(self, X: Any) -> Ints:
         """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""
         check_count(cut=self.cut)
-        matrix = self._one_list(X)
+        matrix = self._prepared_list(self._matrix(X))
         with self._learning_copy() as new:
             new._begin(matrix.shape[1])
             scores = new.model_.scores(matrix)
@@ -93,12 +93,13 @@ class PDGD(Ranker):
         A page on which nothing was clicked, or everything, tells nothing. Bad input raises before anything changes.
         """
         check_not_negative(weight=weight)
-        matrix = self._one_list(X)
+        given = self._matrix(X)
+        matrix = self._prepared_list(given)
         rows, flags = _page(shown, clicked, matrix.shape[0])
         with self._learning_copy() as new:
             new._begin(matrix.shape[1])
             new._step(matrix, rows, flags, weight)
-            new._note_lists(matrix, np.array([0, matrix.shape[0]]), first=False)
+            new._note_rows(given, np.array([0, matrix.shape[0]]), first=False)
         return self
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
@@ -121,8 +122,7 @@ class PDGD(Ranker):
                 break
         self.model_, self.trace_ = watch.best or self.model_, watch.trace()
 
-    def _one_list(self, X: Any) -> Matrix:
-        matrix = self._matrix(X)
+    def _prepared_list(self, matrix: Matrix) -> Matrix:
         return self._prepared_rows(matrix, np.zeros(matrix.shape[0]))
 
     def _begin(self, n_features: int) -> None:

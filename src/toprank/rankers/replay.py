@@ -30,7 +30,6 @@ from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate, _margin_kernel
 from .stream_notes import constant_of
 
 if TYPE_CHECKING:
-    from .base import Ranker
     from .online import OnlineRanker
 
 _EPOCHS = 20
@@ -41,7 +40,9 @@ _MOST = 2_000_000
 """Values in X up to which a ranking SVM is solved for a comparator."""
 
 
-def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats | None) -> list[Certificate]:
+def certify_online(
+    ranker: OnlineRanker, data: QueryDataset, here: Assumption, comparator: Floats | None
+) -> list[Certificate]:
     """Return the certificates of a ranker that learned from `data`.
 
     The rounds are played again with the parameters, order and number of passes that the ranker remembers; that they end
@@ -52,14 +53,12 @@ def certify_online(ranker: OnlineRanker, data: QueryDataset, comparator: Floats 
     learner = ranker._learner()
     if not isinstance(learner.measure, (AP, NDCG)):
         return [another_run(Assumption(f"the measure is ndcg, ndcg@k or map, not {learner.measure}", False))]
-    return certify_replay(ranker, data, comparator, lambda: OnlineReplay(ranker, learner, data))
+    return certify_replay(here, comparator, lambda: OnlineReplay(ranker, learner, data))
 
 
-def certify_replay(
-    ranker: Ranker, data: QueryDataset, comparator: Any, play: Callable[[], Replay]
-) -> list[Certificate]:
+def certify_replay(here: Assumption, comparator: Any, play: Callable[[], Replay]) -> list[Certificate]:
     """Return the certificates of the run played again; lists that were not all learned from need not be played."""
-    if ranker._learned_here(data).verified is False:
+    if here.verified is False:
         return [another_run(Assumption(SAME_RUN, False))]
     return play().certificates(comparator)
 

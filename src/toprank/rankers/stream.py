@@ -29,7 +29,7 @@ class StreamRanker(Ranker):
         Bad input raises before anything changes.
         """
         with self._learning_copy() as new:
-            new._learn_more(new._learnable(new._grouped(X, y, qid, query_weight, reset=not self._has_learned)))
+            new._learn_more_from(new._grouped(X, y, qid, query_weight, reset=not self._has_learned))
         return self
 
     def partial_fit_queries(self, data: QueryDataset) -> Self:
@@ -39,8 +39,14 @@ class StreamRanker(Ranker):
                 self._check_same_features(data)
             else:
                 new._note_features(data)
-            new._learn_more(new._learnable(data))
+            new._learn_more_from(data)
         return self
+
+    def _learn_more_from(self, data: QueryDataset) -> None:
+        """Learn from lists as they came."""
+        first = not self._has_learned
+        self._learn_more(self._learnable(data))
+        self._note_rows(data.X, data.ptr, first=first)
 
     @abstractmethod
     def _learn_more(self, data: QueryDataset) -> None:

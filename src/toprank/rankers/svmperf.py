@@ -8,7 +8,7 @@ from typing import Literal
 
 from .._typing import Floats
 from ..certificates import learned
-from ..certificates.base import Certificate
+from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..objective import Objective
@@ -60,9 +60,11 @@ class SVMPerf(TwoClassRanker):
             told = "the minimum is at w = 0, which ranks nothing: raise kappa, or learn in batches (SGDAtK)"
             self.solution_ = replace(self.solution_, message=told)
 
-    def _certify(self, data: QueryDataset, comparator: Floats | None, delta: float) -> list[Certificate]:
+    def _certify(
+        self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
+    ) -> list[Certificate]:
         coded = self.coding.recode(data)
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
         objective = Objective(coded, surrogate, alpha=1 / self.C)
-        solved = learned.optimality(objective, self.coef_, self._learned_here(data), self.tol, self.max_iter)
+        solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [*learned.top_bounds(self.k, self.kappa, self.coef_, coded), solved]

@@ -206,12 +206,12 @@ def _folded(title: str, certificates: list[Certificate]) -> str:
 
 
 def _certificate(certificate: Certificate) -> str:
-    words = {True: ("✓", "verified"), False: ("✗", "violated"), None: ("○", "taken on trust")}
+    marks = {"checked": "✓", "not met": "✗", "on trust": "○"}
     assumed = []
     for assumption in certificate.assumptions:
-        mark, state = words[assumption.verified]
-        label = element("span", f"{mark} {state}", class_=f"state {state.split()[0]}")
-        assumed.append(element("li", label, " ", typeset(escape(assumption.text))))
+        state = assumption.state
+        label = element("span", f"{marks[state]} {state}", class_=f"state {state.replace(' ', '-')}")
+        assumed.append(element("li", label, " ", typeset(escape(assumption.sentence))))
     sign = "≤" if certificate.sense == "<=" else "≥"
     share = (
         f", {certificate.observed / certificate.value:.1%} of the bound"

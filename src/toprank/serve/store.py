@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..certificates.performance import RunningMean
+from ..data.sketch import Sketch
 from ..errors import InputError
 from ..rankers.persistence import ModelFile
 from .bodies import BodyError, Learned, require
@@ -292,8 +293,14 @@ def check_loads(version: int, model: str, progress: str) -> None:
 
 
 def _same_model(one: Learner, other: Learner) -> bool:
-    """Say whether the files of two models are the same; both are written by this toprank."""
-    return one.model_text() == other.model_text()
+    """Say whether the files of two models are the same; both are written by this toprank.
+
+    Marks of the rows learned from are compared where both are complete: older versions did not note rows.
+    """
+    files = [msgspec.json.decode(learner.model_text(), type=ModelFile) for learner in (one, other)]
+    if not all((learner.ranker.learned_from_ or Sketch.unknown()).complete for learner in (one, other)):
+        files = [msgspec.structs.replace(file, learned_from=None) for file in files]
+    return bool(files[0] == files[1])
 
 
 def write_refused(error: Exception) -> BodyError:
