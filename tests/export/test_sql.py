@@ -1,4 +1,4 @@
-"""SQL that databases run: SQLite, DuckDB and a real PostgreSQL server against oracles; sqlglot parses the rest."""
+"""SQL that databases run: SQLite, DuckDB, PostgreSQL and MariaDB servers against oracles; sqlglot parses the rest."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toprank as tr
-from tests.export.databases import POSTGRES, DuckDB, Sqlite, postgres
+from tests.export.databases import MARIADB, POSTGRES, DuckDB, Sqlite, mariadb, postgres
 from tests.interop.test_tree_files import boosted as train_trees
 from tests.interop.test_tree_files import table as judged
 from tests.oracles import export_sql as oracle
@@ -20,18 +20,20 @@ from toprank.export.sql import DIALECTS, exact_in_sqlite
 from toprank.rankers.models import StumpModel, TreeModel
 
 ODD = ('a "b"; DROP TABLE x; --', "order", "Größe'", "back\\slash", "per cent %s {x} $1")
-FLOAT32 = {"sqlite": "REAL", "duckdb": "FLOAT", "postgres": "float4"}
+FLOAT32 = {"sqlite": "REAL", "duckdb": "FLOAT", "postgres": "float4", "mysql": "FLOAT"}
 RUN = [
     "sqlite",
     "duckdb",
     pytest.param("postgres", marks=pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL server is installed")),
+    pytest.param("mysql", marks=pytest.mark.skipif(MARIADB is None, reason="no MariaDB server is installed")),
 ]
 
 
 @pytest.fixture(scope="module")
 def databases():
-    with postgres() if POSTGRES else pytest.MonkeyPatch.context() as server:
-        yield {"sqlite": Sqlite, "duckdb": DuckDB, "postgres": lambda: server}
+    none = pytest.MonkeyPatch.context
+    with postgres() if POSTGRES else none() as server, mariadb() if MARIADB else none() as other:
+        yield {"sqlite": Sqlite, "duckdb": DuckDB, "postgres": lambda: server, "mysql": lambda: other}
 
 
 @pytest.fixture(params=RUN)
@@ -115,6 +117,82 @@ def test_steps_of_rankboost(database, tmp_path):
     assert ranks == all_ranks(query, scores)
 
 
+FOREST = [
+    (0, 9.0, True, (1, -0.5, False, -1.0, 0.3), (2, 1e7, True, 0.7, 1.1)),
+    (2, 0.0, False, 4.0, 5.0),
+]
+STUMPS = [(0, 9.0, 1.0), (0, 80.0, -0.25), (1, -0.5, 2.0), (2, 3.5e-3, 0.5)]
+
+
+def text_table():
+    """Numbers that sort otherwise as text: 10 before 9, -3 behind -20, 1e-05 behind 1, and missing cells."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack(
+        [
+            rng.choice([1.0, 9.5, 10.0, 85.0, 700.0, np.nan], size=48),
+            rng.choice([-20.0, -3.0, -0.25, 0.0, 2.0, np.nan], size=48),
+            rng.choice([1e-05, 0.002, 3.0, 4e10, 12345678.0, np.nan], size=48),
+        ]
+    )
+    return X, np.repeat(np.arange(6), 8)
+
+
+def text_models():
+    feature, threshold, weight = (np.array(column) for column in zip(*STUMPS, strict=True))
+    linear = Linear(("a", "b", "c"), np.array([0.5, -2.0, 1e-3]), 0.0, np.array([1.0, 0.0, -5.0]))
+    stumps = StumpModel(3, feature, threshold, weight)
+    return {
+        "linear": linear,
+        "trees": Trees(("a", "b", "c"), TreeModel.build(3, FOREST)),
+        "stumps": Stumps(("a", "b", "c"), stumps, np.array([0.0, 7.0, 0.0]), "RankBoost"),
+        "prepared": Prepared(Linear(("a", "b", "c"), np.ones(3)), ("minmax",), np.array([0.0, 1.0, -2.0])),
+    }
+
+
+@pytest.mark.parametrize("kind", ["linear", "trees", "stumps", "prepared"])
+def test_columns_of_text_are_compared_as_numbers(database, tmp_path, kind):
+    X, query = text_table()
+    model = text_models()[kind]
+    columns = {"query": query, "id": np.arange(len(X)), **{name: X[:, j] for j, name in enumerate("abc")}}
+    database.fill_text("documents", columns)
+    tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=database.name)
+    scores, ranks = answers(database, tmp_path / "rank.sql")
+    rows = as_rows(X)
+    if kind == "linear":
+        filled_in = [[f if v is None else v for v, f in zip(row, (1.0, 0.0, -5.0), strict=True)] for row in rows]
+        expected = [oracle.linear([0.5, -2.0, 1e-3], 0.0, row) for row in filled_in]
+    elif kind == "trees":
+        expected = [oracle.halves([tree_oracle.nested(tree, row) for tree in FOREST]) for row in rows]
+    elif kind == "stumps":
+        expected = [tree_oracle.score(STUMPS, row, [0.0, 7.0, 0.0]) for row in rows]
+    else:
+        filled_in = [[f if v is None else v for v, f in zip(row, (0.0, 1.0, -2.0), strict=True)] for row in rows]
+        ready = [row for part in by_query(query, filled_in) for row in oracle.prepared(("minmax",), part)]
+        expected = [math.fsum(row) for row in ready]
+    assert scores == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert ranks == all_ranks(query, scores)
+
+
+@pytest.mark.parametrize("kind", ["trees", "stumps", "prepared"])
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres", "mysql"])
+def test_sql_that_compares_text_is_found(tmp_path, dialect, kind):
+    X, query = text_table()
+    model = text_models()[kind]
+    tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=dialect)
+    check = tr.export.verify(model, tmp_path / "rank.sql", X, qid=query)
+    assert check.agrees
+    assert "columns of text" in " ".join(check.notes)
+    before = (tmp_path / "rank.sql").read_text()
+    bare = before
+    for name in "abc":
+        bare = bare.replace(DIALECTS[dialect].column(name), DIALECTS[dialect].identifier(name))
+    assert bare != before
+    (tmp_path / "rank.sql").write_text(bare)
+    check = tr.export.verify(model, tmp_path / "rank.sql", X, qid=query)
+    assert not check.agrees
+    assert "columns of text" in " ".join(check.notes)
+
+
 def test_trees_with_sides_for_missing_values(database, tmp_path):
     X, query = gappy(width=3)
     mid = [float(v) for v in np.nanmedian(X, axis=0)]
@@ -163,7 +241,7 @@ def test_prepared_features(database, tmp_path, steps):
     assert scores == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert model.predict(X, qid=query) == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert ranks == all_ranks(query, scores)
-    if database.name != "postgres":
+    if database.name not in ("postgres", "mysql"):
         check = tr.export.verify(model, tmp_path / "rank.sql", X, qid=query)
         assert check.agrees
         assert check.engine.startswith("run by")
@@ -250,7 +328,9 @@ def test_two_thousand_features(database, tmp_path):
     model = Linear(names, rng.normal(size=2000), 1.0, np.zeros(2000))
     X = np.round(rng.normal(size=(8, 2000)), 3)
     X[rng.random(X.shape) < 0.1] = np.nan
-    kind = {"kind": "float4"} if database.name == "postgres" else {}  # a row of 1,000 float8 fills a page
+    kind = (
+        {"kind": FLOAT32[database.name]} if database.name in ("postgres", "mysql") else {}
+    )  # 1,000 float8 fill a page
     if kind:
         X = X.astype(np.float32).astype(float)
     tr.export.write(model, tmp_path / "e.sql", "sql", dialect=database.name, form="expression")
@@ -351,7 +431,7 @@ def test_numbers_that_sqlite_reads_otherwise_are_quotients():
 def test_what_is_refused_in_one_line(tmp_path):
     model = Linear(("a", "b"), np.ones(2))
     refused = [
-        ({"dialect": "mysql"}, "dialect must be one of"),
+        ({"dialect": "oracle"}, "dialect must be one of"),
         ({"form": "table"}, "form must be one of"),
         ({"qid": "id"}, "'id' is asked for twice"),
         ({"doc_id": "B"}, "'b' is asked for twice"),

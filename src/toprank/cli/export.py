@@ -46,7 +46,7 @@ def export(
     ),
     phase: Literal["first", "second"] = option("Vespa: the phase that computes the score.", default="first"),
     dialect: str | None = option(
-        "SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake or spark.  [default: duckdb]"
+        "SQL: duckdb, sqlite, postgres, clickhouse, bigquery, snowflake, mysql or spark.  [default: duckdb]"
     ),
     form: str | None = option("SQL: select, view or expression; Lucene: select or expression.  [default: select]"),
     table: str | None = option("SQL: the table with a column for each feature.  [default: documents]"),

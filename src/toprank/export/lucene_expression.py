@@ -112,6 +112,9 @@ class ScriptReplica(SqlReplica):
         with np.errstate(over="ignore", under="ignore"):
             return super().score_rows(X, query).astype(np.float32).astype(np.float64)
 
+    def with_text_columns(self) -> None:
+        """Return nothing: the fields of an expression are numbers."""
+
 
 def _in_sqlite(text: str) -> str:
     """Return an expression as SQL: c ? a : b within brackets is a CASE."""

@@ -50,6 +50,10 @@ class Replica(ABC):
         """Return how many values rounding may have moved across a threshold; None where there are no thresholds."""
         return None
 
+    def with_text_columns(self) -> Replica | None:
+        """Return the same over columns that hold numbers as text; None where the engine has no such columns."""
+        return None
+
 
 def unit_roundoff(precision: Precision) -> float:
     """Return the largest relative error of one rounding."""

@@ -2,8 +2,10 @@
 
 Per dialect only names, numbers and gaps differ. Numbers have an exponent, since 0.3 is a DECIMAL in many dialects, or
 are cast from text. Sums are balanced, since SQLite and DuckDB refuse expressions nested deeper than 1,000. Columns are
-widened to float64 first, and NaN, which sorts above all numbers in some dialects, becomes NULL before the missing-value
-policy decides. Prepared features are stages of WITH: a window function per query cannot look into another one.
+cast to float64 first: a column may hold text, as SQLite's `.import` makes them, which would be compared letter by
+letter. NaN, which sorts above all numbers in some dialects, becomes NULL before the missing-value policy decides, and
+so does an empty text where a cast would make it 0. Prepared features are stages of WITH: a window function per query
+cannot look into another one.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class Dialect:
         number, value = re.escape(self.number), re.escape(self.value)
         text = re.sub(number.replace(r"\{\}", f"({_NUMBER})"), r"\1", text)
         once = value.replace(r"\{\}", f"({quoted})", 1)
-        text = re.sub(once.replace(r"\{\}", r"\1"), r"\1", text)
+        text = re.sub(once.replace(r"\{\}", r"\1"), DIALECTS["sqlite"].value.replace("{}", r"\1"), text)
         return re.sub(quoted, lambda found: self._renamed(found[0][1:-1]), text)
 
     def _renamed(self, name: str) -> str:
@@ -85,7 +87,7 @@ DIALECTS = {
     dialect.name: dialect
     for dialect in (
         Dialect("duckdb", "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))"),
-        Dialect("sqlite", "{}"),
+        Dialect("sqlite", "CAST(NULLIF(NULLIF({}, ''), 'NaN') AS REAL)"),
         Dialect("postgres", "NULLIF({}::float8, 'NaN'::float8)", number="'{}'::float8", longest=63),
         Dialect(
             "clickhouse",
@@ -100,6 +102,13 @@ DIALECTS = {
             unfit='!"$()*,./;?@[\\]^`{}~',
         ),
         Dialect("snowflake", "NULLIF({}::float, 'NaN'::float)", number="'{}'::float"),
+        # NULLIF would compare the number 0 with '' as numbers, which are equal.
+        Dialect(
+            "mysql",
+            "CAST(IF(CAST({} AS CHAR) IN ('', 'NaN'), NULL, {}) AS DOUBLE)",
+            longest=64,
+            **_BACKTICK,  # type: ignore[arg-type]
+        ),
         Dialect("spark", "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))", number="{}D", **_BACKTICK),  # type: ignore[arg-type]
     )
 }

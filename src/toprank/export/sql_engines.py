@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class SqlReplica(Replica):
     path: str
     rule: str = "float64; NULL and NaN are missing values"
     engine: str = ""
+    text: bool = False
+    """Whether features are kept as text, as an import of CSV does."""
 
     def score_rows(self, X: Floats, query: Ints | None = None) -> Floats:
         """Return the scores; NULL is NaN."""
@@ -35,13 +37,23 @@ class SqlReplica(Replica):
         columns: dict[str, Any] = {name: X[:, j].copy() for j, name in enumerate(self.names)}
         columns |= {qid: np.zeros(len(X), dtype=np.int64) if query is None else query, doc_id: np.arange(len(X))}
         with naming(self.path):
-            rows = self.runner(self.statement, self.table, columns)
+            rows = self.runner(self.statement, self.table, {**columns, **self._as_text(X)} if self.text else columns)
         out = np.full(len(X), np.nan)
         first = 1 if self.statement.startswith("WITH ") else 0
         for row in rows:
             score = row[first + 1]
             out[row[first]] = np.nan if score is None else score
         return out
+
+    def _as_text(self, X: Floats) -> dict[str, Any]:
+        """Return the features as text; a missing cell is empty, or NULL for DuckDB, which refuses an empty text."""
+        gap = None if self.runner is run_duckdb else ""
+        cells = ([gap if cell != cell else repr(cell) for cell in column] for column in X.T.tolist())
+        return {name: np.array(column, dtype=object) for name, column in zip(self.names, cells, strict=True)}
+
+    def with_text_columns(self) -> SqlReplica | None:
+        """Return the same over columns of text."""
+        return replace(self, text=True)
 
 
 def runner_of(dialect: str) -> tuple[Any, str]:
@@ -65,7 +77,9 @@ def run_sqlite(statement: str, table: str, columns: dict[str, Any]) -> list[tupl
     rows = zip(*cells, strict=True)
     connection = sqlite3.connect(":memory:")
     try:
-        connection.execute(f"CREATE TABLE {where} ({', '.join(quoted)})")
+        text = [" TEXT" if values.dtype == object else "" for values in columns.values()]
+        kinds = ", ".join(f"{name}{kind}" for name, kind in zip(quoted, text, strict=True))
+        connection.execute(f"CREATE TABLE {where} ({kinds})")
         connection.executemany(f"INSERT INTO {where} VALUES ({', '.join('?' * len(quoted))})", rows)
         return connection.execute(statement).fetchall()
     except sqlite3.Error as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ DOUBLE_SLACK = 64
 """Roundings of a float64 score beside one for each feature: logarithms, means, scales, and the sums of either side."""
 LEAST_TAU = 0.9
 """Below this mean of Kendall's tau an engine that only rounds still does not rank as the model does."""
+
+FROM_TEXT = "features from columns of text, as SQLite's .import makes them, give the same rankings"
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,18 @@ def verify(
     columns, notes = _matched(scorer, replica)
     # What the model itself rounds to float32 is no rounding of the engine.
     rounded = isinstance(scorer, Trees) and scorer.same_in_single
-    theirs, bound, doubtful = _run(replica, scorer, X.astype(np.float32) if rounded else X, columns, ptr)
-    if doubtful is not None:
-        notes = (*notes, _sides(doubtful))
-    return _compare(target, replica, ours, theirs, bound, ptr, query_ids, top, notes)
+    rows = X.astype(np.float32) if rounded else X
+
+    def compare(replica: Replica, *more: str) -> Verification:
+        theirs, bound, doubtful = _run(replica, scorer, rows, columns, ptr)
+        said = (*notes, *more, *(() if doubtful is None else (_sides(doubtful),)))
+        return _compare(target, replica, ours, theirs, bound, ptr, query_ids, top, said)
+
+    found, text = compare(replica), replica.with_text_columns()
+    if text is None or not found.agrees:
+        return found
+    from_text = compare(text, "what differs here are features from columns of text, as SQLite's .import makes them")
+    return from_text if not from_text.agrees else replace(found, notes=(*found.notes, FROM_TEXT))
 
 
 def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
