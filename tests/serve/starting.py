@@ -20,6 +20,7 @@ from toprank.rankers.persistence import content_of, parse
 from toprank.serve.app import App
 from toprank.serve.guard import Keys, Limits
 from toprank.serve.learning import Learner
+from toprank.serve.quota import StorageLimits
 from toprank.serve.running import Server
 from toprank.serve.service import Service
 from toprank.serve.store import Store
@@ -84,10 +85,11 @@ class Running:
 @contextmanager
 def running(
     folder: Path, text: bytes | None, *, keys: Path | None = None, limits: Limits | None = None, log: Any = None,
-    demo: Any = None, name: str = "rank.db", service: Service | None = None, **waiting: float,
+    demo: Any = None, name: str = "rank.db", service: Service | None = None,
+    limits_of_store: StorageLimits | None = None, **waiting: float,
 ) -> Iterator[Running]:  # fmt: skip
     path = folder / name
-    service = service or Service(open_store(path, text), **waiting)
+    service = service or Service(open_store(path, text), None, limits_of_store, **waiting)
     limits = limits or Limits()
     allowed = Keys(keys, limits.rate)
     bound = listen("127.0.0.1", 0, allowed)

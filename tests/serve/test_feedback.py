@@ -17,6 +17,7 @@ import toprank as tr
 from tests.serve.starting import NAMES, Running, event, fresh, items, model, open_store, running
 from toprank.errors import InputError
 from toprank.rankers.persistence import parse
+from toprank.serve import history
 from toprank.serve.learning import Event, Learner
 from toprank.serve.store import Store
 
@@ -29,7 +30,7 @@ class Verdict(NamedTuple):
 
 def verdict(path: Path) -> Verdict:
     with closing(Store(path)) as store:
-        return Verdict(store.oldest_and_newest[0], *store.verify()[:2])
+        return Verdict(store.oldest_and_newest[0], *history.verify(store)[:2])
 
 
 def test_events_are_learned_as_partial_fit_learns_them(tmp_path: Path) -> None:
@@ -189,7 +190,8 @@ def test_many_clients_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        "UPDATE events SET body = (SELECT body FROM events WHERE seq = 3) WHERE seq = 2",
+        "UPDATE events SET body = (SELECT body FROM events e WHERE e.body <> events.body) WHERE seq = 2",
+        "UPDATE events SET list = 3 WHERE seq = 2",
         "DELETE FROM events WHERE seq = 2",
         "DELETE FROM events WHERE seq = 5",
         "UPDATE state SET progress = '[5,1.0,1.0,1]'",

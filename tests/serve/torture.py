@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tests.serve.starting import event, model, open_store
 from toprank.serve import endpoints as endpoints  # before the forks: each of them would read it again
+from toprank.serve import history
 from toprank.serve.app import App
 from toprank.serve.guard import Keys
 from toprank.serve.running import Server
@@ -114,7 +115,7 @@ def run(kills: int, seed: int, folder: Path) -> dict[str, object]:
             print(f"{life + 1} kills, {len(acknowledged):,} acknowledged", file=sys.stderr, flush=True)
     took = time.monotonic() - began
     store = Store(path)
-    replayed, difference, _ = store.verify()
+    replayed, difference, _ = history.verify(store)
     store.close()
     with sqlite3.connect(path) as db:
         stored = dict(db.execute("SELECT event_id, seq FROM events"))

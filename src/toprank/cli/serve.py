@@ -50,6 +50,10 @@ def serve(
     wait: str = option("How long rankings wait for feedback.", default="30m", metavar="TIME"),
     wait_mb: int = option("Most memory that waiting rankings take, in MB.", default=256, type=click.IntRange(1)),
     rate: float = option("Most requests per second and key.", default=10_000, type=RATE),
+    request_mb: float = option("Most that the events of one request may store, in MB.", default=256, type=RATE),
+    key_mb: float = option(
+        "Most that the events of one key may store in a day, in MB.", "--key-mb-per-day", default=20_000, type=RATE
+    ),
     log: str = option("File for a JSON line per request; - is standard error, `none` nowhere.", default="-"),
     follow: str | None = option("Be a replica of this server: rank with its model, and do not learn.", metavar="URL"),
     verify: str | None = option(
@@ -91,6 +95,7 @@ def serve(
     from ..serve.app import App
     from ..serve.guard import Keys, Limits
     from ..serve.learning import Learner
+    from ..serve.quota import StorageLimits
     from ..serve.running import Follower
     from ..serve.service import Service
     from ..serve.store import Store
@@ -116,7 +121,8 @@ def serve(
                     learner = Learner.of(first_ranker())
             elif model is not None:
                 learner = _learner(model, clicks)
-            service = Service(Store(store or "", learner), seconds, most=wait_mb * 1e6, seconds=waiting)
+            allowed_bytes = StorageLimits(request_mb * 1e6, key_mb * 1e6)
+            service = Service(Store(store or "", learner), seconds, allowed_bytes, most=wait_mb * 1e6, seconds=waiting)
         app = App(service, allowed, Limits(rate=rate), _log_to(log), searched)
         address, number = bound.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
@@ -164,11 +170,12 @@ def _needs_extra() -> None:
 
 
 def _verify(path: str, as_json: bool) -> None:
+    from ..serve import history
     from ..serve.store import Store
 
     with closing(Store(path)) as opened:
         oldest, newest = opened.oldest_and_newest
-        events, difference, left_behind = opened.verify()
+        events, difference, left_behind = history.verify(opened)
     result = difference or "snapshots and state are equal to the bit"
     if left_behind and difference is None:
         numbers = ", ".join(map(str, left_behind[:5])) + (", …" if len(left_behind) > 5 else "")
@@ -185,12 +192,13 @@ def _verify(path: str, as_json: bool) -> None:
 
 
 def _roll_back(version: int, path: str | None, as_json: bool) -> None:
+    from ..serve import history
     from ..serve.store import Store
 
     if path is None:
         raise InputError("--rollback needs --store: the store to go back in, which no server may be using")
     with closing(Store(path)) as opened:
-        new = opened.roll_back(version).version
+        new = history.roll_back(opened, version).version
     answer(as_json, {"version": new, "same_as": version}, f"version {new} of {path} is the model of version {version}")
 
 

@@ -145,7 +145,7 @@ class App:
             problem = Problem("something went wrong inside: see the log by the request id", call.name)
             status, headers = 500, {}
         if status in (429, 503):
-            headers["retry-after"] = "1"
+            headers.setdefault("retry-after", "1")
         if status in (401, 403, 408, 413, 415, 503):  # the body may not have been read
             headers["connection"] = "close"
         return Response(msgspec.json.encode(problem), status, headers, JSON)

@@ -22,7 +22,7 @@ from ..rankers.online import OnlineRanker
 from ..report.additive import contributions
 from ..report.page import asset, digest
 from ..report.svg import curves
-from . import bodies
+from . import bodies, history
 from .app import Call, describe, endpoint
 from .bodies import EVENTS, BodyError, Ranked, Ranking, RefusedEvent, require
 from .learning import Event, Learner
@@ -66,7 +66,8 @@ async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bod
 
     def refusal(place: int, error: PathError) -> BodyError:
         at = f"$[{place}]{error.at[1:]}" if given is body and error.at else error.at
-        return BodyError(error.message, at, error.status if isinstance(error, BodyError) else 422)
+        status, headers = (error.status, error.headers) if isinstance(error, BodyError) else (422, {})
+        return BodyError(error.message, at, status, **headers)
 
     events = []
     for place, one in enumerate(given):
@@ -75,7 +76,7 @@ async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bod
         except PathError as error:
             raise refusal(place, error) from None
     try:
-        learned = await asyncio.wrap_future(call.service.learn(events))
+        learned = await asyncio.wrap_future(call.service.learn(events, call.noted["key"] or ""))
     except RefusedEvent as refused:
         raise refusal(refused.place, refused.error) from None
     return learned if given is body else learned[0]
@@ -128,7 +129,7 @@ async def version(call: Call) -> Response:
     """Return the model file of a version, as `toprank.load` reads it."""
     found = call.service.served
     if found.version != call.number:
-        found = await asyncio.wrap_future(call.service.submit(lambda store: store.version(call.number)))
+        found = await asyncio.wrap_future(call.service.submit(lambda store: history.version(store, call.number)))
     return Response(found.model_text(), media_type=JSON)
 
 

@@ -8,7 +8,6 @@ import hmac
 import math
 import os
 import re
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from .._keys import Key, Scope, read_keys
 from ..errors import InputError
 from .bodies import BodyError, require
+from .quota import Allowance
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Keys:
 
     def __init__(self, path: str | os.PathLike[str] | None, rate: float = Limits.rate) -> None:
         self._path, self._rate = None if path is None else Path(path), rate
-        self.open, self._buckets = path is None, dict[str, tuple[float, float]]()
+        self.open, self._requests = path is None, Allowance()
         if self._path is not None:
             read_keys(self._path)
 
@@ -59,12 +59,10 @@ class Keys:
             name, key = found[0]
             require(scope in key.scopes, f"the key {name!r} is not for this: it needs the scope {scope!r}", status=403)
             rate = key.rate or rate
-        # The key's bucket fills at its rate and holds a second's worth; a request takes one token.
-        now = time.monotonic()
-        left, at = self._buckets.get(name, (rate, now))
-        left = min(max(rate, 1.0), left + (now - at) * rate)
-        self._buckets[name] = (left - 1 if left >= 1 else left, now)
-        require(left >= 1, "too many requests: wait a little", status=429)
+        # A key has at most a second's worth of requests left.
+        wait = self._requests.wait(name, 1.0, rate=rate, most=max(rate, 1.0))
+        require(wait == 0, "too many requests: wait a little", status=429)
+        self._requests.take(name, 1.0)
         return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,12 +13,13 @@ import numpy as np
 from .._typing import Floats
 from ..certificates.performance import RunningMean
 from ..data.documents import Columns, DocumentList
+from ..data.sketch import Sketch
 from ..errors import InputError
 from ..rankers.base import Ranker
 from ..rankers.models import LinearModel
 from ..rankers.online import OnlineRanker
 from ..rankers.pdgd import PDGD
-from ..rankers.persistence import content_of, parse
+from ..rankers.persistence import ModelFile, content_of, parse
 from .bodies import BodyError, Feedback, require
 
 NO_PROGRESS = "[0,0.0,0.0,0]"
@@ -56,18 +58,43 @@ class Event:
         return cls(body.event_id, replace(docs, shown=shown), flags)
 
     def pack(self) -> bytes:
-        """Return the event as bytes for the store."""
-        X, shown = self.docs.X, np.array(self.docs.shown or [], dtype=np.int64)
-        parts = (X.dtype.str, X.shape[1], X.tobytes(), self.y.tobytes(), shown.tobytes(), self.docs.ids)
-        return msgspec.msgpack.encode(parts)
+        """Return what the event tells of its list, as bytes for the store."""
+        return msgspec.msgpack.encode((self.y.tobytes(), np.array(self.docs.shown or [], dtype=np.int64).tobytes()))
 
     @classmethod
-    def unpack(cls, event_id: str, kind: str, body: bytes) -> Event:
-        """Return the event that `pack` wrote."""
-        dtype, width, X, y, shown, ids = msgspec.msgpack.decode(body)
-        rows = np.frombuffer(X, dtype=dtype).reshape(-1, width).copy()
+    def unpack(cls, event_id: str, kind: str, body: bytes, docs: DocumentList | None) -> Event:
+        """Return the event that `pack` wrote; without a list, one of the first layout, which wrote both together."""
+        if docs is None:
+            dtype, width, X, y, shown, ids = msgspec.msgpack.decode(body)
+            docs = DocumentList(ids, np.frombuffer(X, dtype=dtype).reshape(-1, width).copy())
+        else:
+            y, shown = msgspec.msgpack.decode(body)
         places = np.frombuffer(shown, dtype=np.int64).tolist() if kind == "clicks" else None
-        return cls(event_id, DocumentList(ids, rows, places), np.frombuffer(y).copy())
+        return cls(event_id, replace(docs, shown=places), np.frombuffer(y).copy())
+
+
+def pack_list(docs: DocumentList) -> bytes:
+    """Return documents as bytes for the store."""
+    return msgspec.msgpack.encode((docs.X.dtype.str, docs.X.shape[1], docs.X.tobytes(), docs.ids))
+
+
+def unpack_list(body: bytes) -> DocumentList:
+    """Return what `pack_list` wrote."""
+    dtype, width, X, ids = msgspec.msgpack.decode(body)
+    return DocumentList(ids, np.frombuffer(X, dtype=dtype).reshape(-1, width).copy())
+
+
+def stored_size(docs: DocumentList) -> int:
+    """Return how many bytes `pack_list` makes of documents, but for a few."""
+    return int(docs.X.nbytes) + sum(len(name.encode()) + 2 for name in docs.ids)
+
+
+def list_digest(docs: DocumentList) -> bytes:
+    """Return what tells documents from all others: ids, types and every bit of the features."""
+    found = hashlib.blake2b(digest_size=32)
+    found.update(msgspec.msgpack.encode((docs.X.dtype.str, docs.X.shape, docs.ids)))
+    found.update(np.ascontiguousarray(docs.X).data)
+    return found.digest()
 
 
 def _places(ids: list[str], among: list[str], at: str) -> list[int]:
@@ -113,6 +140,16 @@ class Learner:
     def model_text(self) -> bytes:
         """Return the model file, on one line."""
         return msgspec.json.encode(content_of(self.ranker, self.columns.names))
+
+    def is_same_model(self, other: Learner) -> bool:
+        """Say whether this toprank writes the same files of both models.
+
+        Marks of the rows learned from are compared where both are complete: older versions did not note rows.
+        """
+        files = [msgspec.json.decode(learner.model_text(), type=ModelFile) for learner in (self, other)]
+        if not all((learner.ranker.learned_from_ or Sketch.unknown()).complete for learner in (self, other)):
+            files = [msgspec.structs.replace(file, learned_from=None) for file in files]
+        return bool(files[0] == files[1])
 
     @property
     def measure(self) -> str:

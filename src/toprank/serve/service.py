@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
-import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from math import ceil
 from threading import Event as Flag
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,9 +18,12 @@ from ..certificates.performance import RunningMean
 from ..data.documents import DocumentList
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
+from . import history
 from .bodies import BodyError, Learned, RefusedEvent, require
-from .learning import Event, Learner
-from .store import SNAPSHOT_EVERY, Store, UnloadableState, check_loads
+from .learning import Event, Learner, list_digest, stored_size
+from .quota import DAY, Allowance, StorageLimits
+from .store import SNAPSHOT_EVERY, Row, Store, UnloadableState, check_loads
+from .waiting import WaitingRankings
 
 MOST_AT_ONCE = 128
 """Events written in one transaction, where so many are waiting."""
@@ -39,10 +41,17 @@ class Step(NamedTuple):
     before: Learner
     after: Learner
     measure: float | None
+    body: bytes
+    digest: bytes
+    """That of the list."""
 
-    def row(self, at: float) -> tuple[Any, ...]:
+    def row(self, at: float) -> Row:
         """Return what to write."""
-        return self.after.version, self.event.event_id, at, self.event.kind, self.event.pack(), self.measure, None
+        event = self.event
+        return Row(
+            self.after.version, event.event_id, at, event.kind, self.body, self.measure, docs=event.docs,
+            digest=self.digest,
+        )  # fmt: skip
 
     def loads(self) -> bool:
         """Say whether what it leads to could be loaded again."""
@@ -57,41 +66,28 @@ class LearnRequest(NamedTuple):
     """Events that are learned all or none, and what waits for it."""
 
     events: list[Event]
+    key: str
     future: Future[list[Learned]]
 
 
-class WaitingRankings:
-    """Rankings that may still get feedback: so many bytes and seconds at most, the oldest go first."""
+class Batch:
+    """What is learned together: the steps by the ids of their events, and the digests of lists, each made once."""
 
-    def __init__(self, most: float = 256e6, seconds: float = 1800.0) -> None:
-        self._most, self._seconds, self.nbytes = most, seconds, 0
-        self.lists: OrderedDict[str, tuple[float, DocumentList]] = OrderedDict()
+    def __init__(self) -> None:
+        self.steps: dict[str, Step] = {}
+        self._digests: dict[int, bytes] = {}
 
-    def put(self, docs: DocumentList) -> str:
-        """Keep a ranking for a while; return its id."""
-        name, now = secrets.token_urlsafe(12), time.monotonic()
-        self.lists[name] = (now, docs)
-        self.nbytes += docs.nbytes
-        while self.lists:
-            at, oldest = next(iter(self.lists.values()))
-            if self.nbytes <= self._most and now - at <= self._seconds:
-                break
-            self.lists.popitem(last=False)
-            self.nbytes -= oldest.nbytes
-        return name
-
-    def get(self, name: str) -> DocumentList:
-        """Return a ranking that still waits."""
-        at, docs = self.lists.get(name, (-np.inf, None))
-        if docs is None or time.monotonic() - at > self._seconds:
-            raise BodyError("this ranking is unknown, or was forgotten by now: send items with the event", status=404)
-        return docs
+    def digest(self, docs: DocumentList) -> bytes:
+        """Return the digest of a list; events that name one ranking share its array, which lives as long as they."""
+        if id(docs.X) not in self._digests:
+            self._digests[id(docs.X)] = list_digest(docs)
+        return self._digests[id(docs.X)]
 
 
 def _newest(store: Store) -> Learner:
     """Return the newest version; where it cannot be loaded, let go of the file."""
     try:
-        return store.version()
+        return history.newest_version(store)
     except InputError:
         store.close()
         raise
@@ -100,10 +96,13 @@ def _newest(store: Store) -> Learner:
 class Service:
     """Ranks with what is served, and hands feedback to the thread that learns and writes."""
 
-    def __init__(self, begun: Store | Learner, keep: float | None = None, **waiting: float) -> None:
+    def __init__(
+        self, begun: Store | Learner, keep: float | None = None, limits: StorageLimits | None = None, **waiting: float
+    ) -> None:
         self._store = begun if isinstance(begun, Store) else None
         self.served = _newest(begun) if isinstance(begun, Store) else begun
         self.first, self.waiting, self.ready, self.stopping = self.served, WaitingRankings(**waiting), Flag(), Flag()
+        self._limits, self._bytes_left = limits or StorageLimits(), Allowance()
         self.keep = keep
         """Seconds that events are kept; None for ever."""
         self.curve: list[tuple[int, float, float, float]] = []
@@ -146,10 +145,10 @@ class Service:
         """Let the writing thread do something with the store."""
         return self._pool.submit(job, self.store)
 
-    def learn(self, events: list[Event]) -> Future[list[Learned]]:
-        """Learn from events, all or none; what is returned is done when they are on disk."""
+    def learn(self, events: list[Event], key: str = "") -> Future[list[Learned]]:
+        """Learn from events of a key, all or none; what is returned is done when they are on disk."""
         store, future = self.store, Future[list[Learned]]()
-        self._requests.append(LearnRequest(events, future))
+        self._requests.append(LearnRequest(events, key, future))
         self._pool.submit(self._learn, store)
         return future
 
@@ -166,11 +165,12 @@ class Service:
 
     def _learn_together(self, requests: list[LearnRequest], store: Store) -> None:
         """Learn from requests, write all with the state in one transaction, publish that, and only then answer."""
-        steps, done = dict[str, Step](), list[tuple[LearnRequest, list[Learned]]]()
+        batch, done = Batch(), list[tuple[LearnRequest, list[Learned], int]]()
+        steps = batch.steps
         for request in requests:
             before = len(steps)
             try:
-                done.append((request, self._steps(request, steps, store)))
+                done.append((request, *self._steps(request, batch, store)))
             except Exception as error:
                 while len(steps) > before:
                     steps.popitem()
@@ -182,8 +182,9 @@ class Service:
                 self._commit(store, rows, last.after)
                 self.last.extendleft([*steps.values()][-LAST:])
         except UnloadableState as error:
+            self._give_back(done)
             if len(done) > 1:  # one of them leads there, the others do not suffer for it
-                for request, _ in done:
+                for request, *_ in done:
                     self._learn_together([request], store)
             else:
                 request = done[0][0]
@@ -191,34 +192,58 @@ class Service:
                 place = next(ids.index(name) for name, step in steps.items() if not step.loads())
                 request.future.set_exception(RefusedEvent(place, error))
         except Exception as error:
-            for request, _ in done:
+            self._give_back(done)
+            for request, *_ in done:
                 request.future.set_exception(error)
         else:
-            for request, answers in done:
+            for request, answers, _ in done:
                 request.future.set_result(answers)
 
-    def _steps(self, request: LearnRequest, steps: dict[str, Step], store: Store) -> list[Learned]:
-        answers = []
+    def _give_back(self, done: list[tuple[LearnRequest, list[Learned], int]]) -> None:
+        """Let keys have the bytes again that were not stored."""
+        for request, _, size in done:
+            self._bytes_left.take(request.key, -size)
+
+    def _steps(self, request: LearnRequest, batch: Batch, store: Store) -> tuple[list[Learned], int]:
+        """Take a step for each event of a request; return what became of them, and the bytes that they store."""
+        answers, size = list[Learned](), 0
         for place, event in enumerate(request.events):
             try:
-                answers.append(self._step(event, steps, store))
+                answer, added = self._step(event, batch, store)
+                answers.append(answer)
+                size += added
+                self._check_size(size, request.key)
             except BodyError as error:
                 raise RefusedEvent(place, error) from None
             except InputError as error:
                 raise RefusedEvent(place, BodyError(str(error), "$")) from None
-        return answers
+        self._bytes_left.take(request.key, size)
+        return answers, size
 
-    def _step(self, event: Event, steps: dict[str, Step], store: Store) -> Learned:
+    def _check_size(self, size: int, key: str) -> None:
+        """Refuse a request that would store so many bytes."""
+        most, day = self._limits.request, self._limits.key_per_day
+        what = f"a request may store {most / 1e6:,g} MB, and up to here this one would store {size / 1e6:,.1f} MB"
+        require(size <= most, f"{what}: send fewer events, or shorter lists", "$", 413)
+        wait = self._bytes_left.wait(key, size, rate=day / DAY, most=day)
+        what = f"a key may store {day / 1e6:,g} MB a day, which is used up"
+        require(wait == 0, f"{what}: send it again in {wait:,.0f} s", "$", 429, **{"retry-after": str(ceil(wait))})
+
+    def _step(self, event: Event, batch: Batch, store: Store) -> tuple[Learned, int]:
+        """Return what became of an event, and how many bytes it adds to the store."""
         require(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
-        if known := steps.get(event.event_id):
-            return Learned("duplicate", known.after.version, known.after.version, known.measure)
+        if known := batch.steps.get(event.event_id):
+            return Learned("duplicate", known.after.version, known.after.version, known.measure), 0
         if stored := store.find(event.event_id):
-            return stored
-        before = next((step.after for step in reversed(steps.values())), self.served)
-        made = steps[event.event_id] = Step(event, before, *before.after(event))
-        return Learned("learned", made.after.version, made.after.version, made.measure)
+            return stored, 0
+        body, digest = event.pack(), batch.digest(event.docs)
+        there = any(step.digest == digest for step in batch.steps.values()) or store.has_list(digest)
+        before = next((step.after for step in reversed(batch.steps.values())), self.served)
+        made = batch.steps[event.event_id] = Step(event, before, *before.after(event), body, digest)
+        answer = Learned("learned", made.after.version, made.after.version, made.measure)
+        return answer, len(body) + (0 if there else stored_size(event.docs))
 
-    def _commit(self, store: Store, rows: list[tuple[Any, ...]], learner: Learner) -> None:
+    def _commit(self, store: Store, rows: list[Row], learner: Learner) -> None:
         snapshot = learner.version // SNAPSHOT_EVERY > self.served.version // SNAPSHOT_EVERY
         store.commit(rows, learner, snapshot=snapshot)
         self._publish(learner, len(rows))
@@ -254,7 +279,7 @@ class Service:
 
     def rollback(self, version: int, store: Store) -> None:
         """Go back to the model of an old version, as a new version."""
-        self._publish(store.roll_back(version), 1)
+        self._publish(history.roll_back(store, version), 1)
 
     def freeze(self, frozen: bool, store: Store) -> None:
         """Stop learning, or let it go on."""

@@ -1,63 +1,50 @@
 """The store: every event, the state it led to, and now and then a snapshot, in one SQLite file.
 
 An event and the state after it are written in one transaction, so a state is always what a replay of the stored events
-leads to, to the bit; `verify` does that. Version n is the state after event n. One connection holds the file alone.
+leads to, to the bit (`history.verify`). Version n is the state after event n. A list of documents is stored once,
+however many events name it. One connection holds the file alone.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ..certificates.performance import RunningMean
-from ..data.sketch import Sketch
+from ..data.documents import DocumentList
 from ..errors import InputError
-from ..rankers.persistence import ModelFile
-from .bodies import BodyError, Learned, require
-from .learning import NO_PROGRESS, Event, Learner
+from . import layout
+from .bodies import BodyError, Learned
+from .learning import NO_PROGRESS, Event, Learner, list_digest, pack_list, unpack_list
 
 SNAPSHOT_EVERY = 1_000
 """Events between snapshots: so many are replayed at most to see an old version again."""
-_MARK, _LAYOUT = 0x746F7072, 1
-_SETTINGS = (
-    "locking_mode = EXCLUSIVE", "synchronous = FULL", "journal_mode = WAL", "wal_autocheckpoint = 4000",
-    "journal_size_limit = 67108864",
-)  # fmt: skip
-_TABLES = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL UNIQUE, at REAL NOT NULL, kind TEXT NOT NULL,
-    body BLOB NOT NULL, measure REAL, target INTEGER);
-CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, model TEXT NOT NULL,
-    progress TEXT NOT NULL);
-CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, progress TEXT NOT NULL);
-PRAGMA application_id = {_MARK};
-PRAGMA user_version = {_LAYOUT};
-"""
 
 
 class UnloadableState(BodyError):  # noqa: N818 - what was found
     """A state that this toprank could not load again."""
 
 
-class Verified(NamedTuple):
-    """What a replay of a store found."""
+class Row(NamedTuple):
+    """An event as it is written; of a rollback, `target` is the version that it goes back to."""
 
-    events: int
-    """Events that were replayed."""
-    difference: str | None
-    """Where the replay and the store part, in words; None where they are equal to the bit."""
-    left_behind: list[int]
-    """Events that cannot be learned again and do not matter, as a later rollback goes back before them."""
+    seq: int
+    event_id: str
+    at: float
+    kind: str
+    body: bytes
+    measure: float | None = None
+    target: int | None = None
+    docs: DocumentList | None = None
+    digest: bytes | None = None
+    """The digest of the list."""
 
 
 class Store:
@@ -73,7 +60,7 @@ class Store:
             with ExitStack() as undo:
                 self._db = sqlite3.connect(self.path, timeout=1.0, isolation_level=None, check_same_thread=False)
                 undo.callback(self.close)
-                for setting in _SETTINGS:
+                for setting in layout.SETTINGS:
                     self._db.execute(f"PRAGMA {setting}")
                 self._db.execute("BEGIN EXCLUSIVE")
                 self._begin(model)
@@ -85,19 +72,14 @@ class Store:
             raise InputError(f"{path}{what}: {error}") from None
 
     def _begin(self, model: Learner | None) -> None:
-        mark, layout = (self._first_value(f"PRAGMA {name}") for name in ("application_id", "user_version"))
-        if model is not None and not mark and not self._first_value("SELECT count(*) FROM sqlite_master"):
-            for statement in _TABLES.split(";")[:-1]:
-                self._db.execute(statement)
+        if layout.prepare(self._db, self.path, may_create=model is not None) and model is not None:
             self._write([], model, snapshot=True)
-        elif mark != _MARK:
-            raise InputError(f"{self.path} is not a store of toprank serve")
-        elif layout != _LAYOUT:
-            raise InputError(f"{self.path} has layout {layout}; this toprank reads layout {_LAYOUT}")
         self._db.execute("COMMIT")
+        self._list: tuple[int | None, DocumentList | None] = None, None
+        """The list that was read last."""
         self._last: float = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0
         first = self._first_value("SELECT model FROM snapshots WHERE seq = 0")
-        if model is not None and first and not _same_model(model, self._load(0, first, NO_PROGRESS)):
+        if model is not None and first and not model.is_same_model(self.load(0, first, NO_PROGRESS)):
             advice = "leave MODEL out to go on with it, or take another store"
             raise InputError(f"{self.path} was begun with another model: {advice}")
 
@@ -128,7 +110,7 @@ class Store:
         found = self._db.execute("SELECT seq, seq, measure FROM events WHERE event_id = ?", (event_id,)).fetchone()
         return None if found is None else Learned("duplicate", *found)
 
-    def commit(self, rows: Sequence[tuple[Any, ...]], learner: Learner, *, snapshot: bool = False) -> None:
+    def commit(self, rows: Sequence[Row], learner: Learner, *, snapshot: bool = False) -> None:
         """Write events and the state after them in one transaction, durably, or nothing at all.
 
         A state that could not be loaded again raises `UnloadableState`, and nothing is written.
@@ -142,109 +124,66 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise write_refused(error) if isinstance(error, sqlite3.OperationalError) else error from None
 
-    def _write(self, rows: Sequence[tuple[Any, ...]], learner: Learner, snapshot: bool) -> None:
+    def _write(self, rows: Sequence[Row], learner: Learner, snapshot: bool) -> None:
         state = (learner.version, learner.model_text().decode(), learner.progress_text())
         check_loads(*state)
-        self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        for row in rows:
+            values = (*row[:7], None if row.docs is None else self._number_of_list(row.docs, row.digest))
+            self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         self._db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?)", state)
         if snapshot:
             self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", state)
 
-    def _states(self, which: str, *values: Any) -> Iterator[tuple[int, str, str]]:
+    def has_list(self, digest: bytes) -> bool:
+        """Say whether a list is stored already."""
+        return self._first_value("SELECT 1 FROM lists WHERE digest = ?", digest) is not None
+
+    def _number_of_list(self, docs: DocumentList, digest: bytes | None) -> int:
+        """Return the number of a list; it is written where it is not yet there."""
+        number = self._first_value("SELECT id FROM lists WHERE digest = ?", digest)
+        if number is None:
+            written = self._db.execute("INSERT INTO lists (digest, body) VALUES (?, ?)", (digest, pack_list(docs)))
+            number = written.lastrowid
+        return int(number)
+
+    def _read_list(self, number: int) -> DocumentList:
+        """Return a list by its number; refuse one that is not what was written."""
+        if self._list[0] != number:
+            found = self._db.execute("SELECT digest, body FROM lists WHERE id = ?", (number,)).fetchone()
+            if found is None or list_digest(docs := unpack_list(found[1])) != found[0]:
+                raise InputError(f"list {number} of {self.path.name} is {'missing' if found is None else 'damaged'}")
+            self._list = number, docs
+        assert self._list[1] is not None
+        return self._list[1]
+
+    def load(self, seq: int, model: str, progress: str) -> Learner:
+        """Return a version that is stored."""
+        return Learner.load(seq, model, progress, f"version {seq} of {self.path.name} cannot be loaded")
+
+    def states(self, which: str, *values: Any) -> Iterator[tuple[int, str, str]]:
         """Yield snapshots and the state: versions, models and progress."""
         both = "SELECT * FROM snapshots UNION ALL SELECT seq, model, progress FROM state"
         return iter(self._db.execute(f"SELECT * FROM ({both}) {which}", values))
 
-    def _events(self, after: int, until: int) -> Iterator[tuple[int, Event | int]]:
+    def events(self, after: int, until: int) -> Iterator[tuple[int, Event | int]]:
         """Yield numbers with events; of a rollback, with the version that it goes back to."""
-        chosen = "SELECT seq, target, event_id, kind, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
-        for seq, target, *event in self._db.execute(chosen, (after, until)):
-            yield seq, Event.unpack(*event) if target is None else target
-
-    def _load(self, seq: int, model: str, progress: str) -> Learner:
-        """Return a version that is kept."""
-        return Learner.load(seq, model, progress, f"version {seq} of {self.path.name} cannot be loaded")
-
-    def _replayed(self, kept: tuple[int, str, str], until: int) -> Iterator[tuple[int, Learner | InputError]]:
-        """Yield what is kept, then what every event behind it leads to, with the number that the event has.
-
-        From an event on that cannot be learned again, up to the next rollback, there is only the error.
-        """
-        learner: Learner | InputError = self._load(*kept)
-        yield kept[0], learner
-        for seq, what in self._events(kept[0], until):
-            if isinstance(what, int):
-                learner = replace(self.version(what), version=seq)
-            elif isinstance(learner, Learner):
-                try:
-                    learner = learner.after(what)[0]
-                except InputError as error:
-                    learner = BodyError(f"event {seq} cannot be learned again: {error}", "$.version", 409)
-            yield seq, learner
-
-    def version(self, seq: int | None = None) -> Learner:
-        """Return the model as it was after event `seq`, or as it is."""
-        oldest, newest = self.oldest_and_newest
-        if seq is None:
+        chosen = "SELECT seq, target, list, event_id, kind, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+        for seq, target, number, event_id, kind, body in self._db.execute(chosen, (after, until)):
+            docs = None if number is None else self._read_list(number)
             try:
-                return self._load(*next(self._states("ORDER BY seq DESC LIMIT 1")))
-            except InputError as error:
-                advice = f"toprank serve --rollback N --store {self.path} goes back to version N"
-                raise InputError(f"{error}; {advice}, from {oldest} to {newest - 1}") from None
-        require(oldest <= seq <= newest, f"there are versions {oldest} to {newest}, not {seq}", "$.version", 404)
-        nearest = next(self._states("WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq))
-        found = deque(self._replayed(nearest, seq), maxlen=1)[0][1]
-        if isinstance(found, InputError):
-            raise found
-        return found
+                yield seq, Event.unpack(event_id, kind, body, docs) if target is None else target
+            except (msgspec.DecodeError, ValueError, TypeError) as error:
+                raise InputError(f"event {seq} of {self.path.name} is damaged: {error}") from None
 
-    def roll_back(self, version: int) -> Learner:
-        """Make an old version the newest one, as a new version; return it."""
-        new = replace(self.version(version), version=self.oldest_and_newest[1] + 1)
-        row = (new.version, f"rollback {secrets.token_hex(8)}", self.now(), "rollback", b"", None, version)
-        self.commit([row], new, snapshot=True)
-        return new
+    def damage(self) -> str | None:
+        """Return what SQLite finds wrong with the file."""
+        found: str = self._first_value("PRAGMA quick_check")
+        return None if found == "ok" else found
 
     def now(self) -> float:
         """Return the time, never before that of the last event, whatever the clock does."""
         self._last = max(self._last, time.time())
         return self._last
-
-    def verify(self) -> Verified:
-        """Replay every stored event from the oldest version on; load each snapshot and the state, and compare them."""
-        if (damage := self._first_value("PRAGMA quick_check")) != "ok":
-            return Verified(0, f"the file is damaged: {damage}", [])
-        oldest, newest = self.oldest_and_newest
-        at, difference, left_behind = oldest - 1, None, list[int]()
-        kept = {seq for seq, *_ in self._states("")}
-        try:
-            for seq, learner in self._replayed(next(self._states("ORDER BY seq LIMIT 1")), newest):
-                if seq != at + 1:
-                    break
-                at = seq
-                if isinstance(learner, InputError):
-                    left_behind.append(seq)
-                if seq in kept:
-                    for state in self._states("WHERE seq = ?", seq):
-                        difference = difference or self._difference(learner, *state)
-            if at < newest:
-                difference = difference or f"event {at + 1} is missing"
-        except InputError as error:  # a version to begin with, or to go back to, cannot be loaded
-            difference = difference or str(error)
-        return Verified(max(at - oldest, 0), difference, left_behind)
-
-    def _difference(self, replayed: Learner | InputError, seq: int, model: str, progress: str) -> str | None:
-        """Return in words what is wrong with a state, where something is."""
-        try:
-            loaded = self._load(seq, model, progress)
-        except InputError as error:
-            return str(error)
-        if isinstance(replayed, InputError):
-            return str(replayed)
-        if _same_model(replayed, loaded) and replayed.progress_text() == loaded.progress_text():
-            return None
-        by = msgspec.json.decode(model, type=ModelFile).toprank
-        return f"version {seq} DIFFERS from the replay (toprank {by} learned it)"
 
     def progress(self) -> list[tuple[int, RunningMean]]:
         """Return the versions of the snapshots, with what the stream had shown until then."""
@@ -256,7 +195,7 @@ class Store:
         oldest, newest = self.oldest_and_newest
         if oldest > 0 or newest > most or self._first_value("SELECT 1 FROM events WHERE kind <> 'labels'"):
             return None
-        return [event for _, event in self._events(0, newest) if isinstance(event, Event)]
+        return [event for _, event in self.events(0, newest) if isinstance(event, Event)]
 
     def drop_before(self, at: float) -> None:
         """Forget what came before a time, up to the last snapshot before it, a thousand events at a time.
@@ -268,8 +207,20 @@ class Store:
             " AND NOT EXISTS (SELECT 1 FROM events e WHERE e.seq > s.seq AND e.target < s.seq)",
             at,
         )
-        self._db.execute("DELETE FROM snapshots WHERE seq < ?", (base,))
-        self._db.execute("DELETE FROM events WHERE seq <= ? AND seq < (SELECT min(seq) + 1000 FROM events)", (base,))
+        last = self._first_value("SELECT min(?, min(seq) + 999) FROM events", base)
+        self._db.execute("BEGIN")
+        try:
+            self._db.execute("DELETE FROM snapshots WHERE seq < ?", (base,))
+            self._db.execute(
+                "DELETE FROM lists WHERE id IN (SELECT list FROM events WHERE seq <= ?)"
+                " AND NOT EXISTS (SELECT 1 FROM events WHERE list = lists.id AND seq > ?)",
+                (last, last),
+            )
+            self._db.execute("DELETE FROM events WHERE seq <= ?", (last,))
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     def backup(self) -> str:
         """Copy the store beside itself, whole and compact; return the name of the copy."""
@@ -290,17 +241,6 @@ def check_loads(version: int, model: str, progress: str) -> None:
     except InputError as error:
         why = f"this leads to a model that could not be loaded again ({error}), so nothing was learned"
         raise UnloadableState(f"{why}: scale features or grades down", "$") from None
-
-
-def _same_model(one: Learner, other: Learner) -> bool:
-    """Say whether the files of two models are the same; both are written by this toprank.
-
-    Marks of the rows learned from are compared where both are complete: older versions did not note rows.
-    """
-    files = [msgspec.json.decode(learner.model_text(), type=ModelFile) for learner in (one, other)]
-    if not all((learner.ranker.learned_from_ or Sketch.unknown()).complete for learner in (one, other)):
-        files = [msgspec.structs.replace(file, learned_from=None) for file in files]
-    return bool(files[0] == files[1])
 
 
 def write_refused(error: Exception) -> BodyError:
