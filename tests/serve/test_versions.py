@@ -24,7 +24,7 @@ from toprank.rankers.persistence import parse
 from toprank.serve import service as service_module
 from toprank.serve import store as store_module
 from toprank.serve.app import describe
-from toprank.serve.running import Follower
+from toprank.serve.following import Follower
 from toprank.serve.service import Service
 from toprank.serve.store import Store
 
@@ -175,11 +175,8 @@ def test_a_backup_is_a_store(tmp_path: Path) -> None:
 def test_a_replica_follows(tmp_path: Path) -> None:
     with running(tmp_path, model()) as leader:
         follower = Follower(leader.url, None)
-        first = follower.fetch()
-        assert first is not None
+        service = Service(follower)
         assert follower.fetch() is None  # nothing new
-        service = Service(first)
-        follower.follow(service)
         with running(tmp_path, None, service=service) as replica:
             assert (
                 replica.post("/v1/rank", {"items": items(4)})["items"]

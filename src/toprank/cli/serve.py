@@ -56,6 +56,9 @@ def serve(
     ),
     log: str = option("File for a JSON line per request; - is standard error, `none` nowhere.", default="-"),
     follow: str | None = option("Be a replica of this server: rank with its model, and do not learn.", metavar="URL"),
+    stale: str = option(
+        "A replica is not ready when the other server has not answered for so long.", default="30s", metavar="TIME"
+    ),
     verify: str | None = option(
         "Do not serve: load the state of a store, learn all its events again, and compare the results to the bit.",
         metavar="DB",
@@ -93,10 +96,10 @@ def serve(
         raise InputError("--store says where to keep what is learned, as in --store rank.db (or try --demo)")
     seconds, waiting = None if keep is None else _seconds(keep, "--keep"), _seconds(wait, "--wait")
     from ..serve.app import App
+    from ..serve.following import Follower
     from ..serve.guard import Keys, Limits
     from ..serve.learning import Learner
     from ..serve.quota import StorageLimits
-    from ..serve.running import Follower
     from ..serve.service import Service
     from ..serve.store import Store
 
@@ -104,11 +107,8 @@ def serve(
     with listen(host, port, allowed) as bound:
         searched = None
         if follow is not None:
-            follower = Follower(follow, os.environ.get("TOPRANK_KEY"))
-            found = follower.fetch()
-            assert found is not None
-            service = Service(found, most=wait_mb * 1e6, seconds=waiting)
-            follower.follow(service)
+            follower = Follower(follow, os.environ.get("TOPRANK_KEY"), _seconds(stale, "--stale"))
+            service = Service(follower, most=wait_mb * 1e6, seconds=waiting)
         else:
             learner = None
             if demo:

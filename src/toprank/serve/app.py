@@ -41,6 +41,7 @@ _GAUGES: dict[str, tuple[str, Callable[[Service], float]]] = {
     "commits": ("Transactions since the start", lambda service: service.groups),
     "waiting_bytes": ("Bytes of rankings that wait for feedback", lambda service: service.waiting.nbytes),
     "waiting_rankings": ("Rankings that wait for feedback", lambda service: len(service.waiting.lists)),
+    "replica_age_seconds": ("Seconds since the other server answered a replica", lambda service: service.age or 0.0),
     "measure_mean": ("Mean measure so far", lambda service: service.served.progress.mean),
 }
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])

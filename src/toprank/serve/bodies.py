@@ -165,3 +165,5 @@ class Model(Struct):
     n_features: int
     weights: dict[str, float] | None
     totals: dict[str, float]
+    age_seconds: float | None
+    """Of a replica: seconds since the other server last answered."""

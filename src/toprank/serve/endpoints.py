@@ -24,9 +24,10 @@ from ..report.page import asset, digest
 from ..report.svg import curves
 from . import bodies, history
 from .app import Call, describe, endpoint
+from .batch import Step
 from .bodies import EVENTS, BodyError, Ranked, Ranking, RefusedEvent, require
 from .learning import Event, Learner
-from .service import Service, Step
+from .service import Service
 
 CERTIFIED = 20_000
 """Most events of a stream whose bounds are proved on demand: they are all replayed."""
@@ -110,7 +111,7 @@ async def rerank(call: Call, body: bodies.Rerank) -> bodies.Reranked:
 async def model(call: Call) -> bodies.Model | Response:
     """Return the model as it is now: its version, weights and totals; with `?file=1` its file, for replicas."""
     served = call.service.served
-    call.headers["etag"] = f'"{served.version}"'
+    call.headers["etag"] = f'"{call.service.tag}"'
     if call.head.get("if-none-match") == call.headers["etag"]:
         return Response(status_code=304, headers=call.headers)
     if "file" in call.request.query_params:
@@ -120,7 +121,7 @@ async def model(call: Call) -> bodies.Model | Response:
     weights = None if served.coef is None else dict(zip(columns.labels, served.coef.tolist(), strict=True))
     return bodies.Model(
         served.version, type(ranker).__name__, ranker.learns_from, served.measure, call.service.frozen,
-        call.service.oldest, columns.n_features, weights, dict(totals),
+        call.service.oldest, columns.n_features, weights, dict(totals), call.service.age,
     )  # fmt: skip
 
 
@@ -264,9 +265,11 @@ async def healthz(call: Call) -> dict[str, str]:
 
 
 @endpoint("GET", "/readyz")
-async def readyz(call: Call) -> dict[str, int]:
-    """Say that everything is compiled, and requests are served at full speed."""
-    return {"version": call.service.served.version}
+async def readyz(call: Call) -> dict[str, int | float]:
+    """Say that everything is compiled, and requests are served at full speed; of a replica, that it keeps up."""
+    call.service.check_fresh()
+    age = call.service.age
+    return {"version": call.service.served.version} | ({} if age is None else {"age_seconds": round(age, 3)})
 
 
 @endpoint("GET", "/openapi.json", early=True)

@@ -1,22 +1,14 @@
-"""The process around the app, and what keeps a replica at the version of another server."""
+"""The process around the app."""
 
 from __future__ import annotations
 
-import urllib.request
 from asyncio import wrap_future
-from contextlib import suppress
-from threading import Thread
 from typing import Any
-from urllib.error import HTTPError, URLError
 
 import uvicorn
 
-from ..errors import InputError
-from ..rankers.persistence import parse
 from .app import App
 from .guard import guarded
-from .learning import Learner
-from .service import Service
 
 
 class Server(uvicorn.Server):  # type: ignore[misc]
@@ -39,38 +31,3 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         """Let live pages go, then stop as uvicorn does."""
         self._service.stopping.set()
         super().handle_exit(sig, frame)
-
-
-class Follower:
-    """Keeps a replica at the version of another server: asks for it every second."""
-
-    def __init__(self, url: str, key: str | None) -> None:
-        self._url, self._tag = url.rstrip("/"), ""
-        self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        if not self._url.startswith(("http://", "https://")):
-            raise InputError(f"--follow takes an address like http://127.0.0.1:8080, got {url!r}")
-
-    def fetch(self) -> Learner | None:
-        """Return the other server's model, None where it is the one that was fetched last."""
-        headers = self._headers | {"if-none-match": self._tag}
-        request = urllib.request.Request(f"{self._url}/v1/model?file=1", headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                self._tag, text = answer.headers["etag"], answer.read()
-        except HTTPError as error:
-            if error.code == 304:
-                return None
-            raise InputError(f"{self._url} answers {error.code} {error.reason}") from None
-        except (URLError, OSError) as error:
-            raise InputError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
-        return Learner.of(parse(text, self._url), int(self._tag.strip('"')))
-
-    def follow(self, service: Service) -> None:
-        """Fetch for ever, in a thread of its own; while the other server is away, the last version is served."""
-
-        def work() -> None:
-            while not service.stopping.wait(1.0):
-                with suppress(InputError):
-                    service.served = self.fetch() or service.served
-
-        Thread(target=work, name="follower", daemon=True).start()

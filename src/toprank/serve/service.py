@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 from threading import Event as Flag
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from ..data.documents import DocumentList
 from ..errors import InputError
 from ..rankers.pdgd import PDGD, sampled_order
 from . import history
+from .batch import Batch, LearnRequest, Step
 from .bodies import BodyError, Learned, RefusedEvent, require
-from .learning import Event, Learner, list_digest, stored_size
+from .following import Follower
+from .learning import Event, Learner, stored_size
 from .quota import DAY, Allowance, StorageLimits
-from .store import SNAPSHOT_EVERY, Row, Store, UnloadableState, check_loads
+from .store import SNAPSHOT_EVERY, Row, Store, UnloadableState
 from .waiting import WaitingRankings
 
 MOST_AT_ONCE = 128
@@ -34,56 +36,6 @@ LAST = 6
 T = TypeVar("T")
 
 
-class Step(NamedTuple):
-    """An event with the model before and after it, and the measure of its ranking before."""
-
-    event: Event
-    before: Learner
-    after: Learner
-    measure: float | None
-    body: bytes
-    digest: bytes
-    """That of the list."""
-
-    def row(self, at: float) -> Row:
-        """Return what to write."""
-        event = self.event
-        return Row(
-            self.after.version, event.event_id, at, event.kind, self.body, self.measure, docs=event.docs,
-            digest=self.digest,
-        )  # fmt: skip
-
-    def loads(self) -> bool:
-        """Say whether what it leads to could be loaded again."""
-        try:
-            check_loads(self.after.version, self.after.model_text().decode(), self.after.progress_text())
-        except UnloadableState:
-            return False
-        return True
-
-
-class LearnRequest(NamedTuple):
-    """Events that are learned all or none, and what waits for it."""
-
-    events: list[Event]
-    key: str
-    future: Future[list[Learned]]
-
-
-class Batch:
-    """What is learned together: the steps by the ids of their events, and the digests of lists, each made once."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, Step] = {}
-        self._digests: dict[int, bytes] = {}
-
-    def digest(self, docs: DocumentList) -> bytes:
-        """Return the digest of a list; events that name one ranking share its array, which lives as long as they."""
-        if id(docs.X) not in self._digests:
-            self._digests[id(docs.X)] = list_digest(docs)
-        return self._digests[id(docs.X)]
-
-
 def _newest(store: Store) -> Learner:
     """Return the newest version; where it cannot be loaded, let go of the file."""
     try:
@@ -93,14 +45,23 @@ def _newest(store: Store) -> Learner:
         raise
 
 
+def _fetched(follower: Follower) -> Learner:
+    """Return the model that the other server has now."""
+    found = follower.fetch()
+    if found is None:
+        raise InputError(f"{follower.url} answers 304 Not Modified to a first question")
+    return found
+
+
 class Service:
     """Ranks with what is served, and hands feedback to the thread that learns and writes."""
 
     def __init__(
-        self, begun: Store | Learner, keep: float | None = None, limits: StorageLimits | None = None, **waiting: float
+        self, begun: Store | Follower, keep: float | None = None, limits: StorageLimits | None = None, **waiting: float
     ) -> None:
         self._store = begun if isinstance(begun, Store) else None
-        self.served = _newest(begun) if isinstance(begun, Store) else begun
+        self.follower = begun if isinstance(begun, Follower) else None
+        self.served = _newest(begun) if isinstance(begun, Store) else _fetched(begun)
         self.first, self.waiting, self.ready, self.stopping = self.served, WaitingRankings(**waiting), Flag(), Flag()
         self._limits, self._bytes_left = limits or StorageLimits(), Allowance()
         self.keep = keep
@@ -115,6 +76,8 @@ class Service:
             for seq, progress in self._store.progress():
                 self._point(seq, progress)
         self._pool.submit(self._compile_everything)
+        if self.follower is not None:
+            self.follower.follow(self)
 
     @property
     def store(self) -> Store:
@@ -122,6 +85,24 @@ class Service:
         if self._store is None:
             raise BodyError("this server follows another one and does not learn: send it there", status=409)
         return self._store
+
+    @property
+    def tag(self) -> str:
+        """What names the model that is served: the store and the version."""
+        store_id = self.follower.store_id if self.follower is not None else self.store.store_id
+        return f"{store_id}-{self.served.version}"
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since a replica last heard from the other server; None where there is no other."""
+        return None if self.follower is None else self.follower.age
+
+    def check_fresh(self) -> None:
+        """Refuse where a replica has not heard from the other server for too long."""
+        if (other := self.follower) is not None:
+            age = other.age
+            what = f"the last usable answer of {other.url} came {age:,.0f} s ago, and {other.stale:g} s are allowed"
+            require(age <= other.stale, f"{what}: {other.problem or 'it is slow'}", status=503)
 
     def stop(self) -> None:
         """Finish what was handed in, then close the store."""

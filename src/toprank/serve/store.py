@@ -75,6 +75,8 @@ class Store:
         if layout.prepare(self._db, self.path, may_create=model is not None) and model is not None:
             self._write([], model, snapshot=True)
         self._db.execute("COMMIT")
+        self.store_id = str(self._first_value("SELECT value FROM meta WHERE key = 'store'"))
+        """What tells this store from others; its backups have it too."""
         self._list: tuple[int | None, DocumentList | None] = None, None
         """The list that was read last."""
         self._last: float = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0
