@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -60,6 +61,49 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+LOCK_TIMEOUT = 30.0
+"""Seconds that a command waits for another one to let go of a file."""
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let nobody else inside who locks the same file: what is read, changed and replaced here loses nothing.
+
+    The lock is held on a file beside it that ends in `.lock` and stays there: the file itself is replaced.
+    """
+    beside = f"{os.path.realpath(path)}.lock"
+    try:
+        opened = os.open(beside, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError as error:
+        raise InputError(f"{path} cannot be locked: {beside}: {error.strerror}") from None
+    try:
+        deadline = time.monotonic() + LOCK_TIMEOUT
+        while not _try_lock(opened, path):
+            if time.monotonic() > deadline:
+                raise InputError(f"{path} is being changed by another command: try again when it is done")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(opened)  # which unlocks it
+
+
+def _try_lock(opened: int, path: str | os.PathLike[str]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise InputError(f"{path} cannot be locked on this disk: {error.strerror}") from None
+    return True
 
 
 def is_standard_output(path: str | os.PathLike[str]) -> bool:

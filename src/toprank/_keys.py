@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from ._files import replacing
+from ._files import locked, replacing
 from .errors import InputError
 
 Scope = Literal["rank", "learn", "admin"]
@@ -49,12 +49,24 @@ def write_keys(path: Path, keys: dict[str, Key]) -> None:
 
 
 def new_key(path: Path, name: str, scopes: tuple[Scope, ...], rate: float | None = None) -> str:
-    """Add a key and return it; only its hash is kept."""
-    keys = read_keys(path) if path.exists() else {}
+    """Add a key and return it; only its hash is kept. Commands that change the file wait for each other."""
     if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
         raise InputError(f"a key's name has letters, digits, - and _ only, got {name!r}")
-    if name in keys:
-        raise InputError(f"there is a key {name!r} already: revoke it first, or take another name")
     key = f"toprank_{secrets.token_urlsafe(32)}"
-    write_keys(path, keys | {name: Key(hashlib.sha256(key.encode()).hexdigest(), scopes, rate)})
+    with locked(path):
+        keys = read_keys(path) if path.exists() else {}
+        if name in keys:
+            raise InputError(f"there is a key {name!r} already: revoke it first, or take another name")
+        write_keys(path, keys | {name: Key(hashlib.sha256(key.encode()).hexdigest(), scopes, rate)})
     return key
+
+
+def revoke_key(path: Path, name: str) -> None:
+    """Take a key back."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    with locked(path):
+        keys = read_keys(path)
+        if keys.pop(name, None) is None:
+            raise InputError(f"{path} has no key {name!r}")
+        write_keys(path, keys)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from .._files import read_whole
-from .._keys import SCOPES, new_key, read_keys, write_keys
+from .._keys import SCOPES, new_key, read_keys, revoke_key
 from ..errors import InputError, needed
 from ._common import answer, busy, print_json
 from ._options import JSON, command, option, split_names
@@ -266,10 +266,7 @@ def revoke(name: str, file: str = KEYS, as_json: bool = JSON) -> None:
 
     Example: toprank serve keys revoke shop
     """
-    kept = read_keys(Path(file))
-    if kept.pop(name, None) is None:
-        raise InputError(f"{file} has no key {name!r}")
-    write_keys(Path(file), kept)
+    revoke_key(Path(file), name)
     answer(as_json, {"revoked": name}, f"revoked {name}")
 
 
