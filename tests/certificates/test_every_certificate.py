@@ -42,7 +42,7 @@ def changing(**numbers):
 
 def top(**numbers):
     lost = Lost(batches=100, loss=10.0, share=10.0, places=100, largest_k=1)
-    return at_k.TopRun(MistakesAvg, lost, numbers.get("radius", 1.0), 100.0, ())
+    return at_k.TopRun(MistakesAvg, lost, numbers.get("radius", 1.0), 100.0, 100.0, ())
 
 
 def replay(kind=MistakesAvg, passes=1, rows=40, rule=Rule.SQRT):

@@ -27,6 +27,7 @@ from .generalization import largest_norm
 from .margins import Kind, largest_margin, realised_margins
 from .mistakes import Choice, Comparator
 from .replay import Direction, Replay
+from .worst import most_mistakes
 
 _UPPER: dict[type, type[PrecisionSurrogate]] = {
     MistakesAvg: PrecAvg,
@@ -69,6 +70,8 @@ class TopRun:
     radius: float
     """R = max ‖x‖."""
     zero: float
+    worst: float
+    """The mistakes of the worst orders: Σ_t min(k_t, negatives)."""
     assumptions: tuple[Assumption, ...]
     margin: ClassVar[float] = 1.0
 
@@ -90,7 +93,7 @@ class TopRun:
             observed=self.lost.loss,
             reference=f"Theorem {7 if self.kind is MistakesAvg else 9}",
             assumptions=self.assumptions,
-            vacuous_from=float(self.lost.places),
+            vacuous_from=self.worst,
             meaning=f"while it learned, at most {bound:.6g} of the {self.lost.places} places at the top went to a "
             "wrong row",
             terms=u.terms | {"R": self.radius, "k": k},
@@ -108,7 +111,7 @@ class TopRun:
             observed=self.lost.loss,
             reference=f"Corollary {number}",
             assumptions=(*self.assumptions, has),
-            vacuous_from=float(self.lost.places),
+            vacuous_from=self.worst,
             meaning="while it learned, mistakes at the top were bound to end, however long it went on",
             terms=u.terms | {"γ": gamma, "R": self.radius, "k": k},
             arithmetic=f"4·{k}·{self.radius:.4g}²/{gamma:.4g}²",
@@ -166,7 +169,7 @@ class TopReplay(Replay):
         weighted = self.by_query and self.data.query_weight is not None
         assumptions = (self.same, radius, *([Assumption("all queries weigh 1", False)] if weighted else []))
         zero = float(self._losses(np.zeros(self.data.n_docs), np.ones(1))[0])
-        return TopRun(self.kind, self.lost, self.radius, zero, assumptions)
+        return TopRun(self.kind, self.lost, self.radius, zero, self._most_mistakes(), assumptions)
 
     def direction(self, u: Floats) -> Direction:
         """Measure a weight vector."""
@@ -222,6 +225,14 @@ class TopReplay(Replay):
             for at, c in enumerate(lengths.tolist()):
                 losses, _ = self.upper.per_query(c * shown, batches.labels(), batches.bounds)
                 total[at] += float((losses if weight is None else losses * weight)[informative].sum())
+        return total * len(self.passes) / len(self._distinct)
+
+    def _most_mistakes(self) -> float:
+        """Σ_t min(k_t, negatives) over the batches of all passes that hold both classes."""
+        total = 0.0
+        for batches in self._distinct:
+            most = most_mistakes(self._cut.get("k"), self._cut.get("kappa"), batches.labels(), batches.bounds)
+            total += float(most[batches.informative()].sum())
         return total * len(self.passes) / len(self._distinct)
 
     def population_loss(self, scores: Floats) -> float:

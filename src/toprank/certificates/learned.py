@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..surrogates.pairwise import Loss, PairwiseHinge, misordered_pairs, pair_co
 from ..surrogates.precision_at_k import MistakesAvg, PrecAvg, PrecisionSurrogate, PrecMax, PrecRamp
 from .base import Assumption, Certificate
 from .margins import both_classes
+from .worst import most_mistakes, worst_values
 
 _SHORT = 8
 """Lists up to so many documents are small enough for the worst case over all their rankings."""
@@ -42,17 +44,19 @@ def ranking_bounds(measure: str | Measure, threshold: float | None, w: Floats, d
     what = f"mean 1 − {target.name} (relevant or not)"
     if not counted.any():
         return [_nothing(f"{what} ≤ Eq. 10", "Theorem 2", "some query has relevant and irrelevant documents")]
+    over = named_queries(counted, "relevant and irrelevant documents")
     scores, y = linear.scores(data.X, w), relevant.astype(np.float64)
     judge = replace(target, above=0.0) if isinstance(target, AP) else target
     values = 1 - judge.per_query(scores, y, data.ptr)
     losses, _ = loss.per_query(scores, data.y, data.ptr)
     weight = _weights(data, counted)
+    at_w = partial(_at_w, w=w, over=over, worst=_mean(1 - worst_values(judge, y, data.ptr), weight))
     observed, bound = _mean(values, weight), _mean(losses, weight)
-    found = [_at_w(f"{what} ≤ mean of max_π (E(π*) − E(π)) − (F(π*) − F(π))", bound, observed, "Theorem 2, Eq. 10", w)]
+    found = [at_w(f"{what} ≤ mean of max_π (E(π*) − E(π)) − (F(π*) − F(π))", bound, observed, "Theorem 2, Eq. 10")]
     if int(data.lengths[counted].max()) <= _SHORT:
         worst = _mean(worst_case(judge, scores, y, data.ptr, graded=True), weight)
-        found.append(_at_w(f"{what} ≤ its worst case over rankings that w likes as well", worst, observed, "Eq. 6", w))
-        found.append(_at_w("the worst case ≤ the bound of Eq. 10", bound, worst, "Theorem 3", w))
+        found.append(at_w(f"{what} ≤ its worst case over rankings that w likes as well", worst, observed, "Eq. 6"))
+        found.append(at_w("the worst case ≤ the bound of Eq. 10", bound, worst, "Theorem 3"))
     return found
 
 
@@ -70,7 +74,9 @@ def pair_bound(loss: Loss, w: Floats, data: QueryDataset) -> Certificate:
         _mean(losses, weight),
         _mean((wrong + tied) / np.maximum(pairs, 1), weight),
         "hinge ≥ step",
-        w,
+        w=w,
+        over=named_queries(counted, "two grades"),
+        worst=1.0,
     )
 
 
@@ -83,9 +89,11 @@ def top_bounds(k: int | None, kappa: float | None, w: Floats, data: QueryDataset
     kinds: tuple[type[PrecisionSurrogate], ...] = (MistakesAvg, PrecRamp, PrecAvg, PrecMax)
     losses = [kind(k=k, kappa=kappa, normalize=True).per_query(scores, data.y, data.ptr)[0] for kind in kinds]
     wrong, *bounds = [_mean(values, weight) for values in losses]
+    most = _mean(most_mistakes(k, kappa, data.y, data.ptr, share=True), weight)
+    over = named_queries(counted, "both classes").replace("queries", "lists")
     for name, bound in zip(("ramp", "avg", "max"), bounds, strict=True):
         said = f"wrong rows among the top k, as a share ≤ {name} surrogate / k"
-        found.append(_at_w(said, bound, wrong, f"Δ ≤ {name}", w))
+        found.append(_at_w(said, bound, wrong, f"Δ ≤ {name}", w=w, over=over, worst=most))
     return found
 
 
@@ -117,20 +125,29 @@ def optimality(objective: Objective, w: Floats, here: Assumption, tol: float, ma
     )
 
 
-def _at_w(statement: str, bound: float, observed: float, reference: str, w: Floats) -> Certificate:
+def _at_w(
+    statement: str, bound: float, observed: float, reference: str, *, w: Floats, over: str, worst: float
+) -> Certificate:
+    """Compare two means over the queries that are named in `over`; `worst` is what the worst order of them has."""
     return Certificate(
         statement=statement,
         value=bound,
         observed=observed,
         reference=reference,
-        vacuous_from=1.0,
-        meaning=f"on these queries: {observed:.4g}, and at most {bound:.4g} by what the learner minimises",
+        vacuous_from=worst,
+        meaning=f"in the mean over {over}: {observed:.4g}, and at most {bound:.4g} by what the learner minimises",
         terms={"‖w‖": float(np.linalg.norm(w))},
     )
 
 
 def _nothing(statement: str, reference: str, missing: str) -> Certificate:
     return Certificate(statement, math.inf, math.nan, reference, (Assumption(missing, False),))
+
+
+def named_queries(counted: AnyArray, having: str) -> str:
+    """Name the queries that a mean is taken over: a query whose documents are all alike has no better order."""
+    n, total = int(counted.sum()), len(counted)
+    return f"the {n:,} queries, all with {having}" if n == total else f"the {n:,} of {total:,} queries with {having}"
 
 
 def _weights(data: QueryDataset, counted: AnyArray) -> Floats:

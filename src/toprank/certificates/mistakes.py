@@ -83,6 +83,8 @@ class Run:
     tight: float = inf
     """max_t diam_t²/vmin_t over the mistake rounds: the tighter constant (docs/theory.md)."""
     rounds: float = inf
+    worst: float = inf
+    """Σ_t RML_t of the worst order of each list."""
     zero: float = inf
     """L(0): what is known without any comparator."""
     radius: float = nan
@@ -248,8 +250,8 @@ class Run:
 
     @property
     def _known_bound(self) -> float:
-        """What bounds Σ RML_t without any learning: the rounds, and L(0), which restates the mistakes."""
-        return min(self.rounds, self.zero / self.margin)
+        """What bounds Σ RML_t without any learning: the worst orders, and L(0), which restates the mistakes."""
+        return min(self.rounds, self.worst, self.zero / self.margin)
 
     def after_the_fact(self, u: Comparator) -> Certificate:
         """Σ RML_t ≤ (L(u) + ‖u‖ √Σ‖z_t‖²) / Δ: Eq. 17 at the η that is best for the observed subgradients."""
@@ -293,7 +295,7 @@ class Run:
             self.loss,
             _COROLLARY[self.algorithm],
             assumptions,
-            vacuous_from=self.rounds,
+            vacuous_from=min(self.rounds, self.worst),
             meaning=f"however long the stream, its rankings will lose {value:.6g} in all, at most",
             terms=u.terms | self._terms | {"γ": u.margin},
             arithmetic=f"{self._a * self.margin:.6g}/{u.margin:.6g}²{factor} = {value:.6g}" if u.margin > 0 else "",
@@ -306,6 +308,7 @@ class Run:
             found,
             statement="mistakes ≤ A/γ²",
             observed=float(self.mistakes),
+            vacuous_from=self.rounds,
             reference="Corollary 11, mistakes",
             meaning=f"however long the stream, it will show at most {found.value:.6g} imperfect rankings",
         )

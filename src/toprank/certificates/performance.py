@@ -261,12 +261,14 @@ def performance(
     claims: int = 1,
     weight: ArrayLike | None = None,
     unseen: Sequence[Assumption] = (),
+    worst: float = 0.0,
 ) -> PerformanceCertificate:
     """Certify the mean of a measure from its value on each judged query; NaN is a query that its convention skips.
 
     With the values of another system in `against`, called `name`, the mean difference is certified instead. `claims` is
     how many certificates are made from these queries: all of them then hold together. `unseen` says what is known of
-    whether the queries took part in learning; where they did, nothing is certified.
+    whether the queries took part in learning; where they did, nothing is certified. `worst` is the mean that the worst
+    order of these queries has: a bound that is not above it says nothing.
 
     >>> better = performance([0.9, 0.8, 1.0] * 40, "map", against=[0.5, 0.5, 0.6] * 40, name="BM25")
     >>> print(better.meaning)
@@ -296,7 +298,9 @@ def performance(
         assumptions.append(Assumption(f"no query weighs more than {v.max():g}; bounded is the weighted mean"))
     elif other is None and n and np.isin(x[counted], (0.0, 1.0)).all():
         assumptions.append(Assumption(f"{measure} is 0 or 1 on every query, as on all of these"))
-    return _certificate(found, measure, name if other is not None else None, confidence, n, tuple(assumptions))
+    if other is not None:
+        return _certificate(found, measure, name, confidence, n, tuple(assumptions))
+    return replace(_certificate(found, measure, None, confidence, n, tuple(assumptions)), vacuous_from=worst)
 
 
 def _certificate(

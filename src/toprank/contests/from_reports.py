@@ -12,12 +12,14 @@ import numpy as np
 from .._typing import Floats
 from ..certificates.base import Assumption
 from ..certificates.performance import performance
+from ..certificates.worst import worst_mean
 from ..comparison import Comparison, compare
 from ..data.dataset import QueryDataset
 from ..data.grouping import numbered
 from ..data.trec import Qrels, Run
 from ..errors import InputError
 from ..fusion import NAMES, Method, fuse
+from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..trec_evaluation import evaluate_run
 from .base import Contest, Entrant
@@ -136,11 +138,12 @@ def _certified(contest: Contest, unseen: bool | None) -> tuple[Entrant, ...]:
     if contest.n_folds > 1:
         known.append(Assumption(f"the models of the {contest.n_folds} folds count as given; bounded is their mean"))
     certify = partial(performance, measure=measure, confidence=confidence, claims=claims, unseen=known)
-    result = []
+    data, result = contest.data, []
+    worst = 0.0 if data is None else worst_mean(parse_measure(measure), data.y, data.ptr, data.query_weight)
     for entrant in entrants:
         values, weight = entrant.report.per_query[measure], entrant.report.query_weight
         try:
-            found = [certify(values, weight=weight)]
+            found = [certify(values, weight=weight, worst=worst)]
             if rival is not None and rival is not entrant:
                 other = rival.report.per_query[measure]
                 found.append(certify(values, against=other, name=rival.name, weight=weight))

@@ -11,6 +11,8 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.boosting import adarank_certificates, rankboost_certificate
+from ..certificates.learned import named_queries
+from ..certificates.worst import worst_values
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -79,7 +81,8 @@ class AdaRank(Ranker):
         keep = watch.best or len(done.candidates)
         self._keep_rounds(done.candidates[:keep], done.weights[:keep], {**done.trace, "valid": np.array(watch.reached)})
         kept = {name: values[:keep] for name, values in done.trace.items()}
-        self.certificates_ = _theorem_4(measure, Rounds(self.candidates_, self.alphas_, kept))
+        learned = Assumption("it learned from these rows", True)
+        self.certificates_ = self._theorem_4(measure, Rounds(self.candidates_, self.alphas_, kept), data, learned)
 
     def _keep_rounds(self, candidates: Ints, alphas: Floats, trace: dict[str, Floats]) -> None:
         self.candidates_, self.alphas_, self.trace_, self.n_iter_ = candidates, alphas, trace, len(candidates)
@@ -98,7 +101,8 @@ class AdaRank(Ranker):
     ) -> list[Certificate]:
         measure = parse_bounded(self.measure)
         rounds = Rounds(self.candidates_, self.alphas_)
-        found = _theorem_4(measure, replay(measure, data, rounds, self._importance(data, measure)))
+        played = replay(measure, data, rounds, self._importance(data, measure))
+        found = self._theorem_4(measure, played, data, here)
         near = np.allclose(
             self.coef_, feature_weights(self.candidates_, self.alphas_, self.n_features_in_), rtol=1e-9, atol=1e-12
         )
@@ -114,10 +118,18 @@ class AdaRank(Ranker):
         known = ~np.isnan(measure.per_query(data.y, data.y, data.ptr))  # those that the measure does not leave out
         return np.asarray(weight * known / (weight @ known))
 
-
-def _theorem_4(measure: Measure, done: Rounds) -> list[Certificate]:
-    trace = done.trace
-    return adarank_certificates(str(measure), trace["phi"], trace["delta"], done.weights, trace["measure"])
+    def _theorem_4(self, measure: Measure, done: Rounds, data: QueryDataset, here: Assumption) -> list[Certificate]:
+        trace, share = done.trace, self._importance(data, measure)
+        over = named_queries(share > 0, "two grades" if self.rule != "paper" else f"a value of {measure}")
+        return adarank_certificates(
+            str(measure),
+            trace["phi"],
+            trace["delta"],
+            done.weights,
+            trace["measure"],
+            over=f"{over}, which it learned from" if here.verified else over,
+            worst=float(share @ np.nan_to_num(worst_values(measure, data.y, data.ptr))),
+        )
 
 
 def query_importance(data: QueryDataset) -> Floats:
@@ -167,7 +179,7 @@ class RankBoost(Ranker):
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
     >>> ranker = tr.RankBoost(rounds=20).fit_queries(data)
     >>> print(ranker.certificates_[0])
-    weighted share of pairs that are misordered or tied ≤ Π_t Z_t: ... holds.
+    mean over queries with two grades of the share of pairs that are misordered or tied ≤ Π_t Z_t: ... holds.
     """
 
     needs_all_rows = True
@@ -220,7 +232,9 @@ class RankBoost(Ranker):
     ) -> list[Certificate]:
         weight, scores = self._pair_weight(data), self.model_.scores(data.X)
         wrong, tied = misordered_pairs(scores, data.y, data.ptr)
-        return [rankboost_certificate(exponential_loss(scores, data, weight), float(weight @ (wrong + tied)))]
+        found = exponential_loss(scores, data, weight), float(weight @ (wrong + tied))
+        weighted = data.query_weight is not None
+        return [rankboost_certificate(*found, by_query=bool(self.normalize), weighted=weighted)]
 
 
 def exponential_loss(scores: Floats, data: QueryDataset, pair_weight: Floats) -> float:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..certificates.base import Assumption, Certificate
 from ..certificates.performance import PerformanceCertificate, performance
+from ..certificates.worst import worst_mean
 from ..data.dataset import QueryDataset
 from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch
@@ -107,7 +108,7 @@ def certify_performance(
     """Bound the expected measure of a ranker, and its difference to each baseline, from judged queries."""
     judged = ranker._with_labels(data, ranker._later_labels(data.y))
     rivals, unseen = baseline or {}, not_learned_from(ranker.learned_from_, data)
-    name, models = str(ranker.measure), (ranker, *rivals.values())
+    name, models, worst = str(ranker.measure), (ranker, *rivals.values()), 0.0
     try:
         target = parse_bounded(ranker.measure)
         name = target.name
@@ -116,10 +117,12 @@ def certify_performance(
     values = [np.full(data.n_queries, np.nan)] * len(models)
     if all(assumption.verified is not False for assumption in unseen):
         values = [evaluate(model, judged, [target]).per_query[name] for model in models]
+        worst = worst_mean(target, judged.y, judged.ptr, judged.query_weight)
     sure = partial(
         performance, values[0], name, confidence=confidence, claims=len(models), weight=data.query_weight, unseen=unseen
     )
-    return [sure(), *(sure(against=other, name=rival) for rival, other in zip(rivals, values[1:], strict=True))]
+    others = (sure(against=other, name=rival) for rival, other in zip(rivals, values[1:], strict=True))
+    return [sure(worst=worst), *others]
 
 
 def not_learned_from(seen: Sketch | None, data: QueryDataset) -> tuple[Assumption, ...]:

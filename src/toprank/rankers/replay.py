@@ -16,6 +16,7 @@ from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.mistakes import Algorithm, Choice, Run, ranking_margin
 from ..certificates.replay import Direction, Replay, another_run
+from ..certificates.worst import worst_values
 from ..data import linear
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
@@ -301,11 +302,20 @@ def observed_run(
         margin=float(getattr(loss, "margin", 1.0)),
         assumptions=assumptions,
         rounds=float(len(rounds)),
+        worst=len(rounds) * _worst_loss(learner, data),
         radius=radius,
         weighted=weight is not None and bool((weight != 1).any()),
         constant=steps.rule == Rule.CONSTANT,
         half=float((sizes[active] * znorm2[active]).sum()) / 2,
     )
+
+
+def _worst_loss(learner: OnlineDescent, data: QueryDataset) -> float:
+    """The mean loss of the worst order, over the lists that are rounds: each pass plays all of them."""
+    counted = learner.rounds(data.y, data.ptr) & (True if data.query_weight is None else data.query_weight > 0)
+    if learner.measure is None or not counted.any():
+        return 1.0
+    return float(1 - worst_values(learner.measure, data.y, data.ptr)[counted].mean())
 
 
 def lemma_5(loss: Surrogate, data: QueryDataset, radius: float) -> tuple[Algorithm, float]:
