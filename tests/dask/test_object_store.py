@@ -61,7 +61,7 @@ def whole(options, tmp_path_factory):
     fs.mkdir("judged", acl="public-read")
     for file in folder.iterdir():
         fs.put(str(file), f"judged/{file.name}", ACL="public-read")
-    return data
+    return tr.read_table(str(folder / "whole.parquet"))  # ids are text, as every reader gives them
 
 
 def test_files_in_a_bucket(client, store, options, whole, monkeypatch):
@@ -80,6 +80,23 @@ def test_the_same_by_http(client, store, whole, monkeypatch):
     assert fit(tr.dask.read_letor(f"{at}/all.txt", client, parts=3)) == fit(whole)
     with pytest.raises(tr.InputError, match=r"part7.parquet.* cannot be read"):
         tr.dask.read_table(f"{at}/part7.parquet", client)
+
+
+@pytest.mark.parametrize("by", ["s3", "http"])
+def test_an_object_that_was_written_again_is_refused(client, store, options, whole, tmp_path, by):
+    import s3fs
+
+    fs = s3fs.S3FileSystem(**options)
+    for i, data in enumerate((whole, whole.with_X(whole.X[:, ::-1].copy()))):
+        tr.write_letor(data, tmp_path / f"{i}.txt")
+    fs.put(str(tmp_path / "0.txt"), f"judged/{by}.txt", ACL="public-read")
+    given = {"storage_options": options} if by == "s3" else {}
+    far = tr.dask.read_letor(f"s3://judged/{by}.txt" if by == "s3" else f"{store[0]}/judged/{by}.txt", client, **given)
+    fit(far)
+    fs.put(str(tmp_path / "1.txt"), f"judged/{by}.txt", ACL="public-read")
+    far.X.reload(1)
+    with pytest.raises(tr.InputError, match=rf"{by}.txt changed after it was scanned \((ETag|Last-?Modified|size) was"):
+        fit(far)
 
 
 @pytest.mark.parametrize(

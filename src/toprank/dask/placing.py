@@ -20,6 +20,7 @@ from ..data.blocks import BlockResults, Grid, PartialResult
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from .parts import Chain, Part, PartSpec, load, names_of, reduce_parts, relabel, step
+from .unchanged import Marks, check_marks, marks_of_folder
 from .workers import ATTEMPTS, Request, Workers
 
 S = TypeVar("S")
@@ -276,8 +277,10 @@ def place(
     """
     workers = checked(client, parts, timeout)
 
+    marks = None if data.mapped is None else marks_of_folder(data.mapped[0])
+
     def read(first: int, last: int, start: int, stop: int) -> Callable[[], QueryDataset]:
-        return partial(_same, data[first:last])
+        return partial(_same, data[first:last], marks)
 
     names = ("y", "ptr", "query_ids", "feature_names", "doc_ids", "query_weight", "doc_weight", "order")
     beside = {name: getattr(data, name) for name in names}
@@ -294,5 +297,10 @@ def checked(client: Any, parts: int | None, timeout: float) -> Workers:
     return Workers(client, timeout)
 
 
-def _same(data: QueryDataset) -> QueryDataset:
+def _same(data: QueryDataset, marks: dict[str, Marks] | None) -> QueryDataset:
+    """Return data that travelled here; a folder that travelled by its name must be what it was."""
+    if data.mapped is not None and marks is not None:
+        folder, now = data.mapped[0], marks_of_folder(data.mapped[0])
+        for name in sorted({*marks, *now}):
+            check_marks(str(folder / name), marks.get(name, {}), now.get(name, {}))
     return data
