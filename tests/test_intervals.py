@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.oracles import betting
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport, reports
+from toprank import _bounded
 from toprank import _intervals as intervals
 from toprank import _statistics as statistics
 from toprank.comparison import compare
@@ -129,7 +131,7 @@ def test_wilcoxon_ranks_what_the_measure_means_and_not_its_last_bits() -> None:
 
 
 def test_t_turned_round_is_the_textbook_interval() -> None:
-    a, b = np.random.default_rng(0).random((2, 30))
+    a, b = np.random.default_rng(0).random((2, 60))
     one = compare(reports(a=a, b=b), "t").differences[0]
     expected = stats.ttest_rel(a, b).confidence_interval(0.95)
     assert one.interval == pytest.approx((expected.low, expected.high), abs=1e-12)
@@ -248,8 +250,8 @@ def test_no_caution_where_all_flips_were_counted() -> None:
 class TestMargin:
     def test_no_worse_equivalent_and_better(self) -> None:
         rng = np.random.default_rng(0)
-        base = rng.random(200)
-        noise = 0.01 * rng.standard_normal(200)
+        base = 0.2 + 0.6 * rng.random(2000)
+        noise = 0.01 * rng.standard_normal(2000)
         result = compare(
             reports(base=base, near=base + noise, lower=base - 0.012 + noise, up=base + 0.02 + noise),
             baseline="base",
@@ -268,25 +270,65 @@ class TestMargin:
 
     def test_better_by_less_than_the_margin_and_no_worse_alone(self) -> None:
         rng = np.random.default_rng(0)
-        base, noise = rng.random(300), rng.standard_normal(300)
+        base, noise = 0.2 + 0.6 * rng.random(2000), rng.standard_normal(2000)
         tight = compare(reports(a=base + 0.002 + 0.003 * noise, b=base), margin=0.01).differences[0]
         assert tight.verdict == "a is better, by less than 0.01"
-        wide = compare(reports(a=base + 0.01 + 0.12 * (noise - noise.mean()), b=base), margin=0.01).differences[0]
-        assert wide.verdict == "a is no worse by more than 0.01"
+        noise = np.clip(noise, -2, 2)
+        wide = compare(reports(a=base + 0.003 + 0.08 * (noise - noise.mean()), b=base), margin=0.007).differences[0]
+        assert wide.verdict == "a is no worse by more than 0.007"
 
-    def test_against_the_textbook(self) -> None:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_against_the_definition(self, weighted: bool) -> None:
         a, b = np.random.default_rng(1).random((2, 25))
-        one = compare(reports(a=a, b=b), "t", margin=0.1).differences[0]
-        upper = [stats.ttest_1samp(s * (a - b) + 0.1, 0, alternative="greater").pvalue for s in (1, -1)]
-        assert one.p_no_worse == pytest.approx(statistics.holm(np.array(upper)), abs=1e-12)
+        weight = np.where(np.arange(25) % 3, 1.0, 2.0) if weighted else np.ones(25)
+        diffs, orders = (a - b)[None], _bounded._orders(25)
+        found = _bounded.p_of_margin(diffs, weight, 0.3, 0.025)
+        x, v = ((a - b + 1) / 2).tolist(), (weight / weight.max()).tolist()
+        capital = betting.mean_capital(x, v, orders.tolist(), 0.35, 0.025)
+        assert found[0] == pytest.approx(min(1.0, 1 / capital), rel=1e-9)
+        low, high = _bounded.bounded_intervals(diffs, weight, np.array([[0.05]]))[0, 0]
+        ends = ((1 + low) / 2, x), ((1 - high) / 2, [1 - one for one in x])
+        for m, values in ends:
+            assert betting.mean_capital(values, v, orders.tolist(), m, 0.025) >= 40 * (1 - 1e-6)
+            assert betting.mean_capital(values, v, orders.tolist(), m + 1e-6, 0.025) < 40
+
+    def test_equal_queries_show_no_margin_that_they_are_too_few_for(self) -> None:
+        values = np.linspace(0.1, 0.9, 8)
+        result = compare(reports(a=values, b=values), margin=1e-4)
+        one = result.differences[0]
+        assert (one.verdict, one.no_worse) == ("not shown", (False, False))
+        assert one.interval[0] < -0.2 < 0.2 < one.interval[1]
+        assert "8 queries are too few for this margin" in str(result)
+        assert "too few for this margin" not in str(compare(reports(a=values, b=values), margin=0.5))
+        assert compare(reports(a=values, b=values), margin=0.5).differences[0].verdict == "equivalent within 0.5"
+
+    @pytest.mark.parametrize("test", ["permutation", "t"])
+    @pytest.mark.parametrize("n", [15, 40, 120])
+    def test_a_rare_failure_is_covered(self, n: int, test: str) -> None:
+        """−1 on 6% of the queries, and next to nothing on the others: the mean is about −.05, and no margin of .05."""
+        rng, trials, covered, claimed = np.random.default_rng(n), 100, 0, 0
+        for _ in range(trials):
+            small, fails = 0.02 * rng.random(n), rng.random(n) < 0.06
+            a, b = np.where(fails, 0.0, 0.5 + small), np.where(fails, 1.0, 0.5)
+            one = compare(reports(a=a, b=b), test, n_resamples=200).differences[0]
+            covered += one.interval[0] <= -0.06 + 0.94 * 0.01 <= one.interval[1]
+            claimed += compare(reports(a=a, b=b), test, margin=0.04, n_resamples=200).differences[0].no_worse[0]
+        assert covered / trials >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / trials)
+        assert claimed / trials <= 0.05
+
+    def test_a_measure_without_an_end_has_no_margin(self) -> None:
+        far = {name: FakeReport({"dcg@5": np.full(500, value)}) for name, value in (("a", 0.5), ("b", 0.5))}
+        one = compare(far, margin=0.1).differences[0]
+        assert (one.no_worse, one.by_betting) == ((False, False), False)
 
     @pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
     def test_no_more_false_claims_than_stated(self, test: str) -> None:
         """a is worse by exactly the margin: "no worse" is claimed at most 5 times in 100."""
         rng, claims, trials = np.random.default_rng(0), 0, 300
         for _ in range(trials):
-            d = rng.standard_normal(20) * 0.1 - 0.05
-            claims += compare(reports(a=d, b=0 * d), test, margin=0.05, n_resamples=200).differences[0].no_worse[0]
+            d = np.clip(rng.standard_normal(20) * 0.1, -0.3, 0.3) - 0.05
+            found = compare(reports(a=0.5 + d, b=np.full(20, 0.5)), test, margin=0.05, n_resamples=200)
+            claims += found.differences[0].no_worse[0]
         assert claims / trials <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
 
     def test_wrong_margins(self) -> None:
@@ -310,7 +352,7 @@ def test_frames_and_json(backend: str) -> None:
     assert columns[:6] == ["measure", "a", "b", "mean_a", "mean_b", "difference"]
     assert len(frame) == 3
     told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert told["differences"][0]["interval"] == [None, None]  # three queries show nothing
+    assert told["differences"][0]["interval"] == [-1, 1]  # three queries show nothing
     assert told["differences"][0]["verdict"] == "not shown"
     assert told["n_queries"] == 3
 

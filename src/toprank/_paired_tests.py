@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from . import _bounded as bounds
 from . import _intervals as intervals
 from . import _statistics as statistics
 from ._typing import Floats, Ints
@@ -18,6 +19,9 @@ TESTS = {
     "t": "paired t test",
     "wilcoxon": "Wilcoxon signed-rank test",
 }
+
+FEW = 50
+"""Queries below which the interval of a test is not trusted, and that of a mean is said to be rough."""
 
 HALVES = 4_000
 """Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
@@ -33,6 +37,8 @@ class PairResult(NamedTuple):
     direction: int
     sides: Floats
     """With a margin: p of "a is worse by the margin or more", and of the same about b."""
+    by_betting: bool
+    """Whether its interval must hold for any differences in [−1, 1]: a test's would not be trusted with these."""
 
 
 class PairedTest(NamedTuple):
@@ -43,15 +49,27 @@ class PairedTest(NamedTuple):
     random_state: int
     level: float | None
 
-    def found(self, measure: str, diffs: Floats, weight: Floats, margin: float | None) -> list[PairResult]:
-        """Test every row of differences."""
+    def found(
+        self, measure: str, diffs: Floats, weight: Floats, margin: float | None, level: float, *, bounded: bool
+    ) -> list[PairResult]:
+        """Test every row of differences; `bounded` says that they lie in [−1, 1].
+
+        Margins rest on bets, sized for a test at `level`: nothing else is known to hold where rare failures were not
+        seen. So do intervals beside a margin, of few queries and of skewed differences.
+        """
         p, direction = self.p_values(diffs, weight)
-        sides = np.ones((len(diffs), 2))
-        if margin is not None:
-            for side, sign in enumerate((1, -1)):
-                both, way = self.p_values(sign * diffs + margin, weight)
-                sides[:, side] = np.where(way > 0, both / 2, 1.0)
-        return [PairResult(measure, d, weight, float(p[h]), int(direction[h]), sides[h]) for h, d in enumerate(diffs)]
+        sides, by_betting = np.ones((len(diffs), 2)), np.zeros(len(diffs), dtype=bool)
+        if bounded:
+            by_betting |= margin is not None
+            if self.test != "wilcoxon":  # its interval is about ranks, not about the mean
+                by_betting |= bounds.is_skewed(diffs, weight) | (diffs.shape[1] < FEW)
+            if margin is not None:
+                for side, sign in enumerate((1, -1)):
+                    sides[:, side] = bounds.p_of_margin(sign * diffs, weight, margin, level)
+        return [
+            PairResult(measure, d, weight, float(p[h]), int(direction[h]), sides[h], bool(by_betting[h]))
+            for h, d in enumerate(diffs)
+        ]
 
     def p_values(self, diffs: Floats, weight: Floats) -> tuple[Floats, Ints]:
         """Return p, two-sided, and whom each row favours."""
@@ -87,6 +105,8 @@ class PairedTest(NamedTuple):
                 ends[rows] = turned(diffs, levels[rows])
         ends[:, 0] = intervals.agree_with_test(ends[:, 0], corrected <= alpha, way)
         ends[:, 1] = intervals.agree_with_test(ends[:, 1], len(p) * p <= alpha, way)
+        for i in (i for i, one in enumerate(found) if one.by_betting):
+            ends[i] = bounds.bounded_intervals(found[i].d[None], found[i].weight, levels[i][None])[0]
         return ends, 1 - levels[:, 0]
 
 

@@ -11,20 +11,20 @@ import numpy as np
 
 from . import _intervals as intervals
 from . import _statistics as statistics
+from ._bounded import smallest_margin
 from ._checkpoint import plain
-from ._paired_tests import TESTS, PairedTest, PairResult, Test, effect
+from ._paired_tests import FEW, TESTS, PairedTest, PairResult, Test, effect
 from ._pairing import aligned, pairs_of
 from ._tables import Shown, Table, signed
 from .data import validation
+from .errors import InputError
+from .measures import measure as parse_measure
 
 if TYPE_CHECKING:
     from .evaluation import Report
 
 RESAMPLES = 10_000
 """Resamples where no other number is asked for."""
-
-FEW = 50
-"""Queries below which intervals are said to be rough."""
 
 _NULL = {
     "permutation": "that the two systems could be exchanged on every query (each difference as likely with the other "
@@ -46,7 +46,10 @@ class Difference:
     difference: float
     """Mean over queries of a − b."""
     interval: tuple[float, float]
-    """The differences that the test does not reject, at the level at which Holm's procedure decided."""
+    """The differences that the test does not reject, at the level at which Holm's procedure decided.
+
+    `by_betting` says that it is the one for any differences in [−1, 1] instead.
+    """
     level: float
     """Confidence of that interval by itself: 1 − alpha/k, k the comparisons still open in Holm's procedure."""
     simultaneous: tuple[float, float]
@@ -63,6 +66,9 @@ class Difference:
     """Whom the test favours: 1 is a, −1 is b. Signed ranks may favour the one with the lower mean."""
     shown: bool
     """Whether p_holm ≤ alpha."""
+    by_betting: bool = False
+    """Whether the intervals hold for any differences in [−1, 1]: beside a margin, and where differences are few or
+    skewed. Such an interval may hold 0 although the test shows that the systems differ."""
     margin: float | None = None
     p_no_worse: tuple[float, float] | None = None
     """With a margin: p, corrected, of "a is worse than b by the margin or more", and of the same about b."""
@@ -176,7 +182,7 @@ class Comparison(Shown):
                     d.measure,
                     f"{d.a} − {d.b}",
                     signed(d.difference),
-                    interval_text(d.interval, sign=True),
+                    interval_text(d.interval, sign=True) + (" †" if d.by_betting else ""),
                     None if d.effect is None else signed(d.effect, 2),
                     p_text(d.p),
                     p_text(d.p_holm),
@@ -197,16 +203,41 @@ class Comparison(Shown):
             f"A difference is shown where p (Holm) ≤ {self.alpha:g}; not shown does not mean equal. The correction "
             f"covers one family, every pair on every measure ({pairs} × {len(self.measures)}).",
             f"The hypothesis that p is about: {_NULL[self.test]}.",
-            "Intervals hold the differences that the test does not reject, each at the level at which Holm's procedure "
-            f"decided it (1 − {self.alpha:g}/k, k comparisons still open): 0 is outside exactly where a difference is "
-            "shown.",
         ]
-        if self.margin:
+        if not all(d.by_betting for d in self.differences):
             lines.append(
-                f"No worse by more than {self.margin:g}, and equivalent where that is shown both ways: one-sided tests "
-                f"at {self.alpha:g} of the differences shifted by the margin, Holm over both directions of every pair."
+                "Intervals hold the differences that the test does not reject: 0 is outside exactly where a difference "
+                "is shown."
             )
-        return [*lines, self.caution] if self.caution else lines
+        if any(d.by_betting for d in self.differences):
+            lines.append(
+                "Intervals marked † bound the mean of any differences in [−1, 1] by betting: beside a margin, of fewer "
+                f"than {FEW} queries and of skewed differences those of the test miss too often. Where one "
+                "holds 0 beside a difference that is shown, the systems differ and their means may be equal."
+            )
+        lines.append(
+            f"Each interval is at the level at which Holm's procedure decided (1 − {self.alpha:g}/k, k comparisons "
+            "still open)."
+        )
+        return [*lines, *self._about_margin(), *([self.caution] if self.caution else [])]
+
+    def _about_margin(self) -> list[str]:
+        if not self.margin:
+            return []
+        lines = [
+            f"No worse by more than {self.margin:g}, and equivalent where that is shown both ways: bets against a mean "
+            f"difference of −{self.margin:g}, for any differences in [−1, 1], at {self.alpha:g}, Holm over both "
+            "directions of every pair. Measures beyond [0, 1] have no such verdict."
+        ]
+        n, level = self.n_queries, self.alpha / (2 * len(self.differences))
+        least = smallest_margin(n, level)
+        if least > self.margin:
+            lines.append(
+                f"{n:,} queries are too few for this margin: even of systems that are equal on all of them no more is "
+                f"shown than a margin of {least:.2g}, since a rare failure may not have been seen. Judge more queries, "
+                "compare fewer systems, or take a wider margin."
+            )
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON; an end of an interval that is nowhere is None."""
@@ -220,7 +251,7 @@ class Comparison(Shown):
         """Return one row per difference as a data frame."""
         import narwhals as nw
 
-        names = ("effect", "p", "p_holm", "wins", "ties", "losses", "shown", "verdict")
+        names = ("by_betting", "effect", "p", "p_holm", "wins", "ties", "losses", "shown", "verdict")
         rows = [
             {"measure": d.measure, "a": d.a, "b": d.b}
             | {"mean_a": self.means[d.measure][d.a], "mean_b": self.means[d.measure][d.b], "difference": d.difference}
@@ -249,8 +280,10 @@ def compare(
     every pair on every measure. The interval of a difference holds what the test does not reject, at the level at
     which Holm's procedure decided: it leaves 0 out exactly where the difference is shown. Intervals of means are
     bootstrapped (BCa).
-    With a `margin` it is also tested who is no worse by more than that, and who is equivalent. Where the reports weigh
-    queries, means, differences, intervals and the permutation test do too.
+    With a `margin` it is also tested who is no worse by more than that, and who is equivalent. That rests on bets that
+    hold for any differences in [−1, 1], and so do the intervals beside it, those of fewer than 50 queries and those of
+    skewed differences (`by_betting`): tests and the bootstrap take what was seen for all that there can be.
+    Where the reports weigh queries, means, differences, intervals and the permutation test do too.
 
     Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
     large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
@@ -282,7 +315,8 @@ def compare(
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
-        found += paired.found(measure, diffs, weight, margin)
+        bounded = bool(rows.min() >= -1e-9 and rows.max() <= 1 + 1e-9) and not _has_no_end(measure)
+        found += paired.found(measure, diffs, weight, margin, alpha / (2 * family), bounded=bounded)
         means = intervals.bootstrap_means(rows, weight, drawn, rng)
         spans[measure] = {
             name: intervals.bca(row, weight, draws, alpha)
@@ -317,6 +351,7 @@ def compare(
                 losses=int((one.d < 0).sum()),
                 direction=one.direction,
                 shown=bool(p_holm <= alpha),
+                by_betting=one.by_betting,
                 margin=margin,
                 p_no_worse=None if no_worse is None else no_worse[i],
                 no_worse=None if no_worse is None else (no_worse[i][0] <= alpha, no_worse[i][1] <= alpha),
@@ -336,6 +371,14 @@ def compare(
         margin=margin,
         reports=dict(reports),
     )
+
+
+def _has_no_end(measure: str) -> bool:
+    """Say whether the values of a measure may lie beyond [0, 1]; one that nobody knows is taken by its values."""
+    try:
+        return not parse_measure(measure).bounded
+    except InputError:
+        return False
 
 
 def interval_text(interval: tuple[float, float], *, sign: bool = False) -> str:

@@ -145,7 +145,8 @@ def test_margin_refit_and_fusion(capsys, folder):
     names = {e["name"] for e in told["entrants"]}
     assert {"fusion by reciprocal rank", "fusion by CombMNZ"} < names
     assert told["comparison"]["margin"] == 0.3
-    assert any("equivalent within 0.3" in d["verdict"] for d in told["comparison"]["differences"])
+    assert all(d["by_betting"] and d["p_no_worse"] is not None for d in told["comparison"]["differences"])
+    assert not any(d["no_worse"][0] and d["p_no_worse"][0] > 0.05 for d in told["comparison"]["differences"])
     assert any("learned once more" in note for note in told["notes"])
     assert "fusion must be one of 'rrf', 'combsum', 'combmnz', got 'borda'" in fail(capsys, *args, "--fusion", "borda")
     assert "margin must be" in fail(capsys, *args, "--margin", 0)

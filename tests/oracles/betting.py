@@ -68,3 +68,18 @@ def outcomes(support, n):
     """Yield every sample of n from {value: probability}, with its probability."""
     for sample in itertools.product(support.items(), repeat=n):
         yield [x for x, _ in sample], math.prod(p for _, p in sample)
+
+
+def mean_capital(values, weights, orders, m, delta):
+    """Mean over the orders of Π_t (1 + min(λ_t, .9/m) v_t (x_t − m)), λ_t = √(2 ln(1/δ)/(n σ̂²_{t−1}))."""
+    found = []
+    for order in orders:
+        capital, total, weight, spread = 1.0, 0.5, 1.0, 0.25
+        for t, at in enumerate(order):
+            x, v = values[at], weights[at]
+            bet = (2 * math.log(1 / delta) * (t + 1) / (len(order) * spread)) ** 0.5
+            capital *= 1 + min(bet, 0.9 / m) * v * (x - m)
+            total, weight = total + v * x, weight + v
+            spread += (v * (x - total / weight)) ** 2
+        found.append(capital)
+    return sum(found) / len(found)

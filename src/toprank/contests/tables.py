@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._checkpoint import plain
-from .._paired_tests import TESTS
+from .._paired_tests import FEW, TESTS
 from .._tables import Cell, Table, signed
 from ..certificates.performance import PerformanceCertificate
-from ..comparison import FEW, Comparison, Difference, interval_text, p_text
+from ..comparison import Comparison, Difference, interval_text, p_text
 from ..measures.base import mean_value
 from .base import Contest, Entrant
 

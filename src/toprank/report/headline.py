@@ -74,4 +74,5 @@ def _told_apart(view: ContestView, best: int) -> str:
 
 def _gap(found: Difference) -> str:
     p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
-    return f"<b>{signed(found.difference)}</b> {interval_text(found.interval, sign=True)}, {p}"
+    how = " by betting" if found.by_betting else ""
+    return f"<b>{signed(found.difference)}</b> {interval_text(found.interval, sign=True)}{how}, {p}"
