@@ -75,7 +75,7 @@ class PlacedMatrix(RemoteMatrix):
         keys = [f"toprank-part-{next(_numbers)}" for _ in each[0]]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # `place` says that arrays travel so
-            futures: list[Any] = self.workers.client.map(fn, *each, key=keys, pure=False, **where)
+            futures: list[Any] = self.workers.client.map(self.workers.task(fn), *each, key=keys, pure=False, **where)
         return futures
 
     def share_out(self) -> None:
@@ -157,7 +157,9 @@ class PlacedMatrix(RemoteMatrix):
         """Reduce what is kept: one task for each worker that holds parts."""
         self.share_out()
         in_use = [names_of(one.values, one.chain) for one in self.results]
-        work = partial(reduce_parts, chain=kept.chain, values=kept.values, in_use=in_use, fn=fn, combine=combine)
+        work = partial(
+            self.workers.task(reduce_parts), chain=kept.chain, values=kept.values, in_use=in_use, fn=fn, combine=combine
+        )
 
         def ask() -> Request:
             placed = self._placement()
@@ -179,7 +181,7 @@ class PlacedMatrix(RemoteMatrix):
     def _result(self, i: int, work: Callable[[Part], T]) -> T:
         def ask() -> Request:
             key = f"toprank-step-{next(_numbers)}"
-            return Request([self.workers.client.submit(work, self.futures[i], key=key, pure=False)])
+            return Request([self.workers.client.submit(self.workers.task(work), self.futures[i], key=key, pure=False)])
 
         found: list[T] = self.workers.results(ask, self.reload, self.futures)
         return found[0]

@@ -148,7 +148,7 @@ def _find(path: str | Sequence[str], options: dict[str, Any] | None, suffix: str
 
 def _scanned(workers: Workers, scan: Callable[..., Piece], calls: list[tuple[Any, ...]]) -> list[Piece]:
     def ask() -> Request:
-        return Request(workers.client.map(scan, *zip(*calls, strict=True), pure=False))
+        return Request(workers.client.map(workers.task(scan), *zip(*calls, strict=True), pure=False))
 
     found: list[Piece] = workers.results(ask, lambda attempt: None)
     return same_files(found)

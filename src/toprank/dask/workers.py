@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, NamedTuple
+from contextlib import suppress
+from functools import cache, partial
+from importlib.metadata import version
+from typing import Any, NamedTuple, TypeVar
 
+from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
+
+T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at how things stand."""
@@ -20,6 +27,9 @@ LONGEST_TIMES = 10
 
 GONE_SECONDS = 2.0
 """Seconds without progress after which a request to a worker that is gone goes to another one."""
+
+
+SCHEDULER_GONE = "the client of the cluster was closed, or its scheduler is gone"
 
 
 class Request(NamedTuple):
@@ -42,6 +52,22 @@ def distributed() -> Any:
     return distributed
 
 
+@cache
+def installed() -> dict[str, str]:
+    """Return the versions here that decide what weights come out."""
+    return {"toprank": __version__, "numba": version("numba")}
+
+
+def on_same_versions(wanted: dict[str, str], fn: Callable[..., T], /, *args: Any, **named: Any) -> T:
+    """Return what fn returns; runs on a worker, which must have the versions of the client."""
+    found = installed()
+    for package, number in wanted.items():
+        if found.get(package) != number:
+            where = f"the worker {distributed().get_worker().address} has {package} {found.get(package)}"
+            raise InputError(f"{where}, and the client has {package} {number}: install the same version everywhere")
+    return fn(*args, **named)
+
+
 class Workers:
     """A client of a cluster; `timeout` is how many seconds may pass without a worker, or without progress."""
 
@@ -51,6 +77,12 @@ class Workers:
         if client.asynchronous:
             raise InputError("client must not be asynchronous: make it with Client(..., asynchronous=False)")
         self.client, self.timeout = client, timeout
+        self._proven = False
+        """Whether anything that was asked for was done: then it is not the data that kill the workers."""
+
+    def task(self, fn: Callable[..., T]) -> Callable[..., T]:
+        """Return fn as it is sent to workers: it refuses one with other versions."""
+        return partial(on_same_versions, installed(), fn)
 
     def threads(self) -> dict[str, int]:
         """Return the workers that are there, with their numbers of threads."""
@@ -86,35 +118,52 @@ class Workers:
         self._settled(ask, reload, (), _raise_first)
 
     def _settled(self, ask: Callable[[], Request], reload: Callable[[int], None], of: Sequence[Any], end: Any) -> Any:
+        why = f"the workers made no progress in {ATTEMPTS} attempts: look at their logs"
         for attempt in range(ATTEMPTS):
             request = Request([])
             try:
                 request = ask()
                 self._wait(request, of, self.timeout * 2**attempt)
-                return end(request.futures)
-            except (StalledError, CancelledError):
+                found = end(request.futures)
+                self._proven = True
+                return found
+            except (StalledError, CancelledError, asyncio.CancelledError):
                 self.drop(request.futures)
                 reload(attempt)
             except distributed().KilledWorker as error:
-                raise InputError(
-                    f"{error.allowed_failures + 1} workers died one after the other at the same work, which is what "
-                    "too little memory looks like: give the workers more of it, or cut the data into more parts "
-                    "(parts=…)"
-                ) from None
-            except BaseException:
+                count = error.allowed_failures + 1
+                died = "a worker died" if count == 1 else f"{count} workers died one after the other"
+                died += " at the same work"
+                advice = "give the workers more of it, or cut the data into more parts (parts=…)"
+                if not self._proven:
+                    raise InputError(f"{died}, which is what too little memory looks like: {advice}") from None
+                why = f"{died}, {ATTEMPTS} times. If nobody kills them, they have too little memory: {advice}"
                 self.drop(request.futures)
+                reload(max(attempt, 1))  # under new keys: what failed so often stays failed
+            except BaseException as error:
+                self.drop(request.futures)
+                if isinstance(error, (ImportError, AttributeError)) and "toprank" in str(error):
+                    raise InputError(f"a worker cannot run toprank {__version__}: {error}") from None
+                told = isinstance(error, (InputError, WorkersLost)) or not isinstance(error, Exception)
+                closed = isinstance(error, distributed().comm.CommClosedError) or self.client.status != "running"
+                if closed and not told:
+                    raise WorkersLost(f"{SCHEDULER_GONE}: {error!r}") from None
                 raise
-        raise WorkersLost(f"the workers made no progress in {ATTEMPTS} attempts: look at their logs")
+        raise WorkersLost(why)
 
     def free(self, futures: Iterable[Any]) -> None:
         """Allow any worker to load again what one certain worker has loaded, should it be lost."""
         anywhere: dict[str, list[str]] = {future.key: [] for future in futures}
-        self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
+        try:
+            self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
+        except (OSError, AttributeError) as error:
+            raise WorkersLost(f"{SCHEDULER_GONE}: {error}") from None
 
     def drop(self, futures: Sequence[Any]) -> None:
-        """Cancel futures."""
+        """Cancel futures, where somebody is there to hear it."""
         if futures and self.client.status == "running":
-            self.client.cancel(list(futures), force=True)
+            with suppress(OSError, TimeoutError):
+                self.client.cancel(list(futures), force=True)
 
     def _wait(self, request: Request, of: Sequence[Any], patience: float) -> None:
         moved = alive = time.monotonic()
@@ -126,7 +175,7 @@ class Workers:
             except TimeoutError:
                 pass
             if self.client.status != "running":
-                raise WorkersLost("the client of the cluster was closed, or its scheduler is gone")
+                raise WorkersLost(SCHEDULER_GONE)
             there, now = self.threads(), time.monotonic()
             finished = sum(future.done() for future in (*request.futures, *of))
             if finished > done or not there:
