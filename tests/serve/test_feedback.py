@@ -65,14 +65,14 @@ def test_an_event_that_comes_again_is_not_learned_again(tmp_path: Path) -> None:
     with running(tmp_path, model()) as server:
         first = server.learn("e", 1)
         before = server.get("/v1/model")
-        again = server.learn("e", 2)
+        again = server.learn("e", 1)
         assert again == first | {"status": "duplicate"}
         assert server.get("/v1/model") == before
         twice = server.post("/v1/feedback", [event("f", 1), event("f", 1), event("e", 1)])
         assert [one["status"] for one in twice] == ["learned", "duplicate", "duplicate"]
         assert [one["seq"] for one in twice] == [2, 2, 1]
     with running(tmp_path, None) as server:  # and not after a restart either
-        assert server.learn("f")["status"] == "duplicate"
+        assert server.learn("f", 1)["status"] == "duplicate"
         assert server.get("/v1/model")["version"] == 2
 
 
@@ -86,7 +86,7 @@ def test_several_events_are_learned_all_or_none(tmp_path: Path, monkeypatch: pyt
         real = Learner.after
 
         def after(self: Learner, one: Event) -> Any:  # what only learning finds out
-            if one.event_id == "overflows":
+            if one.given_id == "overflows":
                 raise InputError("numbers overflow")
             return real(self, one)
 

@@ -45,7 +45,7 @@ def overflows(monkeypatch: pytest.MonkeyPatch) -> None:
     def after(self: Learner, one: Event) -> tuple[Learner, float | None]:
         learner, measure = real(self, one)
         bad = RunningMean(learner.progress.n, math.nan, 0.0)
-        return (replace(learner, progress=bad) if one.event_id.startswith("overflows") else learner), measure
+        return (replace(learner, progress=bad) if one.given_id.startswith("overflows") else learner), measure
 
     monkeypatch.setattr(Learner, "after", after)
 

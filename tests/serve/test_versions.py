@@ -127,7 +127,7 @@ def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None, mo
         assert server.get("/v1/model")["oldest_version"] == 10
         assert "versions 10 to 31" in server.post("/v1/model:rollback", {"version": 9}, 404)["error"]
         server.get("/v1/model/versions/11")
-        assert server.learn("e15")["status"] == "duplicate"
+        assert server.learn("e15", 15)["status"] == "duplicate"
         assert server.learn("e5", 5)["status"] == "learned"  # forgotten, its id too
     found = verdict(tmp_path / "rank.db")
     assert (found.oldest, found.events, found.difference) == (10, 22, None)
@@ -168,7 +168,7 @@ def test_a_backup_is_a_store(tmp_path: Path) -> None:
     found = verdict(tmp_path / told["file"])
     assert (found.events, found.difference) == (3, None)
     with running(tmp_path, None, name=told["file"]) as server:
-        assert server.learn("e2")["status"] == "duplicate"
+        assert server.learn("e2", 2)["status"] == "duplicate"
         assert server.learn("e3")["seq"] == 4
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..data.documents import DocumentList
 from .bodies import Learned
-from .learning import Event, Learner, list_digest
+from .learning import Event, Learner, content_of_list, list_digest
 from .store import Row, UnloadableState, check_loads
 
 
@@ -21,13 +21,14 @@ class Step(NamedTuple):
     body: bytes
     digest: bytes
     """That of the list."""
+    content: bytes
 
     def row(self, at: float) -> Row:
         """Return what to write."""
         event = self.event
         return Row(
             self.after.version, event.event_id, at, event.kind, self.body, self.measure, docs=event.docs,
-            digest=self.digest,
+            digest=self.digest, content=self.content,
         )  # fmt: skip
 
     def loads(self) -> bool:
@@ -52,10 +53,10 @@ class Batch:
 
     def __init__(self) -> None:
         self.steps: dict[str, Step] = {}
-        self._digests: dict[int, bytes] = {}
+        self._digests: dict[int, tuple[bytes, bytes]] = {}
 
-    def digest(self, docs: DocumentList) -> bytes:
-        """Return the digest of a list; events that name one ranking share its array, which lives as long as they."""
+    def digests(self, docs: DocumentList) -> tuple[bytes, bytes]:
+        """Return `list_digest` and `content_of_list`, once for all events of a ranking: they share an array."""
         if id(docs.X) not in self._digests:
-            self._digests[id(docs.X)] = list_digest(docs)
+            self._digests[id(docs.X)] = list_digest(docs), content_of_list(docs)
         return self._digests[id(docs.X)]

@@ -26,7 +26,7 @@ from . import bodies, history
 from .app import Call, describe, endpoint
 from .batch import Step
 from .bodies import EVENTS, BodyError, Ranked, Ranking, RefusedEvent, require
-from .learning import Event, Learner
+from .learning import NOBODY, Event, Learner
 from .service import Service
 
 CERTIFIED = 20_000
@@ -62,7 +62,7 @@ def _ranked(service: Service, docs: DocumentList, explore: bool, top: int | None
 @endpoint("POST", "/v1/feedback", "learn")
 async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bodies.Learned]:
     """Learn from what came of a ranking; answered when it is on disk. Several events are learned all or none."""
-    given = body if isinstance(body, list) else [body]
+    given, key = body if isinstance(body, list) else [body], call.noted["key"] or NOBODY
     require(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
 
     def refusal(place: int, error: PathError) -> BodyError:
@@ -73,22 +73,22 @@ async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bod
     events = []
     for place, one in enumerate(given):
         try:
-            events.append(_event(call.service, one))
+            events.append(_event(call.service, one, key))
         except PathError as error:
             raise refusal(place, error) from None
     try:
-        learned = await asyncio.wrap_future(call.service.learn(events, call.noted["key"] or ""))
+        learned = await asyncio.wrap_future(call.service.learn(events, key))
     except RefusedEvent as refused:
         raise refusal(refused.place, refused.error) from None
     return learned if given is body else learned[0]
 
 
-def _event(service: Service, body: bodies.Feedback) -> Event:
+def _event(service: Service, body: bodies.Feedback, key: str) -> Event:
     one = (body.ranking_id is None) != (body.items is None and body.ids is None)
     require(one, "give the ranking_id, or the documents again: one of them", "$")
     served = service.served
     docs = served.columns.read(body) if body.ranking_id is None else service.waiting.get(body.ranking_id)
-    event = Event.of(body, docs)
+    event = Event.of(body, docs, key)
     served.check(event.kind)
     return event
 
@@ -245,7 +245,7 @@ def _page(service: Service, demo: bool) -> dict[str, Any]:
 
 def _last(step: Step) -> dict[str, Any]:
     """The best documents of an event before and after it was learned from."""
-    found: dict[str, Any] = {"seq": step.after.version, "event": step.event.event_id, "measure": step.measure}
+    found: dict[str, Any] = {"seq": step.after.version, "event": step.event.given_id, "measure": step.measure}
     for when, learner in (("before", step.before), ("after", step.after)):
         order = np.argsort(-learner.ranker.model_.scores(step.event.docs.X), kind="stable")[:TOP]
         found[when] = [step.event.docs.ids[row] for row in order.tolist()]

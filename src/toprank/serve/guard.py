@@ -19,6 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from .._keys import Key, Scope, read_keys
 from ..errors import InputError
 from .bodies import BodyError, require
+from .learning import NOBODY
 from .quota import Allowance
 
 
@@ -50,7 +51,7 @@ class Keys:
 
     def admit(self, header: str | None, scope: Scope) -> str:
         """Return the name of the key that a request carries; refuse it without one, or too soon after others."""
-        name, rate = "nobody", self._rate
+        name, rate = NOBODY, self._rate
         if self._path is not None:
             digest = hashlib.sha256((header or "").removeprefix("Bearer ").strip().encode()).hexdigest()
             # All are compared, each in constant time: how long it takes tells nothing of which one is near.

@@ -20,7 +20,7 @@ CREATE INDEX events_of_list ON events (list) WHERE list IS NOT NULL;
 _TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL UNIQUE, at REAL NOT NULL, kind TEXT NOT NULL,
-    body BLOB NOT NULL, measure REAL, target INTEGER, list INTEGER);
+    body BLOB NOT NULL, measure REAL, target INTEGER, list INTEGER, content BLOB);
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, model TEXT NOT NULL,
     progress TEXT NOT NULL);
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, progress TEXT NOT NULL);
@@ -29,9 +29,11 @@ PRAGMA application_id = {MARK};
 """
 _FROM_FIRST = f"""
 ALTER TABLE events ADD COLUMN list INTEGER;
+ALTER TABLE events ADD COLUMN content BLOB;
 {_LISTS}
 """
-"""Events of the first layout hold their lists themselves and stay as they are: `list` is NULL in them."""
+"""Events of the first layout stay as they are: they hold their lists themselves, their ids are not scoped by a key, and
+`list` and `content` are NULL in them."""
 
 
 def prepare(db: sqlite3.Connection, path: Path, *, may_create: bool) -> bool:

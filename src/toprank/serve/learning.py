@@ -22,6 +22,8 @@ from ..rankers.pdgd import PDGD
 from ..rankers.persistence import ModelFile, content_of, parse
 from .bodies import BodyError, Feedback, require
 
+NOBODY = "nobody"
+"""Who sends an event where there are no keys."""
 NO_PROGRESS = "[0,0.0,0.0,0]"
 """What `Learner.progress_text` writes before the first event."""
 
@@ -31,6 +33,7 @@ class Event:
     """One list with what came of it: a grade per document, or, where rows were shown, a flag for each click on them."""
 
     event_id: str
+    """The name of the key that sent it, a slash, and the id that was given: keys share no ids."""
     docs: DocumentList
     y: Floats
 
@@ -40,22 +43,32 @@ class Event:
         return "labels" if self.docs.shown is None else "clicks"
 
     @classmethod
-    def of(cls, body: Feedback, docs: DocumentList) -> Event:
-        """Return the event that a body tells of documents."""
+    def of(cls, body: Feedback, docs: DocumentList, key: str = NOBODY) -> Event:
+        """Return the event that a body tells of documents, sent by a key."""
+        name = f"{key}/{body.event_id}"
         one = (body.labels is None) != (body.clicks is None)
         require(one, "give labels (grades), or clicks on a sampled ranking: one of them", "$")
         if body.labels is not None:
             unknown = body.labels.keys() - docs.ids
             require(not unknown, "no such document in this ranking", f"$.labels.{min(unknown, default='')}")
             y = np.array([body.labels.get(name, 0.0) for name in docs.ids])
-            return cls(body.event_id, replace(docs, shown=None), y)
+            return cls(name, replace(docs, shown=None), y)
         if docs.shown is None:
             why = 'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking'
             raise BodyError(why, "$.clicks")
         shown = docs.shown if body.shown is None else _places(body.shown, docs.ids, "$.shown")
         flags = np.zeros(len(shown))
         flags[_places(body.clicks or [], [docs.ids[row] for row in shown], "$.clicks")] = 1
-        return cls(body.event_id, replace(docs, shown=shown), flags)
+        return cls(name, replace(docs, shown=shown), flags)
+
+    @property
+    def given_id(self) -> str:
+        """The id that was given."""
+        return self.event_id.partition("/")[2]
+
+    def content(self, of_list: bytes) -> bytes:
+        """Return what tells the event from others with its id; `of_list` is the `content_of_list` of its documents."""
+        return hashlib.blake2b(of_list + self.kind.encode() + self.pack(), digest_size=16).digest()
 
     def pack(self) -> bytes:
         """Return what the event tells of its list, as bytes for the store."""
@@ -87,6 +100,12 @@ def unpack_list(body: bytes) -> DocumentList:
 def stored_size(docs: DocumentList) -> int:
     """Return how many bytes `pack_list` makes of documents, but for a few."""
     return int(docs.X.nbytes) + sum(len(name.encode()) + 2 for name in docs.ids)
+
+
+def content_of_list(docs: DocumentList) -> bytes:
+    """Return what tells documents from others, whether their features were sent as text or as float32."""
+    with np.errstate(over="ignore"):
+        return list_digest(replace(docs, X=docs.X.astype(np.float32, copy=False)))
 
 
 def list_digest(docs: DocumentList) -> bytes:

@@ -24,7 +24,7 @@ from .bodies import BodyError, Learned, RefusedEvent, require
 from .following import Follower
 from .learning import Event, Learner, stored_size
 from .quota import DAY, Allowance, StorageLimits
-from .store import SNAPSHOT_EVERY, Row, Store, UnloadableState
+from .store import OTHER_CONTENT, SNAPSHOT_EVERY, Row, Store, UnloadableState
 from .waiting import WaitingRankings
 
 MOST_AT_ONCE = 128
@@ -212,15 +212,17 @@ class Service:
 
     def _step(self, event: Event, batch: Batch, store: Store) -> tuple[Learned, int]:
         """Return what became of an event, and how many bytes it adds to the store."""
-        require(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
+        digest, of_list = batch.digests(event.docs)
+        body, content = event.pack(), event.content(of_list)
         if known := batch.steps.get(event.event_id):
+            require(known.content == content, OTHER_CONTENT.format(known.after.version), "$.event_id", 409)
             return Learned("duplicate", known.after.version, known.after.version, known.measure), 0
-        if stored := store.find(event.event_id):
+        if stored := store.find(event, content):
             return stored, 0
-        body, digest = event.pack(), batch.digest(event.docs)
+        require(not self.frozen, "learning is frozen: send it again when it goes on", status=409)
         there = any(step.digest == digest for step in batch.steps.values()) or store.has_list(digest)
         before = next((step.after for step in reversed(batch.steps.values())), self.served)
-        made = batch.steps[event.event_id] = Step(event, before, *before.after(event), body, digest)
+        made = batch.steps[event.event_id] = Step(event, before, *before.after(event), body, digest, content)
         answer = Learned("learned", made.after.version, made.after.version, made.measure)
         return answer, len(body) + (0 if there else stored_size(event.docs))
 

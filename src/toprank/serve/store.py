@@ -21,11 +21,12 @@ from ..certificates.performance import RunningMean
 from ..data.documents import DocumentList
 from ..errors import InputError
 from . import layout
-from .bodies import BodyError, Learned
-from .learning import NO_PROGRESS, Event, Learner, list_digest, pack_list, unpack_list
+from .bodies import BodyError, Learned, require
+from .learning import NO_PROGRESS, Event, Learner, content_of_list, list_digest, pack_list, unpack_list
 
 SNAPSHOT_EVERY = 1_000
 """Events between snapshots: so many are replayed at most to see an old version again."""
+OTHER_CONTENT = "another event was learned under this id, as number {}: give this one an id of its own"
 
 
 class UnloadableState(BodyError):  # noqa: N818 - what was found
@@ -45,6 +46,8 @@ class Row(NamedTuple):
     docs: DocumentList | None = None
     digest: bytes | None = None
     """The digest of the list."""
+    content: bytes | None = None
+    """The digest of what the event tells."""
 
 
 class Store:
@@ -107,10 +110,24 @@ class Store:
         """Stop learning, or let it go on."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('frozen', ?)", ("1" if frozen else "",))
 
-    def find(self, event_id: str) -> Learned | None:
-        """Return what became of an event that is known already."""
-        found = self._db.execute("SELECT seq, seq, measure FROM events WHERE event_id = ?", (event_id,)).fetchone()
-        return None if found is None else Learned("duplicate", *found)
+    def find(self, event: Event, content: bytes) -> Learned | None:
+        """Return what became of an event that is known already; refuse another one with its id.
+
+        Ids of the first layout are those of any key.
+        """
+        found = self._db.execute(
+            "SELECT seq, measure, content, body, kind FROM events WHERE event_id = ?"
+            " OR (event_id = ? AND content IS NULL AND target IS NULL)",
+            (event.event_id, event.given_id),
+        ).fetchone()
+        if found is None:
+            return None
+        seq, measure, known, body, kind = found
+        if known is None:
+            old = Event.unpack("", kind, body, None)
+            known = old.content(content_of_list(old.docs))
+        require(known == content, OTHER_CONTENT.format(seq), "$.event_id", 409)
+        return Learned("duplicate", seq, seq, measure)
 
     def commit(self, rows: Sequence[Row], learner: Learner, *, snapshot: bool = False) -> None:
         """Write events and the state after them in one transaction, durably, or nothing at all.
@@ -130,8 +147,8 @@ class Store:
         state = (learner.version, learner.model_text().decode(), learner.progress_text())
         check_loads(*state)
         for row in rows:
-            values = (*row[:7], None if row.docs is None else self._number_of_list(row.docs, row.digest))
-            self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            number = None if row.docs is None else self._number_of_list(row.docs, row.digest)
+            self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:7], number, row.content))
         self._db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?)", state)
         if snapshot:
             self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", state)
