@@ -37,10 +37,10 @@ def read_letor(data: bytes) -> Any:
     shutil.rmtree(folder, ignore_errors=True)
     threads = 1 if os.environ.get("NUMBA_DISABLE_JIT") else 3  # plain Python warns of overflow, thread by thread
     ways: tuple[Callable[[], Any], ...] = (
-        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=1 << 16),
-        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=24),
-        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, threads, size=max(24, len(data) // 50)),
-        lambda: letor.stream_letor(io.BytesIO(data), folder, dtype=np.float64, threads=threads),
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=1 << 16)[0],
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, 1, size=24)[0],
+        lambda: letor._read(io.BytesIO(data), None, np.float64, None, None, threads, size=max(24, len(data) // 50))[0],
+        lambda: letor.stream_letor(io.BytesIO(data), folder, dtype=np.float64, threads=threads, one_list=True),
     )
     outcomes: list[Any] = []
     for way in ways:

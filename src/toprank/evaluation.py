@@ -15,6 +15,7 @@ from ._tables import Shown, Table
 from ._typing import AnyArray, ArrayLike, Floats
 from .data import blocks, validation
 from .data.dataset import QueryDataset
+from .data.grades import warn_of_lowest_grade
 from .errors import InputError
 from .measures.base import Measure, mean_value
 from .measures.base import measure as parse
@@ -180,6 +181,7 @@ def evaluate(
         data = _without_features(model, data, y, qid)
     else:
         data = checked_data_set(data, ", or give y= and qid= beside scores")
+    warn_of_lowest_grade(data.y, data.n_queries)
     return evaluate_grouped(grouped_scores(model, data), data, measures, convention, executor)
 
 

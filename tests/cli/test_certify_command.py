@@ -74,7 +74,7 @@ def test_a_series_is_shortened():
 
 def test_json_has_all(capsys, saved):
     model, data, ranker = saved(tr.AdaRank("map", rounds=12, rule="paper"))
-    found = json.loads(run(capsys, "certify", model, data, "--json"))
+    found = json.loads(run(capsys, "certify", model, data, "--json"))["certificates"]
     assert [row["statement"] for row in found] == [c.statement for c in tr.certify(ranker, tr.read_letor(data))]
     assert all(a["verified"] in (True, False, None) for row in found for a in row["assumptions"])
 

@@ -252,3 +252,37 @@ def test_trees_of_others_are_pointed_to(capsys, folder, tmp_path, name):
     assert f"toprank.interop.{name}Ranker" in told
     assert f"{name}Ranker" in dir(importlib.import_module("toprank.interop"))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_an_input_is_refused_everywhere(capsys, tmp_path):
+    """Whatever its name: a link to the file that is read is that file."""
+    data = tr.datasets.make_graded(n_queries=6, n_docs=5, n_features=2, random_state=0)
+    tr.write_letor(data, tmp_path / "a.txt")
+    tr.write_letor(data, tmp_path / "b.txt")
+    tr.ListNet().fit_queries(data).save(tmp_path / "m.json")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    (tmp_path / "hard.txt").hardlink_to(tmp_path / "a.txt")
+    (tmp_path / "f.csv").write_text("name,kind,field\na,field,a\n")
+    (tmp_path / "log.jsonl").write_text("{}\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    one, two, model = tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "m.json"
+    for command in (
+        ("fit", one, "-o", one),
+        ("fit", one, "-o", tmp_path / "link.txt"),
+        ("fit", one, "-o", tmp_path / "hard.txt"),
+        ("fit", one, "--valid", two, "-o", two),
+        ("rank", model, one, "-o", one),
+        ("rank", model, one, "--trec", "-o", model),
+        ("convert", one, one),
+        ("convert", one, f"{tmp_path}/../{tmp_path.name}/a.txt"),
+        ("compare", one, two, "--html", two),
+        ("compare", one, two, "--state", one),
+        ("export", model, "--to", "json", "-o", model),
+        ("export", model, "--to", "json", "--shift-from", one, "-o", one),
+        ("features", tmp_path / "f.csv", "--for", "solr", "-o", tmp_path / "f.csv"),
+        ("read-logs", tmp_path / "log.jsonl", "-o", tmp_path / "log.jsonl"),
+        ("serve", model, "--store", model),
+    ):
+        assert "is also what this command reads" in fail(capsys, *command), command
+    assert "is also what this command writes" in fail(capsys, "compare", one, two, "--html", "x", "-o", "x")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

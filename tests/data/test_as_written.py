@@ -19,6 +19,8 @@ import toprank as tr
 from toprank.data.validation import unevenness
 from toprank.errors import InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* has no qid")
+
 
 def test_letor_ids_that_are_written_differently_differ():
     data = tr.read_letor(io.BytesIO(b"1 qid:007 1:1\n0 qid:7 1:2\n1 qid:+7 1:3\n0 qid:-0 1:4\n0 qid:0 1:5\n"))

@@ -57,6 +57,7 @@ def interleaved(lengths: list[int], rng: np.random.Generator) -> np.ndarray:
     return result
 
 
+@pytest.mark.filterwarnings("ignore:no document has grade 0")
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), seed=st.integers(0, 2**32), sparse=st.booleans())
 def test_to_interleave_rows_permutes_predictions_and_leaves_the_evaluation(lengths, seed, sparse):
     rng = np.random.default_rng(seed)

@@ -27,6 +27,8 @@ from toprank.data._letor_chunk import Chunk
 from toprank.data.letor import _read
 from toprank.errors import InputError, ParseError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* has no qid")
+
 PACKERS = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
@@ -46,7 +48,7 @@ SMALL = (
 
 def read(text: bytes, *, size: int = 1 << 20, threads: int = 1, **options) -> tr.QueryDataset:
     chosen = {"dense": None, "dtype": np.float32, "n_features": None, "zero_based": None} | options
-    return _read(io.BytesIO(text), threads=threads, size=size, **chosen)
+    return _read(io.BytesIO(text), threads=threads, size=size, **chosen)[0]
 
 
 def toarray(X) -> np.ndarray:
@@ -436,6 +438,7 @@ def test_the_result_pickles_and_validates_as_it_is():
 
 MEMORY = """
 import sys, toprank as tr
+
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) << 10
 tr.read_letor(sys.argv[1], threads=2)

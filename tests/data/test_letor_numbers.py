@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import inf, nextafter
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ import toprank as tr
 from toprank.data import _decimal_kernels as kernels
 from toprank.data import _letor_write_kernels
 from toprank.data._letor_chunk import power_table
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* has no qid")
 
 
 def read_values(texts: list[str], dtype=np.float64) -> np.ndarray:

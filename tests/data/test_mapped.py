@@ -28,6 +28,8 @@ from toprank.data.ids import same_ids
 from toprank.data.mapped import read_in_any_order
 from toprank.errors import InputError, ParseError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* has no qid")
+
 
 def same(a: tr.QueryDataset, b: tr.QueryDataset) -> None:
     assert a.is_sparse == b.is_sparse
@@ -272,6 +274,7 @@ def flags(address):
 LARGE = """
 import resource, sys, numpy as np, toprank as tr
 from scipy.sparse import csr_array
+
 held = lambda: int(open("/proc/self/statm").read().split()[1]) - int(open("/proc/self/statm").read().split()[2])
 small = tr.datasets.make_graded(n_queries=3, random_state=0)
 tr.SlamPerceptron(epochs=1).fit_queries(small.with_X(csr_array(small.X)))

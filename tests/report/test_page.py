@@ -188,7 +188,7 @@ def test_names_stay_text(small_page: Path) -> None:
     assert not {"img", "link", "iframe", "object"} & set(tags)
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on") or name in ("src", "srcset")]
     assert [attrs["href"] for _, attrs in found.tags if "href" in attrs] == ["#measures"]
-    assert found.text.count(NASTY) == 2  # the note and the certificate, word for word
+    assert found.text.count(NASTY) == 3  # the feature, the note and the certificate, word for word
     assert "://" not in source
     assert "url(" not in source
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._files import is_standard_output
 from .._progress import aside, silence
 from .._progress import busy as busy
 from .._tables import wrap
@@ -21,6 +25,37 @@ if TYPE_CHECKING:
     from ..export.scorers import Scorer
     from ..rankers.base import Ranker
     from ..rankers.persistence import SavedScorer
+
+
+def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str | None]) -> None:
+    """Refuse to write what is also read, or to write two things to one place, before anything is read or learned."""
+    taken = {_place(path): "reads" for path in inputs if path not in (None, "-")}
+    for path in outputs:
+        if path is None or is_standard_output(path):
+            continue
+        if _place(path) in taken:
+            raise InputError(f"{path} is also what this command {taken[_place(path)]}: choose another name to write to")
+        taken[_place(path)] = "writes"
+
+
+def _place(path: str | None) -> object:
+    """Return what two names of one file share, links among them; a file that is not there has its full name."""
+    try:
+        found = os.stat(path or "")
+        return found.st_dev, found.st_ino
+    except (OSError, ValueError):
+        return os.path.realpath(path or "")
+
+
+def check_writable(path: str | None) -> None:
+    """Refuse a place that cannot be written to before the work is done, not after."""
+    if path is None or is_standard_output(path):
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: name a file to write")
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}: no folder {target.parent} to write to")
 
 
 def check_prepared(prepare: str | Sequence[str], target: str | None) -> None:
@@ -39,6 +74,25 @@ def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> Quer
 
     with busy(f"reading {path}"):
         return read(path, **columns, missing=missing)
+
+
+def report(data: QueryDataset, path: str, as_json: bool) -> dict[str, Any] | None:
+    """Return the data report as plain values, and show it beside the results: on standard error, before they are there.
+
+    What lies on a cluster is not looked at: there is no report of it.
+    """
+    from dataclasses import asdict
+
+    from ..data.remote import RemoteMatrix
+
+    if isinstance(data.X, RemoteMatrix):
+        return None
+    with busy(f"looking at {path}"):
+        found = data.info()
+    if not as_json:
+        show(found.report(path), err=True)
+        warnings.filterwarnings("ignore", "no document has grade 0")  # the report says it
+    return asdict(found)
 
 
 def as_wide(data: QueryDataset, path: str, n_features: int) -> QueryDataset:

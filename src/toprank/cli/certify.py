@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ._common import answer, as_wide, busy, load_scorer, read
+from ._common import answer, as_wide, busy, load_scorer, read, report
 from ._options import COLUMNS, JSON, command, option
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def certify(
     if (queries is None and (baseline or comparator)) or (queries is not None and margin):
         raise InputError("--baseline and --comparator need DATA, --margin is for a stream without it")
     rivals = {} if queries is None else {name: _baseline(name, queries) for name in baseline}
+    about = None if queries is None or data is None else report(queries, data, as_json)
     u: Any = margin if comparator is None else load(comparator).model_
     with busy("certifying"):
         found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
@@ -64,7 +65,8 @@ def certify(
         counted = Counter(c.verdict for c in rest if c.verdict not in _SHOWN)
         hidden = ", ".join(f"{n} {_HIDDEN[verdict]}" for verdict, n in counted.items())
         blocks.append(f"Not shown: {hidden} (--all prints them, --json has every number).")
-    answer(as_json, [certificate.to_dict() for certificate in found], "\n\n".join(blocks))
+    values = {"data": about, "certificates": [certificate.to_dict() for certificate in found]}
+    answer(as_json, values, "\n\n".join(blocks))
 
 
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError
-from ._common import answer, busy
+from ._common import answer, busy, check_outputs
 from ._options import JSON, command, option
 
 if TYPE_CHECKING:
@@ -46,7 +45,10 @@ def clicks(
     from ..data.files import write
     from ..data.validation import check_count
 
-    _check_targets([output, holdout], [log, features, events])
+    check_outputs([output, holdout, keep], [log, features, events, known])
+    for path in filter(None, (output, holdout)):
+        if not path.endswith(("/", ".parquet", ".pq")):
+            raise InputError(f"{path}: .parquet files and folders (a name that ends in /) keep weights of documents")
     with busy(f"reading {log}"):
         shown = _read_log(log, events, named)
         table = _read_features(features)
@@ -89,17 +91,6 @@ def _read_features(path: str) -> QueryDataset:
     from ..data.tables import read_table
 
     return read_table(path, label="label" if "label" in column_names(path) else None, doc_id="doc_id")
-
-
-def _check_targets(targets: list[str | None], read: list[str | None]) -> None:
-    """Refuse a name that cannot keep weights, or that names what is read, or written, already."""
-    taken = {Path(name).resolve() for name in read if name is not None}
-    for path in filter(None, targets):
-        if not path.endswith(("/", ".parquet", ".pq")):
-            raise InputError(f"{path}: .parquet files and folders (a name that ends in /) keep weights of documents")
-        if Path(path).resolve() in taken:
-            raise InputError(f"{path} is another of the files that this command names: choose another name")
-        taken.add(Path(path).resolve())
 
 
 def _report(learn: ClickLog, seen: Propensities, clip: float, judged: QueryDataset, output: str, as_json: bool) -> None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ..errors import InputError
-from ._common import as_wide, check_prepared, print_json, show
+from ._common import as_wide, check_outputs, check_prepared, check_writable, print_json, report, show
 from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, argument, command, option, split_names
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
     from ..contests.parts import Parts, ReadWhenNeeded
     from ..data.dataset import QueryDataset
+    from ..data.splits import Fold
 
 
 @command()
@@ -89,7 +90,8 @@ def compare(
     toprank compare --folds OHSUMED --rankers ListNet,RankSVM,LightGBM --measure map --convention letor3;
     toprank compare --trec bm25.run mine.run --qrels qrels.txt --html report.html
     """
-    _check_writable(html)
+    check_writable(html)
+    check_outputs([html, output, state], [*files, valid, qrels])
     check_prepared(prepare, target)
     if trec:
         learning = {"valid": valid, "folds": folds, "rankers": rankers, "output": output, "state": state}
@@ -117,7 +119,8 @@ def compare(
     train, test = (*files, None, None)[:2]
     from ..data.files import read
 
-    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=missing))
+    reports = _Reports(as_json)
+    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=missing), reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
@@ -152,7 +155,7 @@ def compare(
     models = [] if output is None else _save_models(result, Path(output))
     if kept is not None and state is None:
         shutil.rmtree(kept, ignore_errors=True)
-    _print(result, html, models, as_json)
+    _print(result, html, models, as_json, reports.found)
 
 
 def _refuse_with_trec(**options: object) -> None:
@@ -182,11 +185,24 @@ def _write_page(result: Contest, html: str | None, baseline: str | None) -> None
         write_report(result, html, baseline=baseline)
 
 
-def _print(result: Contest, html: str | None, models: list[str], as_json: bool) -> None:
+class _Reports:
+    """The data reports of a comparison, each shown and kept when its file is read for the first time."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self.found: dict[str, Any] = {}
+
+    def add(self, part: str, data: QueryDataset, path: str) -> None:
+        """Report on a part."""
+        if part not in self.found:
+            self.found[part] = report(data, path, self._as_json)
+
+
+def _print(result: Contest, html: str | None, models: list[str], as_json: bool, data: Any = None) -> None:
     for warning in result.warnings:
         show(f"toprank: note: {warning}", err=True)
     if as_json:
-        print_json({**result.to_dict(), "html": html, "models": models})
+        print_json({**result.to_dict(), "html": html, "models": models, **({"data": data} if data else {})})
         return
     show(result)
     written = [*([] if html is None else [html]), *models]
@@ -202,11 +218,11 @@ def _names(texts: tuple[str, ...]) -> list[str]:
 
 
 def _folds(
-    train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any
+    train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any, reports: _Reports
 ) -> tuple[ReadWhenNeeded, str]:
     """Return what to read when its turn comes, and a title; a file that is not there is told at once."""
     from ..contests.parts import ReadWhenNeeded
-    from ..data.splits import PART_FILES, find_part, fold_numbers, read_fold
+    from ..data.splits import PART_FILES, find_part, fold_numbers
 
     if folds is not None:
         if train is not None or valid is not None:
@@ -215,20 +231,34 @@ def _folds(
         for number in numbers:
             for part in PART_FILES:
                 find_part(Path(folds), number, part)
-        return ReadWhenNeeded(tuple(partial(read_fold, folds, n) for n in numbers)), Path(folds).resolve().name
+        readers = tuple(partial(_fold, folds, n, reports) for n in numbers)
+        return ReadWhenNeeded(readers), Path(folds).resolve().name
     if train is None or test is None:
         raise InputError("compare needs TRAIN and TEST, or --folds DIR; see toprank compare --help")
     for path in (train, test, valid):
         if path not in (None, "-") and not Path(str(path)).exists():
             raise InputError(f"{path}: No such file or directory")
-    return ReadWhenNeeded((partial(_parts, train, test, valid, read),)), Path(test).name
+    return ReadWhenNeeded((partial(_parts, train, test, valid, read, reports),)), Path(test).name
 
 
-def _parts(train: str, test: str, valid: str | None, read: Any) -> Parts:
+def _fold(folder: str, number: int, reports: _Reports) -> Fold:
+    from ..data.splits import read_fold
+
+    fold = read_fold(folder, number)
+    reports.add(f"fold {number}", fold.train, f"{folder}, training part of fold {number}")
+    return fold
+
+
+def _parts(train: str, test: str, valid: str | None, read: Any, reports: _Reports) -> Parts:
     from ..contests.parts import Parts
 
     learned = read(train)
     others = {path: _as_wide(read(path), path, learned, train) for path in (test, valid) if path is not None}
+    named = {"train": (learned, train), "test": (others[test], test)}
+    if valid is not None:
+        named["valid"] = (others[valid], valid)
+    for part, (data, path) in named.items():
+        reports.add(part, data, path)
     return Parts(learned, others[test], None if valid is None else others[valid])
 
 
@@ -239,17 +269,6 @@ def _as_wide(data: QueryDataset, path: str, train: QueryDataset, train_path: str
             f"{path} has {data.n_features} features and {train_path} has {train.n_features}: do they belong together?"
         )
     return as_wide(data, path, train.n_features)
-
-
-def _check_writable(path: str | None) -> None:
-    """Refuse a place that cannot be written to before the work is done, not after."""
-    if path is None:
-        return
-    target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{target} is a folder: name a file to write")
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InputError(f"cannot write {target}: no folder {target.parent} to write to")
 
 
 def _cache_of(*inputs: str | None) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ._common import answer, busy, print_json, read, show
+from ._common import answer, busy, check_outputs, print_json, read, show
 from ._options import COLUMNS, JSON, command, option
 
 
@@ -40,6 +40,7 @@ def convert(
     from .._files import is_standard_output
     from ..data import files
 
+    check_outputs([target], [source])
     with busy(f"converting {source}"):
         files.convert(source, target, **columns, dtype=dtype)
     if as_json and not is_standard_output(target):

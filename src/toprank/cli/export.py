@@ -11,7 +11,7 @@ import click
 
 from .._files import open_stream
 from ..errors import InputError
-from ._common import answer, as_wide, busy, read, show, write_text
+from ._common import answer, as_wide, busy, check_outputs, read, show, write_text
 from ._options import COLUMNS, JSON, command, option
 
 FEATURES = option(
@@ -74,6 +74,7 @@ def export(
 
     if shift is not None and shift_from is not None:
         raise InputError("--shift and --shift-from say the same thing twice: give one of them")
+    check_outputs([output], [model, shift_from, features])
     names = None if features is None else _names(features)
     scorer = job.fold(model, names, missing=missing)
     if shift_from is not None:
@@ -152,6 +153,7 @@ def features(
     """
     from .. import interop
 
+    check_outputs([output], [table])
     made = interop.feature_set(interop.read_features(table), engine, name=feature_set, store=store)
     if output is not None:
         write_text(output, json.dumps(made.to_dict(), indent=2, ensure_ascii=False) + "\n")
@@ -180,6 +182,7 @@ def read_logs(
     from ..data.files import write
     from ..interop import read_ltr_logs
 
+    check_outputs([output], [answers, qrels])
     with busy(f"reading {answers}"):
         data = read_ltr_logs(answers, qrels, missing=missing, id_field=id_field)
     write(data, output)

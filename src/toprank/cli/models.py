@@ -12,12 +12,15 @@ from ._common import (
     answer,
     as_wide,
     busy,
+    check_outputs,
     check_prepared,
+    check_writable,
     known_columns,
     load_scorer,
     make_ranker,
     print_json,
     read,
+    report,
     show,
     write_text,
 )
@@ -55,17 +58,23 @@ def fit(
     check_prepared(ranker.prepare, target)
     from .._files import is_standard_output
     from ..evaluation import evaluate
+    from ..rankers.checking import check_parameters
 
     if as_json and is_standard_output(output):
         raise InputError("--json and -o - would mix on standard output: write the model to a file")
+    check_outputs([output], [train, valid])
+    check_writable(output)
+    check_parameters(ranker)
     if dask is not None:
         ranker.check_cluster()
     means: dict[str, dict[str, float]] = {}
     with nullcontext(read) if dask is None else on_cluster(dask) as reads:
         data = reads(train, columns, ranker.missing)
+        reports = {"train": report(data, train, as_json)}
         held_out = None
         if valid is not None:
             held_out = as_wide(reads(valid, columns, ranker.missing), valid, data.n_features)
+            reports["valid"] = report(held_out, valid, as_json)
         with busy(f"fitting {name}") if dask is None else progress(name):
             ranker.fit_queries(data, valid=held_out)
             ranker.save(output)
@@ -73,7 +82,7 @@ def fit(
             if queries is not None:
                 means[part] = dict(evaluate(ranker, queries, [ranker.measure]).mean)
     if as_json:
-        print_json({"model": output, "ranker": name, "means": means})
+        print_json({"model": output, "ranker": name, "means": means, "data": reports})
         return
     for part, values in means.items():
         shown = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
@@ -150,6 +159,7 @@ def rank(
     """
     from ..data import trec as trec_files
 
+    check_outputs([output], [model, data])
     scorer, missing, width = load_scorer(model)
     queries = as_wide(read(data, known_columns(data, columns, scorer, graded=False), missing), data, width)
     scores = scorer.predict(queries)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from .._progress import each_busy
-from ._common import print_json, show
+from ._common import check_outputs, print_json, show
 from ._options import JSON, command, option, split_names
 
 
@@ -41,6 +41,7 @@ def reproduce(
     from .._files import replacing
     from ..papers import reproduce as job
 
+    check_outputs([claims, html or None], [data])
     if claims is not None:
         text = job.replication(out)
         with replacing(claims) as draft:

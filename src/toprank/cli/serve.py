@@ -17,7 +17,7 @@ import click
 from .._files import read_whole
 from .._keys import SCOPES, new_key, read_keys, revoke_key
 from ..errors import InputError, needed
-from ._common import answer, busy, print_json
+from ._common import answer, busy, check_outputs, print_json
 from ._options import JSON, command, option, split_names
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def serve(
         raise InputError("give one of MODEL, --demo and --follow; a replica has no --store")
     if follow is None and not demo and store is None:
         raise InputError("--store says where to keep what is learned, as in --store rank.db (or try --demo)")
+    check_outputs([store, None if log in ("-", "none") else log], [model])
     seconds, waiting = None if keep is None else _seconds(keep, "--keep"), _seconds(wait, "--wait")
     from ..serve.app import App
     from ..serve.following import Follower

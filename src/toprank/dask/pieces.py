@@ -57,7 +57,7 @@ def scan_table(
             if notes.get("sparse"):
                 raise InputError(f"{file} was written from sparse features: read LETOR text, or place the data")
             columns = {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
-            named, left = tables.column_roles(columns, notes, roles, features, exclude)
+            named, left, _ = tables.column_roles(columns, notes, roles, features, exclude)
             text = next((name for name in left if not _numeric(pa, schema.field(name).type)), None)
             if text is not None:
                 raise InputError(f"column {text!r} of {file} is {columns[text]}, not a number: exclude it")
@@ -66,7 +66,7 @@ def scan_table(
         stand_in = table.append_column("\0", pa.array(np.zeros(len(table), dtype=np.float32)))
         given: dict[str, Any] = {role: named.get(role) for role in ("doc_id", "query_weight", "doc_weight")}
         data = tables.read_table(stand_in, named["label"], named["qid"], features=["\0"], **given)
-    source = (groups, columns, named, not notes.get("named", True))
+    source = (groups, columns, named, left, not notes.get("named", True))
     return Piece(file, source, marks, end, _contiguous(data, file))
 
 

@@ -58,11 +58,9 @@ def read_table(
     roles["doc_weight"] = doc_weight
     scan = partial(scan_table, fs, roles=roles, features=features, exclude=tuple(exclude), missing=missing)
     found = _scanned(workers, scan, [(file,) for file in files])
-    columns, roles, unnamed = found[0].source[1:]
+    columns, roles, names, unnamed = found[0].source[1:]
     for other in found[1:]:
         _compare(found[0].file, columns, other.file, other.source[1])
-    names = [name for name in columns if name not in roles.values() and name not in exclude]
-    names = list(features) if features is not None else names
     single = all(columns[name] == "float" for name in names)
     beside = _joined(found)
 

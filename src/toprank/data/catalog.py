@@ -148,4 +148,4 @@ def _read(path: Path, collection: Collection) -> QueryDataset:
         return read_table(path, label=collection.label, qid=None)
     from .letor import read_letor
 
-    return read_letor(path, n_features=collection.n_features, zero_based=False)
+    return read_letor(path, n_features=collection.n_features, zero_based=False, one_list=True)

@@ -16,8 +16,10 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..errors import InputError
 from . import csr, validation
 from .csr import dense, is_sparse
+from .grades import check_not_swapped
 from .grouping import bounds_of, group_rows, in_order, query_of_rows, rows_of
 from .remote import RemoteMatrix
+from .source import TableNotes
 
 if TYPE_CHECKING:
     from .blocks import BlockResults
@@ -67,6 +69,8 @@ class QueryDataset:
     """The caller's row behind each of ours; None: the same order."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
     """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
+    table: TableNotes | None = field(default=None, repr=False)
+    """What became of the columns of the table that the data set was read from; parts of it do not have it."""
 
     def __post_init__(self) -> None:
         """Check shapes, types and bounds, however a data set is made; the values of X are not read."""
@@ -124,6 +128,8 @@ class QueryDataset:
         ids = validation.as_doc_ids(doc_ids, n_docs)
         weights = validation.as_doc_weight(doc_weight, n_docs)
         ptr, query_ids, order = group_rows(qid, n_docs)
+        if len(query_ids) > 1:
+            check_not_swapped(labels, validation.as_qid(qid, n_docs))
         return cls(
             X=in_order(X, order),
             y=in_order(labels, order),
@@ -283,7 +289,7 @@ class QueryDataset:
 
     def _part(self, X: Matrix, ptr: Ints, rows: Any, queries: Any, mapped: Any = None) -> QueryDataset:
         """Return the rows and the queries that these indices choose; `X` and `ptr` are theirs already."""
-        changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped}
+        changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped, "table": None}
         for names, which in ((PER_ROW, rows), (PER_QUERY, queries)):
             changes |= {name: in_order(getattr(self, name), which) for name in names}
         return self._with(**changes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -29,6 +30,7 @@ def read_letor(
     dtype: npt.DTypeLike = np.float32,
     n_features: int | None = None,
     zero_based: bool | None = None,
+    one_list: bool = False,
     threads: int | None = None,
 ) -> QueryDataset:
     """Read judged queries from LETOR / SVMlight text.
@@ -36,8 +38,9 @@ def read_letor(
     A line is `label [qid:id] [feature:value …] [#comment]`, with blanks or tabs between its parts. Labels and values
     are decimal numbers; each value is the double nearest to its text, rounded once more to `dtype` if that is float32.
     Indices may come in any order but none twice; what a line does not write is 0. Lines without a label (blank, or
-    only a comment) do not count. Without `qid:` the file is one list, unless every comment is a whole number and some
-    come again: then they are the query ids (Yandex's `grade feature:value … # query`). Query ids are text, as written:
+    only a comment) do not count. Without `qid:` the file is one list, and a warning says so unless `one_list` is True;
+    but where every comment is a whole number and some come again, they are the query ids (Yandex's
+    `grade feature:value … # query`). Query ids are text, as written:
     007 is not 7. Rows of a query that do not stand together are brought together; `data.order` tells where they were.
     A comment `#docid = ID …`, or one of a single word, gives the document's id; others are ignored.
 
@@ -57,7 +60,10 @@ def read_letor(
     ...
     toprank.errors.ParseError: <stream>:2:9: expected feature:value, found '1=0.5'
     """
-    return _read(path, dense, dtype, n_features, zero_based, threads)
+    data, has_queries = _read(path, dense, dtype, n_features, zero_based, threads)
+    if not (has_queries or one_list):
+        _warn_of_one_list(path, data)
+    return data
 
 
 def _read(
@@ -68,7 +74,8 @@ def _read(
     zero_based: bool | None,
     threads: int | None,
     **chunk_size: int,
-) -> QueryDataset:
+) -> tuple[QueryDataset, bool]:
+    """Return the data, and whether the file says which lines belong to one query."""
     from ._growing import GrowingArray
     from ._letor_reader import read_chunks
     from ._letor_store import LineTotals, MemoryRows
@@ -90,7 +97,16 @@ def _read(
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
     y, doc_ids = in_order(y, order), in_order(doc_ids, order)
     data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
-    return data if totals.has_qid else _grouped_by_comments(data)
+    grouped = data if totals.has_qid else _grouped_by_comments(data)
+    return grouped, bool(totals.has_qid) or grouped is not data
+
+
+def _warn_of_one_list(path: TextSource, data: QueryDataset) -> None:
+    warnings.warn(
+        f"{name_of(path)} has no qid: its {data.n_docs:,} lines are one query, as if all answered one question; write "
+        "qid:ID behind each grade, or say one_list=True",
+        stacklevel=3,
+    )
 
 
 def _grouped_by_comments(data: QueryDataset) -> QueryDataset:
@@ -111,6 +127,7 @@ def stream_letor(
     dtype: npt.DTypeLike = np.float32,
     n_features: int | None = None,
     zero_based: bool | None = None,
+    one_list: bool = False,
     threads: int | None = None,
 ) -> QueryDataset:
     """Read LETOR text of any size into a folder of mapped arrays, and open it with `open_queries`.
@@ -143,7 +160,11 @@ def stream_letor(
             file.unlink()
         raw.rmdir()
     data = open_queries(folder)
-    if has_qid or (grouped := _grouped_by_comments(data)) is data:
+    if has_qid:
+        return data
+    if (grouped := _grouped_by_comments(data)) is data:
+        if not one_list:
+            _warn_of_one_list(path, data)
         return data
     shutil.rmtree(folder)
     return open_queries(save_queries(grouped, folder))

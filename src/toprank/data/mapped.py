@@ -107,7 +107,7 @@ def open_queries(folder: str | os.PathLike[str], start: int = 0, stop: int | Non
     path = Path(folder)
     header = _read_header(path)
     there = [n for n in (*PER_ROW, *PER_QUERY, "order") if n in _ALWAYS_THERE or (path / f"{n}.npy").exists()]
-    beside = {name: _load(path, name) for name in ("ptr", *there)}
+    beside: dict[str, Any] = {name: _load(path, name) for name in ("ptr", *there)}
     beside |= {name: np.array(array) for name, array in beside.items() if name != "doc_ids"}  # the largest stay mapped
     beside |= {name: id_text(beside[name]) for name in ("query_ids", "doc_ids") if name in beside}
     try:

@@ -23,6 +23,7 @@ from .csr import as_csr, dense
 from .dataset import QueryDataset
 from .grouping import bounds_of, group_rows, in_order
 from .ids import id_text
+from .source import TableNotes
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
@@ -73,16 +74,17 @@ def read_table(
         if label is None and "label" in columns and qid != "label":
             exclude = [*exclude, "label"]
         named = {"label": label, "qid": qid, "doc_id": doc_id, "query_weight": query_weight, "doc_weight": doc_weight}
-        roles, features = column_roles(columns, stored, named, features, exclude)
+        roles, features, left_out = column_roles(columns, stored, named, features, exclude)
         column = {role: columns[name] for role, name in roles.items()}
         chosen = [columns[name] for name in features]
         _check_numeric(chosen)
         labels = np.zeros(len(chosen[0].values())) if label is None else _numbers(column["label"])
         if not len(labels):
             raise InputError(_EMPTY)
+        gaps: dict[str, int] = {}
         ptr, query_ids, order = group_rows(None if qid is None else column["qid"].ids(), len(labels))
         return QueryDataset(
-            X=_assemble(chosen, len(labels), order, missing, sparse=stored.get("sparse", False)),
+            X=_assemble(chosen, len(labels), order, missing, gaps, sparse=stored.get("sparse", False)),
             y=in_order(labels, order),
             ptr=ptr,
             query_ids=id_text(query_ids),
@@ -91,7 +93,33 @@ def read_table(
             query_weight=_per_query(column["query_weight"], ptr, order) if "query_weight" in roles else None,
             doc_weight=in_order(_numbers(column["doc_weight"]), order) if "doc_weight" in roles else None,
             order=order,
+            table=TableNotes(left_out, {name: count for name, count in gaps.items() if count}),
         )
+
+
+_IDS = (
+    "query",
+    "query_id",
+    "queryid",
+    "qid",
+    "document",
+    "document_id",
+    "documentid",
+    "doc",
+    "doc_id",
+    "docid",
+    "docno",
+    "id",
+)
+"""Names of columns that are ids and no features, unless they are named among them."""
+
+_MEANING = {
+    "label": "grade",
+    "qid": "query id",
+    "doc_id": "document id",
+    "query_weight": "weight of the queries",
+    "doc_weight": "weight of the documents",
+}
 
 
 def column_roles(
@@ -100,8 +128,8 @@ def column_roles(
     named: Mapping[str, str | None],
     features: Sequence[str] | None,
     exclude: Sequence[str],
-) -> tuple[dict[str, str], list[str]]:
-    """Return which column has which role, and the columns that are features.
+) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """Return which column has which role, the columns that are features, and those that are neither with the reason.
 
     `named` are the roles as the caller gave them, None where he did not; `notes` is what `write_parquet` noted.
     """
@@ -118,11 +146,24 @@ def column_roles(
         if name not in columns:
             known = ", ".join(map(repr, list(columns)[:20]))
             raise InputError(f"the table has no column {name!r}{did_you_mean(name, columns)}: its columns are {known}")
+    for role, name in found.items():
+        if name in (features or ()):
+            raise InputError(f"column {name!r} is the {_MEANING[role]}, and cannot be a feature")
+    others = [name for name in columns if name not in found.values()]
     if features is None:
-        features = [name for name in columns if name not in found.values() and name not in exclude]
+        left_out = {name: "excluded" if name in exclude else "an id" for name in others if _is_left_out(name, exclude)}
+        features = [name for name in others if name not in left_out]
+    else:
+        left_out = {name: "not among the features" for name in others if name not in features}
     if not features:
-        raise InputError(f"no feature column is left beside {', '.join(map(repr, found.values()))}")
-    return found, list(features)
+        ids = [name for name, why in left_out.items() if why == "an id"]
+        but = f" ({ids[0]!r} looks like an id: name it among the features to use it as one)" if ids else ""
+        raise InputError(f"no feature column is left beside {', '.join(map(repr, found.values()))}{but}")
+    return found, list(features), left_out
+
+
+def _is_left_out(name: str, exclude: Sequence[str]) -> bool:
+    return name in exclude or name.lower() in _IDS
 
 
 def _weight_column(free: Collection[str], ours: bool) -> str | None:
@@ -230,12 +271,18 @@ def _per_query(column: Column, ptr: Ints, order: Ints | None) -> AnyArray:
 
 
 def _assemble(
-    columns: list[Column], n_rows: int, order: Ints | None, missing: validation.Missing, *, sparse: bool
+    columns: list[Column],
+    n_rows: int,
+    order: Ints | None,
+    missing: validation.Missing,
+    gaps: dict[str, int],
+    *,
+    sparse: bool,
 ) -> Matrix:
-    """Copy the columns into one C-order array with rows grouped by query: the only copy of X."""
+    """Copy the columns into one C-order array with rows grouped by query: the only copy of X; count empty cells."""
     dtype = np.float32 if all(column.kind.lower() == "float32" for column in columns) else np.float64
     if sparse:
-        return _assemble_csr(columns, n_rows, order, missing, dtype)
+        return _assemble_csr(columns, n_rows, order, missing, gaps, dtype)
     size = n_rows * len(columns) * np.dtype(dtype).itemsize
     if size > physical_memory():
         raise InputError(
@@ -243,7 +290,7 @@ def _assemble(
         )
     X = np.empty((n_rows, len(columns)), dtype=dtype)
     for start in range(0, len(columns), _BLOCK_COLUMNS):
-        block = [_finite(column, missing) for column in columns[start : start + _BLOCK_COLUMNS]]
+        block = [_finite(column, missing, gaps) for column in columns[start : start + _BLOCK_COLUMNS]]
         for a in range(0, n_rows, _BLOCK_ROWS):
             rows = slice(a, a + _BLOCK_ROWS) if order is None else order[a : a + _BLOCK_ROWS]
             for j, values in enumerate(block, start):
@@ -252,11 +299,16 @@ def _assemble(
 
 
 def _assemble_csr(
-    columns: list[Column], n_rows: int, order: Ints | None, missing: validation.Missing, dtype: type
+    columns: list[Column],
+    n_rows: int,
+    order: Ints | None,
+    missing: validation.Missing,
+    gaps: dict[str, int],
+    dtype: type,
 ) -> Matrix:
     from scipy.sparse import csc_array
 
-    dense = (in_order(_finite(column, missing), order) for column in columns)
+    dense = (in_order(_finite(column, missing, gaps), order) for column in columns)
     stored: list[tuple[AnyArray, AnyArray]] = [
         (rows := np.flatnonzero(values), values[rows].astype(dtype)) for values in dense
     ]
@@ -265,8 +317,8 @@ def _assemble_csr(
     return as_csr(csc_array((values, indices, indptr), shape=(n_rows, len(columns))))
 
 
-def _finite(column: Column, missing: validation.Missing) -> AnyArray:
-    """Return the numbers of a feature; what is not finite is named by column and row."""
+def _finite(column: Column, missing: validation.Missing, gaps: dict[str, int]) -> AnyArray:
+    """Return the numbers of a feature and count its empty cells; what is not finite is named by column and row."""
     values = np.asarray(column.values())
     if values.dtype.kind not in "iufb":  # decimals, or numbers that a frame keeps as objects
         values, cells = np.full(len(values), np.nan), values
@@ -274,12 +326,13 @@ def _finite(column: Column, missing: validation.Missing) -> AnyArray:
         values[held] = cells[held].astype(np.float64)
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
-    infinite, gaps = np.isinf(values), np.isnan(values)
+    infinite, empty = np.isinf(values), np.isnan(values)
     if infinite.any():
         raise InputError(
             f"column {column.name!r} is infinite in {column.place(int(infinite.argmax()))}: clip or drop it"
         )
     if missing == "error":
-        place = column.place(int(gaps.argmax()))
+        place = column.place(int(empty.argmax()))
         raise InputError(f"column {column.name!r} is empty in {place}: fill it in, or count it as 0 (missing=zero)")
-    return np.where(gaps, 0, values)
+    gaps[column.name] = int(empty.sum())
+    return np.where(empty, 0, values)

@@ -115,6 +115,12 @@ def write_run(run: Run, path: str | os.PathLike[str], *, tag: str = "toprank") -
     q1 Q0 d2 1 0.75 toprank
     q1 Q0 d1 2 0.5 toprank
     """
+    again = first_repeated(run.qid, run.doc_ids)
+    if again is not None:
+        raise InputError(
+            f"document {run.doc_ids[again]} stands twice under query {run.qid[again]}: a run holds each document of a "
+            "query once, so remove the duplicate rows"
+        )
     order = np.lexsort((run.rank, numbered(run.qid)))
     (label,) = _single_words("tag", np.array([tag]))
     qid, doc_ids = _single_words("query ids", run.qid[order]), _single_words("document ids", run.doc_ids[order])

@@ -19,6 +19,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
 from ..certificates.base import Assumption, Certificate
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
@@ -162,6 +163,7 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             self._check_same_features(valid)
             valid = self._learnable(valid)
+        warn_of_lowest_grade(data.y, data.n_queries)
         if self._depends_on_units and vars(self).get("scale") is None:
             checking.warn_of_uneven_features(type(self).__name__, data, "scale" in vars(self))
         self._note_labels(data)

@@ -73,7 +73,9 @@ class Task:
         return X, (y > 0 if self.positive is None else y == self.positive).astype(np.float64)
 
     def _part(self, path: Path) -> QueryDataset:
-        return read_table(path, label=self.label, qid=None) if self.label else read_letor(path, zero_based=False)
+        if self.label:
+            return read_table(path, label=self.label, qid=None)
+        return read_letor(path, zero_based=False, one_list=True)
 
 
 COVERTYPE = {
