@@ -57,7 +57,9 @@ def fit(
         ranker.set_params(prepare=prepare)
     check_prepared(ranker.prepare, target)
     from .._files import is_standard_output
+    from ..clicks.evaluation import CLICK_VALUE, click_value
     from ..evaluation import evaluate
+    from ..measures import measure as parse
     from ..rankers.checking import check_parameters
 
     if as_json and is_standard_output(output):
@@ -81,6 +83,9 @@ def fit(
         for part, queries in {"train": data, "valid": held_out}.items():
             if queries is not None:
                 means[part] = dict(evaluate(ranker, queries, [ranker.measure]).mean)
+                if part == "valid" and queries.doc_weight is not None:
+                    cut = parse(ranker.measure).k
+                    means[part] = {CLICK_VALUE: click_value(ranker, queries, cut, resamples=0).value}
     if as_json:
         print_json({"model": output, "ranker": name, "means": means, "data": reports})
         return

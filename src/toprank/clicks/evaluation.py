@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Floats
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..evaluation import checked_data_set, grouped_scores
 from ..measures import measure as parse
+from ..measures.base import mean_value
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,7 @@ def click_value(
     0.6309
     """
     checked_data_set(clicks)
-    if clicks.doc_weight is None:
-        raise InputError("these queries have no doc_weight: make them with ClickLog.to_queries")
-    scores = validation.as_scores(grouped_scores(model, clicks), clicks.n_docs)
-    name = "dcg" if k is None else f"dcg@{k}"
-    largest = clicks.doc_weight.max(initial=0.0)
-    if not largest > 0:
-        raise InputError("no document of these queries was clicked: there is nothing to count")
-    weights = clicks.doc_weight / largest  # only their ratios count, and sums of them stay numbers
-    found = parse(f"{name}:gain=linear").per_query(scores, weights, clicks.ptr)
-    total = np.bincount(np.repeat(np.arange(clicks.n_queries), clicks.lengths), weights, clicks.n_queries)
+    found, total = _discounts(validation.as_scores(grouped_scores(model, clicks), clicks.n_docs), clicks, k)
     lower = upper = np.nan
     if resamples:
         validation.check_count(resamples=resamples)
@@ -68,3 +61,38 @@ def click_value(
         weight = drawn @ total
         lower, upper = np.percentile((drawn @ found)[weight > 0] / weight[weight > 0], [2.5, 97.5])
     return ClickValue(float(found.sum() / total.sum()), float(lower), float(upper), len(total), k)
+
+
+def _discounts(scores: Floats, clicks: QueryDataset, k: int | None) -> tuple[Floats, Floats]:
+    """Return the weighted discounts of the clicks of each query, and its weights, for scores grouped by query."""
+    if clicks.doc_weight is None:
+        raise InputError("these queries have no doc_weight: make them with ClickLog.to_queries")
+    largest = clicks.doc_weight.max(initial=0.0)
+    if not largest > 0:
+        raise InputError("no document of these queries was clicked: there is nothing to count")
+    weights = clicks.doc_weight / largest  # only their ratios count, and sums of them stay numbers
+    name = "dcg" if k is None else f"dcg@{k}"
+    found = parse(f"{name}:gain=linear").per_query(scores, weights, clicks.ptr)
+    total: Floats = np.bincount(clicks.query_of_rows, weights, clicks.n_queries).astype(np.float64)
+    return found, total
+
+
+CLICK_VALUE = "click value"
+"""What tables call the value of held-out clicks."""
+
+
+def choice_value(measure: Any, scores: Floats, data: QueryDataset) -> float:
+    """Return what settings are chosen by, for scores grouped by query: the mean measure, or on clicks their value.
+
+    On queries with weights of documents (`ClickLog.to_queries`) this is `click_value` up to the measure's cut-off: the
+    measure itself would take each clicked document for relevant, and prefer what the old ranker preferred.
+
+    >>> import toprank as tr
+    >>> clicks = tr.QueryDataset.from_arrays([[2.0], [1.0]], [1, 1], doc_weight=[1, 9])
+    >>> round(choice_value(tr.measure("ndcg@1"), np.array([0.0, 1.0]), clicks), 4)
+    0.9
+    """
+    if data.doc_weight is None:
+        return mean_value(measure.per_query(scores, data.y, data.ptr, doc_ids=data.doc_ids), data.query_weight)
+    found, total = _discounts(scores, data, getattr(measure, "k", None))
+    return float(found.sum() / total.sum())

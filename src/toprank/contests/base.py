@@ -64,6 +64,8 @@ class Contest(Shown):
     """Those of the notes that cast doubt on a result: who was left out, queries that stand in two parts, limits."""
     measure: str = ""
     """The measure that settings were chosen by, as the reports name it; empty where nothing was chosen."""
+    chosen_by: str = ""
+    """What settings were chosen by: the measure, or "click value" where the validation queries were clicks."""
     against: str = ""
     """Whom gains are certified over."""
     repeats: Repeats | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._typing import Floats
+from ..clicks.evaluation import choice_value
 from ..data.csr import dense, is_sparse
 from ..data.dataset import QueryDataset
 from ..measures.base import Measure
@@ -30,12 +31,14 @@ def given_order(data: QueryDataset) -> Floats:
 def best_feature(data: QueryDataset, measure: str | Measure = "ndcg@10") -> tuple[int, int]:
     """Return the column that ranks best by itself, and whether up (+1) or down (−1); the first of equals.
 
+    Best is by the measure, or on clicks by their value.
+
     >>> best_feature(QueryDataset.from_arrays([[1.0, 9.0], [1.0, 2.0], [1.0, 5.0]], [0, 2, 1]))
     (1, -1)
     """
     target = parse(measure)
     tried = (
-        (target.mean(sign * column, data.y, data.ptr, data.query_weight, doc_ids=data.doc_ids), -index, sign)
+        (choice_value(target, sign * column, data), -index, sign)
         for index, column in _columns(data)
         for sign in (1, -1)
     )

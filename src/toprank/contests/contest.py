@@ -17,6 +17,7 @@ from .._paired_tests import Test
 from .._progress import steps
 from .._typing import Floats
 from ..certificates.base import Certificate
+from ..clicks.evaluation import CLICK_VALUE
 from ..comparison import Comparison, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
@@ -174,6 +175,8 @@ class _Result:
     curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     certificates: dict[str, tuple[Certificate, ...]] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
+    by_clicks: bool = False
+    """Whether validation queries were clicks, and settings were chosen by their value."""
     uninformative: int = 0
     """Training queries with one grade only, in the fold with the most of them."""
     repeated: dict[str, list[Floats]] = field(default_factory=dict)
@@ -200,6 +203,7 @@ def _run_folds(
             tell(f"{where}reading")
             train, valid, test = checked(folds[number], random_state, result.notes)
             share = max(budget - spent, 0.0) / (len(folds) - number)
+            result.by_clicks |= valid.doc_weight is not None
             found = search.run(train, valid, share, where)
             if result.refit:
                 tell(f"{where}fitting the winners again")
@@ -277,6 +281,7 @@ def _judge(
         fold=fold,
         notes=_notes(result, kept, entrants),
         warnings=_warnings(result),
+        chosen_by=CLICK_VALUE if result.by_clicks else main,
     )
 
 
@@ -301,7 +306,7 @@ def _notes(result: _Result, kept: list[Candidate], entrants: list[Entrant]) -> l
         else "They learned from the training queries alone and were not fitted again with the validation queries"
     )
     notes = [
-        f"Settings were chosen by {result.target.name} on the validation queries{each}, the best feature on the "
+        f"Settings were chosen by {_chosen_by(result)} on the validation queries{each}, the best feature on the "
         f"training queries; {unseen}. {learned}.",
         "Tests and intervals are about these fitted models on queries like these, not about the learners: another "
         "training sample or seed would give other models.",
@@ -329,6 +334,13 @@ def _notes(result: _Result, kept: list[Candidate], entrants: list[Entrant]) -> l
             f"{where}{result.uninformative} training queries{each} have one grade only and are not informative."
         )
     return notes
+
+
+def _chosen_by(result: _Result) -> str:
+    if not result.by_clicks:
+        return result.target.name
+    cut = "" if result.target.k is None else f" in the top {result.target.k}"
+    return f"the value of held-out clicks (mean discount of a click{cut}, each weighted by 1/p)"
 
 
 def _repeats(result: _Result, contest: Contest) -> Repeats:

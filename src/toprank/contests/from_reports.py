@@ -110,6 +110,7 @@ def finished(
     fold: Any = None,
     notes: Sequence[str] = (),
     warnings: Sequence[str] = (),
+    chosen_by: str = "",
 ) -> Contest:
     """Return the contest with what is certified for every entrant; `unseen` says whether nobody learned from `data`."""
     contest = Contest(
@@ -121,6 +122,7 @@ def finished(
         notes=tuple(notes),
         warnings=tuple(warnings),
         measure=main,
+        chosen_by=chosen_by,
         against=against or "",
     )
     return replace(contest, entrants=_certified(contest, unseen))

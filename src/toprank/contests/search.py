@@ -18,6 +18,7 @@ from .._progress import OnProgress
 from .._typing import Floats
 from .._version import __version__
 from ..certificates.base import Certificate
+from ..clicks.evaluation import CLICK_VALUE, choice_value
 from ..data import linear
 from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
@@ -44,7 +45,7 @@ class Winner:
 
     ranker: Ranker
     valid: float
-    """Mean measure on the validation queries; NaN where none of them counts."""
+    """Mean measure on the validation queries, or the value of their clicks; NaN where none of them counts."""
     seconds: float
     """Time that this setting took to learn."""
     searched: float
@@ -128,7 +129,8 @@ class Search:
     def _stored_or_fitted(
         self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, data: str, limit: float
     ) -> Trial:
-        key = None if self.state.folder is None else self._key(c.rankers[place], data)
+        rule = str(self.measure) if valid.doc_weight is None else f"{CLICK_VALUE} for {self.measure}"
+        key = None if self.state.folder is None else self._key(c.rankers[place], data, rule)
         found = None if key is None else self.state.find(key)
         if found is not None:
             value = np.nan if found["valid"] is None else float(found["valid"])
@@ -150,10 +152,10 @@ class Search:
             return Trial(place, np.nan, time.perf_counter() - began, str(error), None)
         return Trial(place, value, time.perf_counter() - began, None, ranker, cut)
 
-    def _key(self, ranker: Ranker, data: str) -> dict[str, Any] | None:
+    def _key(self, ranker: Ranker, data: str, rule: str) -> dict[str, Any] | None:
         """Return all that a result depends on; None for a ranker with parameters that are not plain data."""
         try:
-            return {"toprank": __version__, **described(ranker), "measure": str(self.measure), "data": data}
+            return {"toprank": __version__, **described(ranker), "measure": rule, "data": data}
         except InputError:
             return None
 
@@ -179,11 +181,11 @@ class Search:
         )
 
     def value(self, ranker: Ranker, valid: QueryDataset) -> float:
-        """Return the mean measure on the validation queries."""
+        """Return the mean measure on the validation queries, or the value of their clicks."""
         scores = ranker.predict_grouped(valid)
         if not np.isfinite(scores).all():
             raise InputError("its scores are not finite numbers")
-        return self.measure.mean(scores, valid.y, valid.ptr, valid.query_weight, doc_ids=valid.doc_ids)
+        return choice_value(self.measure, scores, valid)
 
 
 def described(ranker: Ranker) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def settings(contest: Contest) -> Table:
     ]
     each = ", all folds together" if contest.n_folds > 1 else ""
     return Table(
-        ["", f"valid {contest.main}", "settings tried", "search, s", "fit, s", "chosen"],
+        ["", f"valid {contest.chosen_by or contest.main}", "settings tried", "search, s", "fit, s", "chosen"],
         rows,
         title="What was chosen",
         notes=[
@@ -154,9 +154,10 @@ def _short(value: Any) -> str:
 
 def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
     """Return a contest as plain values."""
-    result = {
+    result: dict[str, Any] = {
         "title": contest.title,
         "measure": contest.main,
+        "chosen_by": contest.chosen_by or None,
         "best": contest.best.name,
         "queries": len(contest.fold),
         "documents": None if contest.data is None else contest.data.n_docs,

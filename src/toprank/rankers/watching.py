@@ -8,7 +8,8 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from .._typing import ArrayLike, Floats
-from ..data.dataset import QueryDataset
+from ..clicks.evaluation import choice_value
+from ..data.dataset import QueryDataset, informative_queries
 from ..data.grouping import group_rows
 from ..data.validation import as_labels, check_count
 from ..errors import InputError
@@ -29,8 +30,9 @@ class BestOnValidation(Generic[T]):
     """Looks at a learner on its validation set, remembers the best look, and says when to stop.
 
     The value of a look is the mean of the judge over the queries, with their weights, ties settled by document ids
-    where the judge says so. The first of equal looks is the best. `patience` looks in a row without a better one end
-    the learning. Without a validation set nothing is kept, and `verbose` still prints.
+    where the judge says so; on clicks it is their value (`choice_value`). The first of equal looks is the best.
+    `patience` looks in a row without a better one end the learning. Without a validation set nothing is kept, and
+    `verbose` still prints.
 
     >>> import toprank as tr
     >>> valid = tr.QueryDataset.from_arrays([[0.0], [1.0]], [1, 0])
@@ -57,7 +59,7 @@ class BestOnValidation(Generic[T]):
         """Return what scores, or a model, reach on the validation set."""
         assert self.valid is not None
         found = scores.scores(self.valid.X) if isinstance(scores, Model) else scores
-        return mean_on(self.judge, found, self.valid)
+        return choice_value(self.judge, found, self.valid)
 
     def look(self, scores: Floats | Model, keep: Callable[[], T], text: str = "") -> bool:
         """Note what is reached, keep what `keep` returns where that is the best so far; True where to stop."""
@@ -100,6 +102,13 @@ def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | No
 
 def _check_can_choose(judge: Judge, valid: QueryDataset) -> None:
     """Refuse a validation set on which every order of the documents is worth the same."""
+    if valid.doc_weight is not None:
+        if not informative_queries(valid.doc_weight, valid.ptr).any():
+            raise InputError(
+                f"the validation set cannot choose: in none of its {valid.n_queries} queries do clicks weigh more for "
+                "one document than for another"
+            )
+        return
     best, worst = (judge.per_query(y, valid.y, valid.ptr, doc_ids=valid.doc_ids) for y in (valid.y, -valid.y))
     weight = np.ones(valid.n_queries) if valid.query_weight is None else valid.query_weight
     if not ((best > worst) & (weight > 0)).any():
