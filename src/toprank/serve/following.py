@@ -67,6 +67,7 @@ class Follower:
             with self._open(request, timeout=10) as answer:
                 tag, text = answer.headers["etag"] or "", answer.read()
         except HTTPError as error:
+            error.close()
             if error.code == 304:
                 self._answered = time.monotonic()
                 return None
