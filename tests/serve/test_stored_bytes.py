@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,9 @@ import pytest
 
 from tests.serve.starting import Running, event, items, model, running
 from tests.serve.test_feedback import verdict
+from toprank.serve import clock as clock_module
 from toprank.serve import quota
 from toprank.serve import service as service_module
-from toprank.serve import store as store_module
 from toprank.serve.quota import StorageLimits
 
 
@@ -52,8 +53,8 @@ def test_a_thousand_events_of_one_large_ranking_take_the_room_of_one(tmp_path: P
 
 def test_a_list_goes_with_the_last_event_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "SNAPSHOT_EVERY", 5)
-    clock = SimpleNamespace(now=1e9, time=lambda: clock.now)
-    monkeypatch.setattr(store_module, "time", clock)
+    clock = SimpleNamespace(now=1e9, time=lambda: clock.now, monotonic=time.monotonic)
+    monkeypatch.setattr(clock_module, "time", clock)
     with running(tmp_path, model()) as server:
         for i in range(12):
             clock.now += 1.0

@@ -21,8 +21,8 @@ from tests.serve.starting import NAMES, Running, event, fresh, items, model, run
 from tests.serve.test_feedback import verdict
 from toprank.errors import InputError
 from toprank.rankers.persistence import parse
+from toprank.serve import clock as clock_module
 from toprank.serve import service as service_module
-from toprank.serve import store as store_module
 from toprank.serve.app import describe
 from toprank.serve.following import Follower
 from toprank.serve.service import Service
@@ -109,7 +109,7 @@ def test_the_certificate_is_that_of_the_stream(tmp_path: Path) -> None:
 
 def test_old_events_go_and_what_is_left_is_sound(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=time.time(), time=lambda: clock.now, monotonic=time.monotonic)
-    monkeypatch.setattr(store_module, "time", clock)
+    monkeypatch.setattr(clock_module, "time", clock)
     with running(tmp_path, model()) as server:
         for i in range(22):
             clock.now += 1.0

@@ -70,7 +70,7 @@ def version(store: Store, seq: int) -> Learner:
 def roll_back(store: Store, to: int) -> Learner:
     """Make an old version the newest one, as a new version; return it."""
     new = replace(version(store, to), version=store.oldest_and_newest[1] + 1)
-    row = Row(new.version, f"rollback {secrets.token_hex(8)}", store.now(), "rollback", b"", target=to)
+    row = Row(new.version, f"rollback {secrets.token_hex(8)}", store.clock.now(), "rollback", b"", target=to)
     store.commit([row], new, snapshot=True)
     return new
 

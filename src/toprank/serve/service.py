@@ -159,7 +159,7 @@ class Service:
         try:
             if steps:
                 *_, last = steps.values()
-                rows = [step.row(store.now()) for step in steps.values()]
+                rows = [step.row(store.clock.now()) for step in steps.values()]
                 self._commit(store, rows, last.after)
                 self.last.extendleft([*steps.values()][-LAST:])
         except UnloadableState as error:
@@ -273,5 +273,5 @@ class Service:
         """Drop events older than `keep`; where the disk refuses, later."""
         if self.keep is not None:
             with suppress(sqlite3.Error):
-                store.drop_before(store.now() - self.keep)
+                store.drop_before(store.clock.for_forgetting() - self.keep)
                 self.oldest = store.oldest_and_newest[0]

@@ -22,6 +22,7 @@ from ..data.documents import DocumentList
 from ..errors import InputError
 from . import layout
 from .bodies import BodyError, Learned, require
+from .clock import Clock
 from .learning import NO_PROGRESS, Event, Learner, content_of_list, list_digest, pack_list, unpack_list
 
 SNAPSHOT_EVERY = 1_000
@@ -82,7 +83,7 @@ class Store:
         """What tells this store from others; its backups have it too."""
         self._list: tuple[int | None, DocumentList | None] = None, None
         """The list that was read last."""
-        self._last: float = self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0
+        self.clock = Clock(self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0)
         first = self._first_value("SELECT model FROM snapshots WHERE seq = 0")
         if model is not None and first and not model.is_same_model(self.load(0, first, NO_PROGRESS)):
             advice = "leave MODEL out to go on with it, or take another store"
@@ -198,11 +199,6 @@ class Store:
         """Return what SQLite finds wrong with the file."""
         found: str = self._first_value("PRAGMA quick_check")
         return None if found == "ok" else found
-
-    def now(self) -> float:
-        """Return the time, never before that of the last event, whatever the clock does."""
-        self._last = max(self._last, time.time())
-        return self._last
 
     def progress(self) -> list[tuple[int, RunningMean]]:
         """Return the versions of the snapshots, with what the stream had shown until then."""
