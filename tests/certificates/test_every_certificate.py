@@ -163,6 +163,11 @@ TABLE = {
         learned.ranking_bounds("map", None, GOOD, DATA)[0], learned.ranking_bounds("map", None, BAD, DATA)[0],
         learned.ranking_bounds("map", None, GOOD, blank(DATA))[0],
     ),
+    "learned.type_two_and_one": lambda: (
+        learned.type_two_and_one(np.ones(1), NIL, np.ones(1), NIL, np.ones(1)),
+        learned.type_two_and_one(np.ones(1), NIL, np.ones(1), np.ones(1), np.ones(1)),
+        learned.type_two_and_one(np.ones(1), NIL, NIL, NIL, np.ones(1)),
+    ),
     "learned.pair_bound": lambda: (
         learned.pair_bound("hinge", GOOD, DATA), learned.pair_bound("hinge", BAD, DATA),
         learned.pair_bound("hinge", GOOD, blank(DATA)),

@@ -29,9 +29,10 @@ def test_bounds_hold_on_any_queries_and_survive_a_file(ranker, parts, tmp_path):
     ranker = type(ranker)(**ranker.get_params()).fit_queries(train)
     found = ranker.certify(train)
     assert found
-    assert {c.verdict for c in found} <= {"holds", "vacuous"}
+    conditional = ("duality gap", "Theorem 3")
+    assert {c.verdict for c in found if c.reference != "Theorem 3"} <= {"holds", "vacuous"}
     elsewhere = ranker.certify(test)
-    assert {c.verdict for c in elsewhere if c.reference != "duality gap"} <= {"holds", "vacuous"}
+    assert {c.verdict for c in elsewhere if c.reference not in conditional} <= {"holds", "vacuous"}
     assert {c.verdict for c in elsewhere if c.reference == "duality gap"} <= {"does not apply"}
     ranker.save(tmp_path / "model.json")
     assert tr.load(tmp_path / "model.json").certify(train) == found
@@ -40,7 +41,8 @@ def test_bounds_hold_on_any_queries_and_survive_a_file(ranker, parts, tmp_path):
 def test_the_mean_measure_is_that_of_the_definition(parts):
     train, _ = parts
     ranker = tr.SVMMap(C=1.0).fit_queries(train)
-    eq10, eq6, order, gap = ranker.certify(train)
+    eq10, eq6, order, theorem_3, gap = ranker.certify(train)
+    assert theorem_3.reference == "Theorem 3"
     both = [q for q in range(train.n_queries) if 0 < (one := train[q : q + 1].y > 0).sum() < len(one)]
     scores = ranker.predict(train)
     values = []

@@ -140,13 +140,28 @@ def test_differences_are_means_of_half_of_them_and_a_half():
 @settings(max_examples=20, deadline=None)
 @given(st.lists(unit, min_size=1, max_size=12))
 def test_a_sequence_rejects_what_the_mixture_rejects(values):
-    """The bound itself was rejected at some time, and the next mean of the grid never: K falls with m."""
+    """A bound beyond that of `changing` was rejected at some time, and the next mean never: K falls with m."""
     lower, _ = ours.confidence_sequence(values, 0.5)
-    for t, bound in enumerate(lower.tolist(), start=1):
-        if bound > 0:
-            assert max(oracle.mixture(values[:s], bound) for s in range(1, t + 1)) >= 4 * (1 - 1e-9)
+    drift = np.maximum.accumulate(ours.confidence_sequence(values, 0.5, changing=True).lower)
+    for t, (bound, other) in enumerate(zip(lower.tolist(), drift.tolist(), strict=True), start=1):
+        if bound > other:
+            assert max(oracle.mixture(values[:s], bound) for s in range(1, t + 1)) >= 8 * (1 - 1e-9)
         if bound < 1 - 1 / 2000:
-            assert max(oracle.mixture(values[:s], bound + 1 / 2000) for s in range(1, t + 1)) < 4 * (1 + 1e-9)
+            assert max(oracle.mixture(values[:s], bound + 1 / 2000) for s in range(1, t + 1)) < 8 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_one_mean_is_never_bounded_less_closely_than_many(name):
+    x = DRAWS[name](np.random.default_rng(8), 30_000)
+    one, many = ours.confidence_sequence(x), ours.confidence_sequence(x, changing=True)
+    assert (one.lower >= many.lower).all()
+    assert (one.upper <= many.upper).all()
+    assert one.upper[30] - one.lower[30] < 0.9 * (many.upper[30] - many.lower[30])
+    for spread in (0.1, 10.0, 1e4):
+        reach = ours.RunningMean(10**6, 5e5, spread).interval(0.9).upper * 10**6 - 5e5
+        rates = np.geomspace(0.004, 0.9, 24)
+        capital = np.mean(np.exp(rates * reach - (-np.log1p(-rates) - rates) * spread))
+        assert capital == pytest.approx(40, rel=1e-6)
 
 
 def test_sequences_hold_at_all_times_at_once():

@@ -122,3 +122,105 @@ def test_a_promise_that_the_worst_order_keeps_is_vacuous():
     first = tr.certify(tr.ListNet("map").fit_queries(data[:100]), data[100:115])[0]
     assert 0.6 < first.lower < np.mean(np.arange(1, 20) / np.arange(2, 21))
     assert first.verdict == "vacuous"
+
+
+def test_copies_of_queries_are_counted_once():
+    """Twenty queries copied tenfold are twenty queries."""
+    ranker, test = tr.ListNet("map").fit_queries(lists(seed=5)), lists(n_queries=20, seed=6)
+    tenfold = tr.QueryDataset.from_arrays(np.tile(test.X, (10, 1)), np.tile(test.y, 10), np.arange(1200) // 6)
+    once, often = (tr.certify(ranker, data)[0] for data in (test, tenfold))
+    assert (often.n_queries, often.lower, often.mean) == (20, once.lower, once.mean)
+    assert "180 copies of other queries are left out" in [a.text for a in often.assumptions]
+    assert not any("copies" in a.text for a in once.assumptions)
+    turned = np.where(np.arange(1200) < 120, tenfold.y, 1 - tenfold.y)  # other grades: other queries
+    assert tr.certify(ranker, tr.QueryDataset.from_arrays(tenfold.X, turned, tenfold.qid))[0].n_queries == 40
+
+
+def test_bounds_name_the_method_that_made_them():
+    from toprank.certificates.performance import difference_interval, performance
+
+    exact = performance([0.0, 1.0, 1.0, 1.0] * 20, "mrr")
+    assert exact.reference == "Clopper and Pearson"
+    assert "betting" not in exact.statement
+    assert performance([0.0, 1.0, 0.5, 1.0] * 20, "mrr").reference == "betting"
+    lower, _, _ = difference_interval([1.0] * 30, [0.0] * 30)  # ties may come: no binomial bound of .77
+    assert lower < 2 * 0.05 ** (1 / 30) - 1
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_a_file_with_other_weights_is_not_the_run_that_happened(average, tmp_path):
+    import json
+
+    data = lists()
+    file = tmp_path / "model.json"
+    tr.PerceptronAtK(k=1, average=average).fit_queries(data).save(file)
+    assert {c.verdict for c in tr.load(file).certify(data)} <= {"holds", "vacuous", "no verdict", "does not apply"}
+    content = json.loads(file.read_text())
+    own = tr.load(file).coef_
+    other = tr.ListNet().fit_queries(data)
+    other.model_ = type(other.model_)(-2 * own + 0.1)
+    other.save(tmp_path / "other.json")
+    content["model"] = json.loads((tmp_path / "other.json").read_text())["model"]
+    file.write_text(json.dumps(content))
+    changed = tr.load(file)
+    assert changed.coef_ == pytest.approx(-2 * own + 0.1)
+    assert {c.verdict for c in changed.certify(data)} == {"does not apply"}
+
+
+def test_where_nothing_follows_nothing_is_asserted():
+    """Lists that cannot be separated, and theorems with an open constant."""
+    rng = np.random.default_rng(0)
+    noisy = tr.QueryDataset.from_arrays(
+        rng.normal(size=(240, 3)), np.tile([1, 1, 0, 0, 1, 0], 40), np.repeat(np.arange(40), 6)
+    )
+    rows = tr.QueryDataset.from_arrays(noisy.X, noisy.y)
+    made = [
+        *tr.SlamPerceptron("map", random_state=0).fit_queries(noisy).certify(noisy),
+        *tr.PerceptronAtK(kappa=0.5, epochs=1).fit_queries(noisy).certify(noisy),
+        *tr.PerceptronAtK(kappa=0.5, epochs=1).fit_queries(rows).certify(rows),
+    ]
+    silent = [c for c in made if c.verdict in ("does not apply", "no verdict")]
+    assert {c.verdict for c in silent} == {"does not apply", "no verdict"}
+    assert all(c.meaning.startswith("nothing follows here: ") for c in silent)
+    assert not any("bound to end" in c.meaning or "inf" in c.meaning for c in silent)
+
+
+def test_what_a_bound_is_by_is_what_it_is():
+    data = lists(grades=2)
+    struct = tr.SVMPerf(k=1, variant="struct").fit_queries(data).certify(data)
+    assert not any("minimises" in c.meaning for c in struct)
+    own = tr.PermuRank(rounds=3).fit_queries(data).certify(data)
+    assert [c.reference for c in own] == [
+        "Theorem 2, Eq. 10", "Eq. 6", "Eq. 6 and Eq. 10", "Theorem 2, Eq. 7", "Theorem 3",
+    ]  # fmt: skip
+    assert not any("minimises" in c.meaning for c in own)
+    assert "which the learner minimises" in tr.SVMMap().fit_queries(data).certify(data)[0].meaning
+
+
+def test_eq_7_sums_over_all_rankings():
+    from tests.oracles import direct as oracle
+
+    data = lists(n_queries=3, n_docs=5)
+    for pairs in ("graded", "all"):
+        ranker = tr.PermuRank("map", rounds=3, pairs=pairs).fit_queries(data)
+        found = next(c for c in ranker.certify(data) if c.reference == "Theorem 2, Eq. 7")
+        scores = ranker.predict_grouped(data)
+        each = [
+            oracle.type_two(oracle.ap, scores[a:b].tolist(), data.y[a:b].tolist(), "hinge", "sum", pairs == "graded")
+            for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True)
+        ]
+        assert found.value == pytest.approx(np.mean(each))
+
+
+def test_theorem_3_asks_for_condition_9():
+    """Type two is at most type one where every perfect order is liked better than any other by at least E."""
+    data = tr.QueryDataset.from_arrays([[1.0], [0.0], [1.0], [0.0]], [1, 0, 1, 0], [0, 0, 1, 1])
+    from toprank.certificates.learned import ranking_bounds
+
+    near, far = (ranking_bounds("map", None, np.array([w]), data)[-1] for w in (3.0, 0.1))
+    assert (near.reference, near.verdict) == ("Theorem 3", "holds")
+    assert near.observed == pytest.approx(0.5 * np.exp(-6))  # one other order, F(π*) − F(π) = 3 − (−3)
+    assert near.value == pytest.approx(np.exp(-1))
+    assert far.verdict == "does not apply"  # here (8) would fail
+    assert far.observed == pytest.approx(0.5 * np.exp(-0.2))
+    assert far.assumptions[0].found == "so on 0 of 2 queries"

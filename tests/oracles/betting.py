@@ -56,7 +56,8 @@ def hedged_capital_lower(values, delta, places=2000):
 
 def mixture(values, m):
     """(1/24) Σ_k Π_i (1 + u_k (x_i − m)/m)."""
-    return sum(math.prod(1 + u * (x - m) / m for x in values) for u in ((k + 0.5) / 24 for k in range(24))) / 24
+    shares = [0.0003 * (0.02 / 0.0003) ** (k / 7) for k in range(8)] + [(k + 0.5) / 16 for k in range(16)]
+    return sum(math.prod(1 + u * (x - m) / m for x in values) for u in shares) / 24
 
 
 def binomial_tail(successes, n, p):

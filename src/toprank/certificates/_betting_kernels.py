@@ -40,44 +40,59 @@ def largest_rejected(x, v, rate, delta, places):
 
 
 @kernel
-def lower_sequence(x, shares, delta, places, lower):
-    """lower_t = the largest m = 1/places, 2/places, … with max_{s ≤ t} mean_k Π_{i ≤ s} (1 − u_k + u_k x_i/m) ≥ 1/δ.
+def lower_sequence(x, shares, delta, lower):
+    """Raise lower_t to the largest m tried with max_{s ≤ t} mean_k Π_{i ≤ s} (1 − u_k + u_k x_i/m) ≥ 1/δ.
 
-    The product falls with m, so the m that are rejected are those up to one, and what is rejected once stays so.
+    The product falls with m, so the m that are rejected are those up to one, and what is rejected once stays so. Each m
+    is followed from the first value until it is rejected, and the next m is tried from there: one that is far below the
+    mean is rejected soon, and behind the first that is not rejected none is tried. m goes up in steps of 1/2000, later
+    of a fraction of what so many values can tell.
     """
-    count = places - 1
-    capital = np.ones((count, len(shares)))
-    first, enough = 0, len(shares) / delta
-    for t in range(len(x)):
-        for j in range(first, count):
-            times = x[t] * places / (j + 1)
+    m, step, n = 0.0, 1 / 2000, len(x)
+    capital, enough = np.empty(len(shares)), len(shares) / delta
+    while m + step < 1:
+        capital[:] = 1.0
+        t, total = 0, 0.0
+        while t < n and total < enough:
+            times, total = x[t] / (m + step), 0.0
             for k in range(len(shares)):
-                capital[j, k] *= 1 - shares[k] + shares[k] * times
-        while first < count and capital[first].sum() >= enough:
-            first += 1
-        lower[t] = first / places
+                capital[k] *= 1 - shares[k] + shares[k] * times
+                total += capital[k]
+            t += 1
+        if total < enough:
+            break
+        m += step
+        lower[t - 1] = max(lower[t - 1], m)
+        step = min(1 / 2000, 1 / (50 * sqrt(t)))
+    for t in range(1, n):
+        lower[t] = max(lower[t], lower[t - 1])
 
 
 @kernel
 def reach_of_drift(spread, rates, delta):
-    """Return g with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) · spread) = 1/δ, by bisection and rounded up."""
+    """Return g with mean_k exp(λ_k g − (−ln(1 − λ_k) − λ_k) · spread) = 1/δ, by Newton's steps and rounded up.
+
+    The logarithm of the mean is convex in g and rises, so steps from above stay above.
+    """
     wanted = log(len(rates) / delta)
-    low, high = 0.0, np.inf
-    for rate in rates:  # one term alone already reaches 1/δ at this g
-        high = min(high, (wanted + (-log1p(-rate) - rate) * spread) / rate)
+    costs, g = np.empty(len(rates)), np.inf
+    for k in range(len(rates)):  # one term alone already reaches 1/δ at this g
+        costs[k] = (-log1p(-rates[k]) - rates[k]) * spread
+        g = min(g, (wanted + costs[k]) / rates[k])
     for _ in range(60):
-        g = 0.5 * (low + high)
         top = -np.inf
-        for rate in rates:
-            top = max(top, rate * g - (-log1p(-rate) - rate) * spread)
-        capital = 0.0
-        for rate in rates:
-            capital += exp(rate * g - (-log1p(-rate) - rate) * spread - top)
-        if log(capital) + top >= wanted:
-            high = g
-        else:
-            low = g
-    return high
+        for k in range(len(rates)):
+            top = max(top, rates[k] * g - costs[k])
+        capital = slope = 0.0
+        for k in range(len(rates)):
+            term = exp(rates[k] * g - costs[k] - top)
+            capital += term
+            slope += rates[k] * term
+        step = (log(capital) + top - wanted) * capital / slope
+        if not step > 1e-12 * g:
+            break
+        g -= step
+    return g
 
 
 @kernel

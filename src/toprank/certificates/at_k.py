@@ -274,14 +274,17 @@ def online_to_batch(replay: TopReplay, delta: float = DELTA) -> Certificate:
 
 
 def generalization(replay: TopReplay, w: Floats, delta: float = DELTA) -> Certificate:
-    """(1/T) Σ_t prec@κ(w_t; Z) ≤ (√ℓ(w; Z) + C)², C = O(‖w‖R√(1/T) + √(log(T/δ)/b)) (Corollary 14)."""
+    """(1/T) Σ_t prec@κ(w_t; Z) ≤ (√ℓ(w; Z) + C)², C = 2‖w‖R√(1/T) + O(√(log(T/δ)/b)) (Corollary 14).
+
+    The 2 is that of Theorem 7: √(4k) of it, divided by √k.
+    """
     scores = linear.scores(replay.data.X, w)
     reach = float(np.linalg.norm(w)) * replay.radius / math.sqrt(max(replay.lost.batches, 1))
     value = min(
-        (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + c * reach + replay.rate(delta)) ** 2
+        (math.sqrt(max(replay.population_loss(c * scores), 0.0)) + 2 * c * reach + replay.rate(delta)) ** 2
         for c in (0.0, *replay.lengths.tolist())
     )
-    statement = f"mean prec@κ loss on all rows of {replay.iterates_text} ≤ (√ℓ(w) + C(‖w‖R√(1/T) + √(log(T/δ)/b)))²"
+    statement = f"mean prec@κ loss on all rows of {replay.iterates_text} ≤ (√ℓ(w) + 2‖w‖R√(1/T) + C√(log(T/δ)/b))²"
     return _order_only(statement, value, replay.mean_error(), "Corollary 14", replay.one_pass)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -97,6 +97,15 @@ class Certificate:
     """The bound, with the numbers in the places of the symbols."""
     redo: Callable[[QueryDataset], Certificate] | None = field(default=None, compare=False, repr=False)
     """How `recompute` does it."""
+    _silence: ClassVar[str] = "nothing follows here"
+
+    def __post_init__(self) -> None:
+        """Let `meaning` assert nothing where nothing follows."""
+        failed = next((a for a in self.assumptions if a.verified is False), None)
+        if failed is not None:
+            vars(self)["meaning"] = f"{self._silence}: {failed.found or f'it would take that {failed.text}'}"
+        elif self.order_only:
+            vars(self)["meaning"] = f"{self._silence}: the theorem leaves a constant open"
 
     @property
     def assumptions_hold(self) -> bool:

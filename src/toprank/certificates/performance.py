@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ PLACES = 2000
 """Means are bet against on a grid of 1/PLACES."""
 _ORDERS, _VALUES = 20, 4_000_000
 """Orders that capital is averaged over, fewer where they would hold more values than this."""
-_SHARES = (np.arange(24) + 0.5) / 24
+_SHARES = np.concatenate([np.geomspace(0.0003, 0.02, 8), (np.arange(16) + 0.5) / 16])
 _RATES = np.geomspace(0.004, 0.9, 24)
 
 
@@ -65,9 +65,7 @@ def mean_interval(
                 _least_share(int(x.sum()), len(x), delta), mean, 1 - _least_share(int((1 - x).sum()), len(x), delta)
             )
         return Interval(_lower(x, None, delta), mean, 1 - _lower(1 - x, None, delta))
-    v = as_scores(weight, len(x))
-    if not ((v >= 0).all() and v.max() > 0):
-        raise InputError("weights must not be below 0, and one must be above it")
+    v = _weights(weight, len(x))
     return Interval(_lower(x, v, delta), float(x @ v / v.sum()), 1 - _lower(1 - x, v, delta))
 
 
@@ -85,7 +83,11 @@ def difference_interval(
     first, second = _unit_values(a), _unit_values(b)
     if len(first) != len(second):
         raise InputError(f"differences need as many values of a as of b, got {len(first)} and {len(second)}")
-    low, mean, high = mean_interval((first - second + 1) / 2, confidence, weight=weight, claims=claims)
+    # Differences of −1 and 1 alone are no reason to think that no other will come, so they are bet against too.
+    halves, delta = (first - second + 1) / 2, _delta(confidence) / claims / 2
+    v = None if weight is None else _weights(weight, len(first))
+    mean = float(halves.mean() if v is None else halves @ v / v.sum())
+    low, high = _lower(halves, v, delta), 1 - _lower(1 - halves, v, delta)
     return Interval(2 * low - 1, 2 * mean - 1, 2 * high - 1)
 
 
@@ -99,10 +101,12 @@ class ConfidenceSequence(NamedTuple):
 def confidence_sequence(values: ArrayLike, confidence: float = 0.95, *, changing: bool = False) -> ConfidenceSequence:
     """Bound the mean of a stream after each of its values: all bounds hold at once, whenever one looks or stops.
 
-    For values with one mean, K_t(m) = (1/24) Σ_k Π_{i ≤ t} (1 + u_k (x_i − m)/m), u_k = (k − ½)/24, exceeds 1/δ at some
-    t with probability at most δ (Ville); bounds never get worse. With `changing` each value may have an expectation of
-    its own, as the rounds of a learner have: bounded is the mean of the expectations of rounds 1 … t, each given the
-    rounds before it, and these bounds may move both ways (a mixture of empirical Bernstein supermartingales).
+    With `changing` each value may have an expectation of its own, as the rounds of a learner have: bounded is the mean
+    of the expectations of rounds 1 … t, each given the rounds before it, and these bounds may move both ways (a mixture
+    of empirical Bernstein supermartingales, with half of δ). For values with one mean these bounds never get worse, and
+    K_t(m) = (1/24) Σ_k Π_{i ≤ t} (1 + u_k (x_i − m)/m), for 24 shares u_k from 0.0003 to 31/32, exceeds 2/δ at some t
+    with probability at most δ/2 (Ville): the better of the two counts, so that they are never wider than with
+    `changing`.
 
     >>> import numpy as np
     >>> lower, upper = confidence_sequence(np.tile([0.25, 0.75], 500))
@@ -115,10 +119,9 @@ def confidence_sequence(values: ArrayLike, confidence: float = 0.95, *, changing
     sides = []
     for side in (x, 1 - x):
         bounds = np.empty(len(x))
-        if changing:
-            kernels.lower_drift(side, _RATES, delta, bounds)
-        else:
-            kernels.lower_sequence(side, _SHARES, delta, PLACES, bounds)
+        kernels.lower_drift(side, _RATES, delta / 2, bounds)
+        if not changing:
+            kernels.lower_sequence(side, _SHARES, delta / 2, bounds)
         sides.append(bounds)
     return ConfidenceSequence(sides[0], 1 - sides[1])
 
@@ -157,7 +160,7 @@ class RunningMean:
         from . import _betting_kernels as kernels
 
         # Seen from above, 1 − x and its guesses differ by as much: the spread, and so the reach, is the same.
-        reach = float(kernels.reach_of_drift(self.spread, _RATES, _delta(confidence) / 2))
+        reach = float(kernels.reach_of_drift(self.spread, _RATES, _delta(confidence) / 4))
         return Interval(max(0.0, (self.total - reach) / self.n), self.mean, min(1.0, (self.total + reach) / self.n))
 
 
@@ -220,6 +223,13 @@ def _unit_values(values: ArrayLike) -> Floats:
     return np.clip(x, 0.0, 1.0)
 
 
+def _weights(weight: ArrayLike, n: int) -> Floats:
+    v = as_scores(weight, n)
+    if not ((v >= 0).all() and v.max() > 0):
+        raise InputError("weights must not be below 0, and one must be above it")
+    return v
+
+
 def _delta(confidence: float) -> float:
     check_fraction(confidence=confidence)
     return 1 - confidence
@@ -244,6 +254,7 @@ class PerformanceCertificate(Certificate):
     confidence: float = 0.95
     """The probability with which all certificates that were made together hold."""
     n_queries: int = 0
+    _silence: ClassVar[str] = "nothing can be said of new queries from these"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values for JSON."""
@@ -296,11 +307,16 @@ def performance(
         assumptions.append(Assumption(f"{measure} has a value on at least one query", False))
     if v is not None and n:
         assumptions.append(Assumption(f"no query weighs more than {v.max():g}; bounded is the weighted mean"))
-    elif other is None and n and np.isin(x[counted], (0.0, 1.0)).all():
+    exact = v is None and other is None and n > 0 and bool(np.isin(x[counted], (0.0, 1.0)).all())
+    if exact:
         assumptions.append(Assumption(f"{measure} is 0 or 1 on every query, as on all of these"))
     if other is not None:
         return _certificate(found, measure, name, confidence, n, tuple(assumptions))
-    return replace(_certificate(found, measure, None, confidence, n, tuple(assumptions)), vacuous_from=worst)
+    made = _certificate(found, measure, None, confidence, n, tuple(assumptions))
+    if exact:
+        method = "Clopper and Pearson"
+        made = replace(made, statement=made.statement.replace("betting", method), reference=method)
+    return replace(made, vacuous_from=worst)
 
 
 def _certificate(
@@ -309,11 +325,7 @@ def _certificate(
     lower, mean, upper = found
     worse = rival is not None and upper < 0
     like, sure = f"on new queries like these {n:,}", f"with {100 * confidence:g}% confidence"
-    if not all(assumption.verified is not False for assumption in assumptions):
-        failed = next(assumption for assumption in assumptions if assumption.verified is False)
-        why = failed.found or f"it would take that {failed.text}"
-        meaning = f"nothing can be said of {measure} on new queries from these: {why}"
-    elif rival is None:
+    if rival is None:
         meaning = f"{like}: {measure} ≥ {lower:.4f} {sure} (mean {mean:.4f})"
     elif worse:
         meaning = f"{like}: worse than {rival} by at least {-upper:.4f} {measure} {sure} (mean {mean:+.4f})"

@@ -165,6 +165,27 @@ def row_marks(X: Matrix, ptr: Ints) -> AnyArray:
     return marks
 
 
+def copied_queries(data: QueryDataset) -> AnyArray:
+    """Say which queries have the rows and grades of an earlier query, and no others.
+
+    A list of one document, or one whose rows all stand in other lists too, equals another by chance: it is no copy.
+
+    >>> made = QueryDataset.from_arrays([[1.0], [2.0], [3.0], [2.0], [1.0]], [0, 1, 0, 1, 0], qid=list("aabcc"))
+    >>> copied_queries(made).tolist()
+    [False, False, True]
+    """
+    marks, copied, seen = row_marks(data.X, data.ptr), np.zeros(data.n_queries, dtype=bool), set[Any]()
+    common = np.isin(marks >> _LIST_BITS, _in_different_lists(marks[marks > 0])) | (marks == 0)
+    for q in np.flatnonzero(data.lengths > 1).tolist():
+        rows = slice(data.ptr[q], data.ptr[q + 1])
+        if common[rows].all():
+            continue
+        own = tuple(sorted(zip(marks[rows].tolist(), data.y[rows].tolist(), strict=True)))
+        copied[q] = own in seen
+        seen.add(own)
+    return copied
+
+
 def _smallest_marks(X: Matrix, ptr: Ints) -> AnyArray:
     """Return the marks of some lists that a sketch of more lists may keep."""
     marks: AnyArray = _kernels().with_marks(np.empty(0, dtype=np.uint64), row_marks(X, ptr), SIZE)

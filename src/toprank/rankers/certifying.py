@@ -16,7 +16,7 @@ from ..certificates.performance import PerformanceCertificate, performance
 from ..certificates.worst import worst_mean
 from ..data.dataset import QueryDataset
 from ..data.remote import NotInMemoryError
-from ..data.sketch import Sketch
+from ..data.sketch import Sketch, copied_queries
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
 from ..evaluation import evaluate
@@ -59,8 +59,8 @@ def certify(
     >>> first.verdict, first.n_queries, first.lower > 0.9
     ('holds', 100, True)
     >>> print(tr.certify(ranker, train)[0].meaning)
-    nothing can be said of map on new queries from these: 1,000 of the 1,000 rows that could be compared were learned
-    from (queries 0, 1, 2, 3, 4 and 195 more)
+    nothing can be said of new queries from these: 1,000 of the 1,000 rows that could be compared were learned from
+    (queries 0, 1, 2, 3, 4 and 195 more)
     >>> live = tr.SlamPerceptron("map").partial_fit_queries(train)
     >>> [certificate.reference for certificate in tr.certify(live)]
     ['betting, at all times at once', 'Lemma 5']
@@ -116,7 +116,10 @@ def certify_performance(
         unseen = (*unseen, Assumption(f"{error}", False))
     values = [np.full(data.n_queries, np.nan)] * len(models)
     if all(assumption.verified is not False for assumption in unseen):
-        values = [evaluate(model, judged, [target]).per_query[name] for model in models]
+        copies = copied_queries(judged)
+        if copies.any():
+            unseen = (*unseen, Assumption(f"{copies.sum():,} copies of other queries are left out", True))
+        values = [np.where(copies, np.nan, evaluate(model, judged, [target]).per_query[name]) for model in models]
         worst = worst_mean(target, judged.y, judged.ptr, judged.query_weight)
     sure = partial(
         performance, values[0], name, confidence=confidence, claims=len(models), weight=data.query_weight, unseen=unseen

@@ -137,7 +137,8 @@ class PermuRank(Ranker):
     def _certify(
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
     ) -> list[Certificate]:
-        return learned.ranking_bounds(self.measure, None, self.coef_, data)
+        graded = self.pairs == "graded"
+        return learned.ranking_bounds(self.measure, None, self.coef_, data, minimised=False, graded=graded)
 
 
 class _RoundValues:

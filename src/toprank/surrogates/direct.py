@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import factorial, prod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -212,34 +212,71 @@ def _lost(measure: Measure, listed: Floats) -> Floats:
     return np.where(lost > 1e-12, lost, 0.0)
 
 
+def smallest_gap(measure: str | Measure, scores: Floats, y: Floats, ptr: Ints, *, graded: bool = False) -> Floats:
+    """min over perfect π*, other π of F(π*) − F(π) per list, exactly: the left-hand side of condition (9).
+
+    Infinite where all orders of a list are perfect.
+
+    >>> smallest_gap("map", np.array([3.0, 1.0]), np.array([1.0, 0.0]), np.array([0, 2])).tolist()
+    [2.0]
+    """
+    value, gaps = parse_bounded(measure), np.full(len(ptr) - 1, np.inf)
+    for q, (a, b) in enumerate(pairwise(ptr)):
+        found = _Enumerated.of(value, scores[a:b], y[a:b], graded)
+        if found is not None:
+            gaps[q] = found.F_perfect.min() - found.F[found.patterns.lost > 0].max()
+    return gaps
+
+
+class _Enumerated(NamedTuple):
+    """The orders of a list's grades, with the F of the best ranking of each, and of the worst perfect ones."""
+
+    patterns: _Patterns
+    codes: Ints
+    starts: Ints
+    falling: Ints
+    rising: Ints
+    F: Floats
+    perfect: Ints
+    F_perfect: Floats
+
+    @classmethod
+    def of(cls, measure: Measure, s: Floats, y: Floats, graded: bool) -> _Enumerated | None:
+        """Enumerate them; None where all orders are perfect."""
+        from . import _enumeration_kernels as kernels
+
+        if len(s) < 2:
+            return None
+        grades, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        patterns = _patterns(measure, tuple(grades.tolist()), tuple(counts.tolist()))
+        if not patterns.lost.any():
+            return None
+        falling, rising = np.lexsort((-s, codes)), np.lexsort((s, codes))
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        F = np.empty(len(patterns.rows))
+        kernels.pattern_scores(patterns.rows, s[falling], starts, graded, F)
+        perfect = np.flatnonzero(patterns.lost == 0)
+        F_perfect = np.empty(len(perfect))
+        kernels.pattern_scores(patterns.rows[perfect], s[rising], starts, graded, F_perfect)
+        return cls(patterns, codes, starts, falling, rising, F, perfect, F_perfect)
+
+
 def _max_bound(measure: Measure, form: int, s: Floats, y: Floats, graded: bool) -> tuple[float, Floats]:
     from . import _enumeration_kernels as kernels
 
-    n, grad = len(s), np.zeros(len(s))
-    if n < 2:
+    grad, found = np.zeros(len(s)), _Enumerated.of(measure, s, y, graded)
+    if found is None:
         return 0.0, grad
-    grades, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    patterns = _patterns(measure, tuple(grades.tolist()), tuple(counts.tolist()))
-    if not patterns.lost.any():
-        return 0.0, grad
-    falling = np.lexsort((-s, codes))
-    rising = np.lexsort((s, codes))
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    F = np.empty(len(patterns.rows))
-    kernels.pattern_scores(patterns.rows, s[falling], starts, graded, F)
-    perfect = np.flatnonzero(patterns.lost == 0)
-    F_perfect = np.empty(len(perfect))
-    kernels.pattern_scores(patterns.rows[perfect], s[rising], starts, graded, F_perfect)
-    lowest = int(np.argmin(F_perfect))
-    value, slope, worst = kernels.largest_loss(form, patterns.lost, F, F_perfect[lowest])
+    rows, lowest = found.patterns.rows, int(np.argmin(found.F_perfect))
+    value, slope, worst = kernels.largest_loss(form, found.patterns.lost, found.F, found.F_perfect[lowest])
     chosen = np.array(
         [
-            _fill_pattern(patterns.rows[worst], falling, starts),
-            _fill_pattern(patterns.rows[perfect[lowest]], rising, starts),
+            _fill_pattern(rows[worst], found.falling, found.starts),
+            _fill_pattern(rows[found.perfect[lowest]], found.rising, found.starts),
         ]
     )
     weights = np.array([slope, -slope])
-    np.add.at(grad, chosen, weights[:, None] * _coefficients(codes[chosen], graded))
+    np.add.at(grad, chosen, weights[:, None] * _coefficients(found.codes[chosen], graded))
     return float(value), grad
 
 
