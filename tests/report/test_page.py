@@ -24,6 +24,7 @@ from toprank.contests.from_reports import of_runs
 from toprank.errors import InputError
 from toprank.report import page as pages
 from toprank.report import sections, view
+from toprank.report.headline import headline
 from toprank.report.page import write_report
 
 
@@ -282,6 +283,24 @@ def test_reports_and_comparisons_are_pages_too(small_contest: Contest, tmp_path:
     with pytest.raises(InputError, match="baseline must be one of"):
         tr.write_report(reports, tmp_path / "x.html", baseline="nobody")
     assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize("order", [("theirs", "mine"), ("mine", "theirs")])
+def test_the_better_of_two_runs_is_held_against_the_other(order: tuple[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    grades = {f"q{i}": {f"d{j}": int(rng.random() < 0.3) for j in range(10)} for i in range(60)}
+    gains = {"theirs": 0.2, "mine": 0.8}
+    runs = {
+        name: {q: {d: rng.random() + gains[name] * y for d, y in docs.items()} for q, docs in grades.items()}
+        for name in order
+    }
+    contest = of_runs(runs, grades, ["ndcg@10"])
+    said = headline(view.ContestView.of(contest))
+    assert "mine is better than theirs" in said
+    assert "Nothing beats" not in said
+    assert "the 1 others" not in said
+    assert "(at 95%" in said
+    assert "Nothing beats mine" in headline(view.ContestView.of(contest, "mine"))  # where it is named
 
 
 def test_what_a_run_did_not_retrieve_is_nowhere(tmp_path: Path) -> None:

@@ -67,12 +67,13 @@ def _told_apart(view: ContestView, best: int) -> str:
     if not tested or (len(tested) == 1 and tested[0][0] == view.baseline):
         return ""
     if not close:
-        return f"{name} is shown to be better than each of the {len(tested)} others."
+        others = f"each of the {len(tested)} others" if len(tested) > 1 else escape(view.labels[tested[0][0]])
+        return f"{name} is shown to be better than {others}."
     more = f" and {len(close) - CLOSE} more" if len(close) > CLOSE else ""
     return f"Not told apart from {name} ({words.removeprefix('shown ')}): {', '.join(close[:CLOSE])}{more}."
 
 
 def _gap(found: Difference) -> str:
     p = "p &lt; 0.0001" if found.p_holm < 5e-5 else f"p = {found.p_holm:.4f}"
-    how = " by betting" if found.by_betting else ""
+    how = f" (at {100 * found.level:.4g}%{', by betting' if found.by_betting else ''})"
     return f"<b>{signed(found.difference)}</b> {interval_text(found.interval, sign=True)}{how}, {p}"

@@ -44,7 +44,8 @@ def write_report(
     """Write a contest, a comparison or anybody's reports by name as one page that works offline; whole or not at all.
 
     `baseline` is whom the others are held against: by default the comparison's baseline, else the first entrant that
-    learned nothing. The first measure decides who is best. A page of reports or of a comparison has no rankings, as
+    learned nothing; where nobody learned, the first that was given, or the second best where the first is the best.
+    The first measure decides who is best. A page of reports or of a comparison has no rankings, as
     these know no documents; `title` is theirs, a contest brings its own.
 
     >>> import tempfile, pathlib, numpy as np, toprank as tr

@@ -26,7 +26,11 @@ class ContestView:
 
     @classmethod
     def of(cls, contest: Contest, baseline: str | None = None) -> ContestView:
-        """Choose the baseline: the one named, else the comparison's, else the first that learned nothing."""
+        """Choose the baseline: the one named, else the comparison's, else the first that learned nothing.
+
+        Where nobody learned here, as of runs, all are contenders: the first that was given is the baseline, or the
+        second best where the first is the best.
+        """
         names = [entrant.name for entrant in contest.entrants]
         if sorted(names) != sorted(contest.comparison.systems):
             raise InputError(
@@ -38,7 +42,11 @@ class ContestView:
             validation.check_choice(tuple(names), baseline=chosen)
             return cls(contest, names.index(chosen))
         baselines = [i for i, entrant in enumerate(contest.entrants) if not entrant.rankers]
-        return cls(contest, baselines[0] if baselines else 0)
+        view = cls(contest, baselines[0] if baselines else 0)
+        if len(baselines) < len(names):
+            return view
+        first, (best, *others) = names.index(contest.comparison.systems[0]), view.best_first(view.measures[0])
+        return cls(contest, others[0] if first == best and others else first)
 
     @property
     def names(self) -> list[str]:
