@@ -92,8 +92,8 @@ def learned(variant: Variant, m: Any, folds: list[Any], seed: int) -> Found:
         for ranker in variant.grid:
             ranker.fit_queries(train, fold.valid if variant.watched else None)
             looks += len(ranker.trace_["valid"]) if variant.watched else 1
-            scores = ranker.model_.scores(fold.valid.X)
-            fits.append((m.mean(scores, fold.valid.y, fold.valid.ptr), ranker.model_))
+            scores = ranker.function_.scores(fold.valid.X)
+            fits.append((m.mean(scores, fold.valid.y, fold.valid.ptr), ranker.function_))
         reached, model = max(fits, key=lambda pair: pair[0])
         found.valid.append(reached)
         found.test.append(m.per_query(model.scores(fold.test.X), fold.test.y, fold.test.ptr))

@@ -46,7 +46,7 @@ def mean_ap(scores: Any, data: Any) -> float:
 
 def scores_of(ranker: Any, data: Any) -> Any:
     """Scores in the order of the rows of `data.X`, by either version."""
-    return np.asarray(ranker.model_.scores(data.X))
+    return np.asarray(ranker.function_.scores(data.X))
 
 
 def row(name: str, grid: list[Callable[[], Any]], collection: str) -> str:

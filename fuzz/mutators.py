@@ -110,7 +110,7 @@ VALUES: tuple[Any, ...] = (
     {"$tuple": 1},
     {"$value": "NDCG", "fields": {}},
     {"$value": "Slam", "fields": {"measure": "ap"}},
-    {"$value": "LinearModel", "fields": {"coef": [1]}},
+    {"$value": "LinearFunction", "fields": {"coef": [1]}},
     {"$value": ["x"]},
     {"$array": "float64", "shape": [1], "data": [1.0]},
     {"$array": "float64", "shape": [2**40, 0], "data": []},

@@ -104,15 +104,16 @@ def read_model(data: bytes) -> Any:
     if width > 1000:
         return ranker
     X = np.random.default_rng(0).standard_normal((3, width)) if width else np.empty((3, 0))
-    scores = ranker.model_.scores(X)
+    rows = tr.QueryDataset.from_arrays(X, np.array([0, 1, 0]), feature_names=ranker.inputs_.names)
+    scores = ranker.model_.scores(rows)
     if scores.shape != (3,):
         raise BrokenPromiseError(f"scores of shape {scores.shape}")
     again = _file(b"", "again.json")
     ranker.save(again)
-    if not np.array_equal(tr.load(again).model_.scores(X), scores, equal_nan=True):
+    if not np.array_equal(tr.load(again).model_.scores(rows), scores, equal_nan=True):
         raise BrokenPromiseError("a saved model scores differently")
     with suppress(InputError):  # a hyper-parameter that cannot be used is refused as if given by hand
-        tr.certify(ranker, tr.QueryDataset.from_arrays(X, np.array([0, 1, 0])))
+        tr.certify(ranker, rows)
     if hasattr(ranker, "partial_fit"):
         with suppress(InputError):
             ranker.partial_fit(X, np.array([0, 1, 0]))  # state of a wrong shape must not reach a kernel

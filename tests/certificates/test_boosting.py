@@ -53,5 +53,5 @@ def test_weights_that_are_not_those_of_the_rounds_are_found_out():
     data = queries(0)
     ranker = tr.AdaRank("map", rounds=5).fit_queries(data)
     assert ranker.certify(data)[0].assumptions_hold
-    ranker.model_ = type(ranker.model_)(-ranker.coef_)
+    ranker.function_ = type(ranker.function_)(-ranker.coef_)
     assert {c.verdict for c in ranker.certify(data)} == {"does not apply"}

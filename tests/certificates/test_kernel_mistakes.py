@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 import toprank as tr
 from tests.cli.calling import run
 from tests.oracles import kernel_space
-from toprank.rankers import _kernel_kernels as kernels
+from toprank.model import _kernel_kernels as kernels
 from toprank.rankers import kernel_replay
 
 MEASURES = ["ndcg@3", "ndcg", "map"]
@@ -197,12 +197,12 @@ def drops_one_by_one(ranker, data, u):
     for query in data:
         stored, alpha = np.empty((0, 4)), np.empty(0)
         if hasattr(fresh, "model_"):
-            stored, alpha = fresh.model_.stored.copy(), fresh.model_.alpha.copy()
+            stored, alpha = fresh.function_.stored.copy(), fresh.function_.alpha.copy()
         scores = rbf(query.X, stored) @ alpha if len(alpha) else np.zeros(len(query.y))
         fresh.partial_fit(query.X, query.y)
         if fresh.trace_["mistake"].any():
             _, g = tr.surrogates.Slam(ranker.measure, within="score").per_query(scores, query.y, query.ptr)
-            total += distance2(fresh.model_.stored, fresh.model_.alpha)
+            total += distance2(fresh.function_.stored, fresh.function_.alpha)
             total -= distance2(np.concatenate([stored, query.X]), np.concatenate([alpha, -ranker.eta * g]))
     return total / (2 * ranker.eta)
 
@@ -341,7 +341,7 @@ def test_the_default_is_no_worse_than_what_was_learned():
     ranker = make("rbf", epochs=4).fit_queries(data)
     default = ranker.certify(data)[3].value
     for length in (1e-3, 0.1, 1.0):
-        own = (ranker.model_.stored, length * ranker.model_.alpha)
+        own = (ranker.function_.stored, length * ranker.function_.alpha)
         assert default <= ranker.certify(data, own)[3].value * 1.1  # lengths are tried on a grid
 
 

@@ -62,7 +62,7 @@ def test_a_good_ranking_is_certified_and_a_reversed_one_is_not(parts):
     ranker = tr.RankSVM(C=100.0).fit_queries(train)
     pairs, gap = ranker.certify(train)
     assert (pairs.verdict, gap.verdict) == ("holds", "holds")
-    ranker.model_ = type(ranker.model_)(-ranker.coef_)
+    ranker.function_ = type(ranker.function_)(-ranker.coef_)
     assert [c.verdict for c in ranker.certify(train)] == ["vacuous", "vacuous"]
 
 

@@ -239,7 +239,7 @@ def test_a_text_file_with_fewer_columns_than_the_model_is_filled_with_zeros(caps
 
 def test_a_folded_pipeline_scores_like_any_model(capsys, folder, tmp_path):
     linear = tmp_path / "linear.json"
-    tr.export.fold(folder / "model.json").save(linear)
+    tr.export.write(folder / "model.json", linear, "json")
     test = folder / "test.txt"
     assert run(capsys, "rank", linear, test) == run(capsys, "rank", folder / "model.json", test)
     assert run(capsys, "evaluate", linear, test) == run(capsys, "evaluate", folder / "model.json", test)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import toprank as tr
-from toprank.rankers.models import LinearModel
+from tests.export.models import linear_model
+from toprank.model import Inputs, LinearFunction
 
 from .calling import call, fail, run
 
@@ -21,7 +22,7 @@ def home(tmp_path_factory):
     data = tr.datasets.make_graded(n_queries=12, n_docs=(3, 12), n_features=3, random_state=0)
     tr.write_letor(data, folder / "test.txt")
     ranker = tr.ListNet()
-    ranker.model_ = LinearModel(np.array([0.5, -1.0, 0.25]))
+    ranker.function_, ranker.inputs_ = LinearFunction(np.array([0.5, -1.0, 0.25])), Inputs(3)
     ranker.n_features_in_, ranker.n_queries_in_, ranker.learned_from_ = 3, 12, None
     ranker.save(folder / "model.json")
     return folder
@@ -133,10 +134,11 @@ def test_vespa_options(capsys, home, tmp_path):
     assert "no feature 'f9'" in fail(capsys, *wrong, "f9=now")
 
 
+@pytest.mark.filterwarnings("default:features are matched by position")
 def test_a_folded_pipeline_from_a_file(capsys, home, tmp_path):
     center, scale = np.ones(3), np.full(3, 2.0)
-    linear = tr.export.Linear(("a", "b", "c"), np.array([0.5, -1.0, 0.25]), 0.25, center=center, scale=scale)
-    linear.save(tmp_path / "pipe.json")
+    model = linear_model(("a", "b", "c"), np.array([0.5, -1.0, 0.25]), 0.25, center=center, scale=scale)
+    tr.export.write(model, tmp_path / "pipe.json", "json")
     run(capsys, "export", tmp_path / "pipe.json", "--to", "elasticsearch", "-o", tmp_path / "es", "--normalizers")
     assert "standard_deviation" in (tmp_path / "es").read_text()
     assert "agree" in run(capsys, "verify-export", tmp_path / "pipe.json", tmp_path / "es", home / "test.txt")

@@ -14,7 +14,7 @@ import toprank as tr
 from toprank.demo.features import FEATURES
 from toprank.demo.job import Library
 from toprank.demo.memory import remember
-from toprank.rankers.persistence import parse_scorer
+from toprank.rankers.persistence import parse_model
 
 HEAVY = {"sklearn", "pandas", "narwhals", "pyarrow", "scipy.stats", "scipy.optimize", "scipy.sparse", "rich", "joblib"}
 
@@ -54,7 +54,7 @@ def test_a_model_file_scores_as_its_ranker_does(prepare, tmp_path):
     data = tr.datasets.make_graded(n_queries=5, random_state=0)
     ranker = tr.ListNet(prepare=prepare).fit_queries(data)
     ranker.save(tmp_path / "model.json")
-    scorer = parse_scorer((tmp_path / "model.json").read_bytes(), "model.json")
+    scorer = parse_model((tmp_path / "model.json").read_bytes(), "model.json")
     assert scorer.predict(data).tolist() == ranker.predict(data).tolist()
     narrow = tr.QueryDataset.from_arrays(data.X[:, 1:], data.y, data.qid)
     with pytest.raises(tr.errors.InputError, match="ListNet is expecting"):

@@ -19,8 +19,8 @@ from toprank.cli import cli, main
 from toprank.contests import search
 from toprank.data import files
 from toprank.data.trec import run_of
+from toprank.model import Model
 from toprank.rankers.base import Ranker
-from toprank.rankers.persistence import SavedScorer
 from toprank.report import page
 
 
@@ -61,7 +61,7 @@ WORK = [
     (files, "convert"),
     (Ranker, "fit_queries"),
     (Ranker, "predict_grouped"),
-    (SavedScorer, "predict_grouped"),
+    (Model, "predict_grouped"),
     (search.Search, "run"),
     (page, "write_report"),
 ]

@@ -12,7 +12,7 @@ import toprank as tr
 from toprank.data.trec import run_of
 from toprank.errors import InputError
 from toprank.evaluation import evaluate_grouped
-from toprank.rankers.models import LinearModel
+from toprank.model.functions import LinearFunction
 
 QUERY = list("abba")
 LABEL = [0, 1, 0, 1]
@@ -22,7 +22,7 @@ SCORES = [1.0, 3.0, 2.0, 4.0]
 
 
 WHOLE = tr.ListNet().fit(np.eye(3), [0, 1, 2])
-WHOLE.model_ = LinearModel(np.array([1.0, -2.0, 4.0]))  # whole numbers: sums in any order are equal
+WHOLE.function_ = LinearFunction(np.array([1.0, -2.0, 4.0]))  # whole numbers: sums in any order are equal
 
 
 class Plain:

@@ -107,7 +107,7 @@ def test_indices_that_point_elsewhere_are_refused_at_every_door(what):
         lambda: tr.ListNet().fit(X, y, qid=qid),
         lambda: tr.SlamPerceptron().partial_fit(X, y, qid=qid),
         lambda: ranker.predict(X),
-        lambda: ranker.model_.scores(X),
+        lambda: ranker.function_.scores(X),
         lambda: ranker.rank(X, qid=qid),
         lambda: ranker.score(X, y, qid=qid),
         lambda: tr.PerceptronAtK(k=3).fit(X, np.minimum(y, 1)),

@@ -60,7 +60,7 @@ def found(packages, questions):
     library = Library.open(packages)
     judged = judge(library.index)
     model = ListNet("ndcg@10", alpha=1e-4).fit_queries(judged.train, judged.valid).model_
-    search = LearnedSearch(library.whole, model, "ListNet")
+    search = LearnedSearch(library.whole, model)
     return {q for q in questions if any(re.match(QUESTIONS[q], hit.document) for hit in search.ask(q).learned)}
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.export.engines import RESTATED, as_rows, oracle_scores
+from tests.export.models import stump_model
 from tests.oracles import export as linear_oracle
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
-from toprank.export import Stumps
 from toprank.export.model_trees import single_above, single_below
 from toprank.export.solr import reached, written
-from toprank.rankers.models import StumpModel
+from toprank.model.functions import StumpFunction
 
 NAMES = ("bm25", "age", "flat", "clicks")
 SINGLE = ("elasticsearch", "opensearch", "solr", "onnx")
@@ -43,8 +43,8 @@ def _has_onnx():
 
 def boosted(stumps, fill=None, names=NAMES, offset=0.0):
     feature, threshold, weight = (np.array(column) for column in zip(*stumps, strict=True))
-    model = StumpModel(len(names), feature, threshold.astype(np.float64), weight.astype(np.float64))
-    return Stumps(names, model, None if fill is None else np.array(fill, dtype=np.float64), "RankBoost", offset)
+    model = StumpFunction(len(names), feature, threshold.astype(np.float64), weight.astype(np.float64))
+    return stump_model(names, model, None if fill is None else np.array(fill, dtype=np.float64), "RankBoost", offset)
 
 
 grid = st.sampled_from([-2.0, -0.1, 0.0, 1e-7, 0.1, 0.25, 1.0, 1.0 + 2**-24, 3.0, 1e6])
@@ -96,7 +96,7 @@ def test_a_fitted_ranker_ranks_alike(tmp_path, to, dtype, missing):
         X[rng.random(X.shape) < 0.2] = np.nan
     X = X.astype(dtype)
     ranker = tr.RankBoost(rounds=60, both_directions=True, missing=missing).fit(X, data.y, qid=data.qid)
-    assert len(set(ranker.model_.feature.tolist())) >= 3
+    assert len(set(ranker.function_.feature.tolist())) >= 3
     export = tr.export.write(ranker, tmp_path / "file", to)
     check = tr.export.verify(ranker, tmp_path / "file", X, qid=data.qid, to=to)
     assert check.agrees
@@ -111,13 +111,13 @@ def test_a_wrong_threshold_or_leaf_is_found(tmp_path, to):
     data = tr.datasets.make_graded(n_queries=30, n_features=4, random_state=0)
     ranker = tr.RankBoost(rounds=8).fit_queries(data)
     model = tr.export.fold(ranker)
-    feature, threshold, weight = model.model.feature, model.model.threshold, model.model.weight
+    feature, threshold, weight = model.function.feature, model.function.threshold, model.function.weight
     for moved in (
-        StumpModel(4, feature, threshold + 0.05, weight),
-        StumpModel(4, feature, threshold, weight * np.where(np.arange(8) == 0, -1, 1)),
-        StumpModel(4, (feature + 1) % 4, threshold, weight),
+        StumpFunction(4, feature, threshold + 0.05, weight),
+        StumpFunction(4, feature, threshold, weight * np.where(np.arange(8) == 0, -1, 1)),
+        StumpFunction(4, (feature + 1) % 4, threshold, weight),
     ):
-        tr.export.write(Stumps(model.names, moved), tmp_path / "file", to)
+        tr.export.write(stump_model(model.names, moved), tmp_path / "file", to)
         check = tr.export.verify(ranker, tmp_path / "file", data, to=to)
         assert not check.agrees
         assert "THE RANKINGS DISAGREE" in str(check)
@@ -298,10 +298,10 @@ def test_vespa_profile(tmp_path):
 
 def test_json_goes_both_ways(tmp_path):
     model = boosted([(3, 0.5, 1.5), (0, 2.0, -1.0), (3, 0.1, 0.7), (3, 0.5, 0.2)], (0.0, 1.0, 2.0, 3.0))
-    model.save(tmp_path / "a.json")
+    tr.export.write(model, tmp_path / "a.json", "json")
     again = tr.export.fold(tmp_path / "a.json")
     assert (again.names, again.source) == (NAMES, "RankBoost")
-    assert again.fill.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert again.rule.fill.tolist() == [0.0, 1.0, 2.0, 3.0]
     X = np.random.default_rng(0).choice([0.0, 0.1, 0.3, 0.5, 2.0, 3.0, np.nan], size=(50, 4))
     assert again.predict(X) == pytest.approx(model.predict(X), abs=1e-15)
     tr.export.write(again, tmp_path / "s.json", "solr")
@@ -342,9 +342,9 @@ def test_numbers_beyond_single_precision_are_refused(tmp_path, to):
 
 @pytest.mark.parametrize("to", tr.export.TARGETS)
 def test_what_is_refused_in_one_line(tmp_path, to):
-    empty = StumpModel(1, np.array([], dtype=np.int64), np.array([]), np.array([]))
+    empty = StumpFunction(1, np.array([], dtype=np.int64), np.array([]), np.array([]))
     with pytest.raises(InputError, match=r"RankBoost has learned no threshold.*nothing to export"):
-        tr.export.write(Stumps(("a",), empty, source="RankBoost"), tmp_path / "x", to)
+        tr.export.write(stump_model(("a",), empty, source="RankBoost"), tmp_path / "x", to)
     model = boosted([(0, 1.0, 1.0)])
     with pytest.raises(InputError, match=r"thresholds need no scaling|has no use for normalizers"):
         tr.export.write(model, tmp_path / "x", to, normalizers=True)

@@ -14,15 +14,17 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import toprank as tr
+from tests.export.models import linear_model
 from toprank.errors import InputError
-from toprank.rankers.models import KernelModel, LinearModel, StumpModel
+from toprank.model import Inputs, KernelFunction, LinearFunction, MissingRule, StumpFunction
 
 
 def ranker_with(weights, missing="error"):
     """Return a ranker that scores with given weights."""
     weights = np.asarray(weights, dtype=np.float64)
     ranker = tr.ListNet(missing=missing)
-    ranker.model_ = LinearModel(weights)
+    rule = MissingRule("fill", np.zeros(len(weights))) if missing == "zero" else MissingRule()
+    ranker.function_, ranker.inputs_ = LinearFunction(weights), Inputs(len(weights), missing=rule)
     ranker.n_features_in_, ranker.n_queries_in_, ranker.learned_from_ = len(weights), 1, None
     return ranker
 
@@ -82,7 +84,7 @@ def test_zero_filling_behind_a_scaler_is_told_in_raw_values():
     X = np.array([[1.0, 10.0], [3.0, 30.0], [5.0, np.nan]])
     pipe = pipeline(X, [StandardScaler()], [1.0, 1.0], missing="zero")
     folded = tr.export.fold(pipe)
-    assert folded.fill == pytest.approx([3.0, 20.0])  # 0 behind the scaler is the mean in front of it
+    assert folded.rule.fill == pytest.approx([3.0, 20.0])  # 0 behind the scaler is the mean in front of it
     assert folded.predict(X) == pytest.approx(pipe.predict(X))
 
 
@@ -133,11 +135,11 @@ def test_models_that_are_not_linear():
     with pytest.raises(InputError, match="a dict cannot be exported"):
         tr.export.fold({})
     boosted = ranker_with([1.0])
-    boosted.model_ = StumpModel(1, np.array([0]), np.array([0.5]), np.array([1.0]))
+    boosted.function_ = StumpFunction(1, np.array([0]), np.array([0.5]), np.array([1.0]))
     with pytest.raises(InputError, match=r"scalers cannot be folded into .*: thresholds need no scaling"):
         tr.export.fold(pipeline(np.full((2, 1), 2.0), [MaxAbsScaler()], [1.0]).set_params(listnet=boosted))
     curved = ranker_with([1.0, 2.0])
-    curved.model_ = KernelModel(np.ones((1, 2)), np.ones(1), "rbf")
+    curved.function_ = KernelFunction(np.ones((1, 2)), np.ones(1), "rbf")
     with pytest.raises(InputError, match='kernel="rbf" is not linear'):
         tr.export.fold(curved)
     with pytest.raises(InputError, match="3 names are given for the 2 features"):
@@ -149,17 +151,17 @@ def test_models_that_are_not_linear():
 def test_imputers_and_selectors_can_stand_before_thresholds():
     X = np.array([[1.0, 5.0, 2.0], [2.0, 5.0, np.nan], [4.0, 5.0, 3.0]])
     boosted = ranker_with([1.0, 1.0])
-    boosted.model_ = StumpModel(2, np.array([0, 1]), np.array([1.5, 2.25]), np.array([1.0, 10.0]))
+    boosted.function_ = StumpFunction(2, np.array([0, 1]), np.array([1.5, 2.25]), np.array([1.0, 10.0]))
     pipe = pipeline(X, [SimpleImputer(), VarianceThreshold()], [1.0, 1.0]).set_params(listnet=boosted)
     folded = tr.export.fold(pipe)
-    assert folded.thresholds == [(0, 1.5, 1.0), (2, 2.25, 10.0)]
-    assert folded.fill.tolist() == [7 / 3, 0.0, 2.5]
+    assert folded.function.thresholds == [(0, 1.5, 1.0), (2, 2.25, 10.0)]
+    assert folded.rule.fill.tolist() == [7 / 3, 0.0, 2.5]
     assert folded.predict(X).tolist() == pipe.predict(X).tolist() == [0.0, 11.0, 11.0]
 
 
 def test_a_linear_kernel_is_linear():
     ranker = ranker_with([1.0, 2.0])
-    ranker.model_ = KernelModel(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([2.0, -1.0]), "linear")
+    ranker.function_ = KernelFunction(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([2.0, -1.0]), "linear")
     X = np.random.default_rng(0).normal(size=(5, 2))
     assert tr.export.fold(ranker).predict(X) == pytest.approx(ranker.predict(X))
 
@@ -176,12 +178,14 @@ def test_files_go_both_ways(tmp_path):
     X = np.random.default_rng(0).normal(size=(12, 3)) * [1, 10, 100]
     pipe = pipeline(X, [SimpleImputer(), StandardScaler()], [1.0, -2.0, 0.5])
     folded = tr.export.fold(pipe, ["a", "b", "c"])
-    folded.save(tmp_path / "linear.json")
+    tr.export.write(folded, tmp_path / "linear.json", "json")
     again = tr.export.fold(tmp_path / "linear.json")
-    assert isinstance(again, tr.export.Linear)
+    assert isinstance(again.function, LinearFunction)
     assert (again.names, again.source, again.offset) == (folded.names, "ListNet", folded.offset)
-    for column in ("weights", "fill", "center", "scale"):
-        assert (getattr(again, column) == getattr(folded, column)).all()
+    for ours, theirs in ((again.weights, folded.weights), (again.rule.fill, folded.rule.fill)):
+        assert (ours == theirs).all()
+    for ours, theirs in zip(again.scaler, folded.scaler, strict=True):
+        assert (ours == theirs).all()
     ranker_with([1.0, 2.0]).save(tmp_path / "model.json")
     assert tr.export.fold(str(tmp_path / "model.json")).weights.tolist() == [1.0, 2.0]
     for name in ("gone.json", "model.json"):
@@ -192,18 +196,18 @@ def test_files_go_both_ways(tmp_path):
 
 
 def test_predict_takes_what_rankers_take():
-    linear = tr.export.Linear(("a", "b"), np.array([1.0, 10.0]), fill=np.array([0.0, 5.0]))
+    model = linear_model(("a", "b"), np.array([1.0, 10.0]), fill=np.array([0.0, 5.0]))
     sparse = csr_array(np.array([[1.0, 0.0], [0.0, np.nan]]))
-    assert linear.predict(sparse).tolist() == [1.0, 50.0]
+    assert model.predict(sparse).tolist() == [1.0, 50.0]
     twice = csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
-    assert linear.predict(twice).tolist() == [3.0]
+    assert model.predict(twice).tolist() == [3.0]
     assert twice.nnz == 2  # the caller's matrix is as it was
-    data = tr.QueryDataset.from_arrays([[1.0, 1.0], [2.0, 0.0]], [0, 1])
-    assert linear.predict(data).tolist() == [11.0, 2.0]
-    assert tr.evaluate(linear, data, ["ndcg@10"]).counts["queries"] == 1
+    data = tr.QueryDataset.from_arrays([[1.0, 1.0], [2.0, 0.0]], [0, 1], feature_names=["a", "b"])
+    assert model.predict(data).tolist() == [11.0, 2.0]
+    assert tr.evaluate(model, data, ["ndcg@10"]).counts["queries"] == 1
     with pytest.raises(InputError, match="X has 3 features"):
-        linear.predict(np.ones((1, 3)))
+        model.predict(np.ones((1, 3)))
     with pytest.raises(InputError, match=r"NaN in row 1, column 0 \('a'\)"):
-        tr.export.Linear(("a",), np.ones(1)).predict([[1.0], [np.nan]])
+        linear_model(("a",), np.ones(1)).predict([[1.0], [np.nan]])
     with pytest.raises(InputError, match="infinity"):
-        linear.predict([[np.inf, 1.0]])
+        model.predict([[np.inf, 1.0]])

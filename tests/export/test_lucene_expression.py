@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import toprank as tr
+from tests.export.models import linear_model, prepared_model, stump_model, tree_model
 from tests.oracles import export_sql as oracle
 from tests.oracles import export_trees as tree_oracle
 from toprank.errors import InputError
-from toprank.export import Linear, Prepared, Stumps, Trees
-from toprank.rankers.models import StumpModel, TreeModel
+from toprank.model.functions import StumpFunction, TreeFunction
 
 JARS = [
     jar
@@ -57,21 +57,21 @@ def models():
     fill = (0.0, 2.5, -1.0)
     return {
         "linear": (
-            Linear(NAMES, np.array([0.1, -2e-7, 1 / 3]), 0.3, np.array(fill)),
+            linear_model(NAMES, np.array([0.1, -2e-7, 1 / 3]), 0.3, np.array(fill)),
             lambda row: oracle.linear(
                 [0.1, -2e-7, 1 / 3], 0.3, [f if v is None else v for v, f in zip(row, fill, strict=True)]
             ),
         ),
         "trees": (
-            Trees(NAMES, TreeModel.build(3, forest)),
+            tree_model(NAMES, TreeFunction.build(3, forest)),
             lambda row: oracle.halves([tree_oracle.nested(tree, row) for tree in forest]),
         ),
         "steps": (
-            Stumps(NAMES, StumpModel(3, *columns), np.array(fill)),
+            stump_model(NAMES, StumpFunction(3, *columns), np.array(fill)),
             lambda row: tree_oracle.score(stumps, row, fill),
         ),
         "log": (
-            Prepared(Linear(NAMES, np.array([1.0, 2.0, -3.0])), ("log",), np.zeros(3)),
+            prepared_model(linear_model(NAMES, np.array([1.0, 2.0, -3.0])), ("log",), np.zeros(3)),
             lambda row: sum(w * v for w, v in zip(
                 (1.0, 2.0, -3.0), oracle.prepared(("log",), [[0.0 if v is None else v for v in row]])[0], strict=True
             )),
@@ -121,7 +121,7 @@ def test_the_restated_expression_is_verified(tmp_path, kind, form):
 
 
 def test_the_body_is_a_script_score_search(tmp_path):
-    export = tr.export.write(Linear(NAMES[:2], np.array([1.0, -0.5])), tmp_path / "m.json", "lucene-expression")
+    export = tr.export.write(linear_model(NAMES[:2], np.array([1.0, -0.5])), tmp_path / "m.json", "lucene-expression")
     body = json.loads((tmp_path / "m.json").read_text())
     script = body["query"]["script_score"]["script"]
     assert script == {"lang": "expression", "source": "(1.0e0 * doc['bm25'].value + -0.5e0 * doc['user.age'].value)"}
@@ -133,13 +133,13 @@ def test_the_body_is_a_script_score_search(tmp_path):
 
 def test_what_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match="cannot hold"):
-        tr.export.write(Linear(("a'b",), np.ones(1)), tmp_path / "x", "lucene-expression")
+        tr.export.write(linear_model(("a'b",), np.ones(1)), tmp_path / "x", "lucene-expression")
     with pytest.raises(InputError, match="not a view"):
-        tr.export.write(Linear(("a",), np.ones(1)), tmp_path / "x", "lucene-expression", form="view")
-    prepared = Prepared(Linear(("a",), np.ones(1)), ("minmax",))
+        tr.export.write(linear_model(("a",), np.ones(1)), tmp_path / "x", "lucene-expression", form="view")
+    prepared = prepared_model(linear_model(("a",), np.ones(1)), ("minmax",))
     with pytest.raises(InputError, match="lucene-expression cannot compute features scaled"):
         tr.export.write(prepared, tmp_path / "x", "lucene-expression")
-    large = Linear(tuple(f"feature_{j}" for j in range(3000)), np.ones(3000))
+    large = linear_model(tuple(f"feature_{j}" for j in range(3000)), np.ones(3000))
     notes = tr.export.write(large, tmp_path / "x", "lucene-expression").notes
     assert any("script.max_size_in_bytes" in note for note in notes)
     for content in (

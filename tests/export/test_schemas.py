@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import toprank as tr
+from tests.export.models import linear_model
 from toprank import rankers
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
@@ -43,9 +44,9 @@ def test_every_model_file_follows_the_schema(tmp_path, name):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_linear_files_follow_the_schema(tmp_path, fill, scaled):
     scaler = {"center": np.zeros(2), "scale": np.ones(2)} if scaled else {}
-    linear = tr.export.Linear(("a", "b"), np.array([1.0, -2.0]), 0.5, fill, "x", **scaler)
-    linear.save(tmp_path / "saved.json")
-    tr.export.write(linear, tmp_path / "written.json", "json", shift=1.0)
+    model = linear_model(("a", "b"), np.array([1.0, -2.0]), 0.5, fill, "x", **scaler)
+    tr.export.write(model, tmp_path / "saved.json", "json")
+    tr.export.write(model, tmp_path / "written.json", "json", shift=1.0)
     check = validator("linear")
     saved, written = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("saved", "written"))
     for file in (saved, written):
@@ -61,7 +62,7 @@ def test_linear_files_follow_the_schema(tmp_path, fill, scaled):
 def test_stump_files_follow_the_schema(tmp_path, missing):
     data = tr.datasets.make_graded(n_queries=12, n_features=3, random_state=0)
     ranker = tr.RankBoost(rounds=9, missing=missing).fit_queries(data)
-    tr.export.fold(ranker).save(tmp_path / "saved.json")
+    tr.export.write(ranker, tmp_path / "saved.json", "json")
     tr.export.write(ranker, tmp_path / "written.json", "json", shift=1.0)
     check = validator("stumps")
     saved, written = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("saved", "written"))

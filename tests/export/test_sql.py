@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +11,14 @@ from sklearn.preprocessing import StandardScaler
 
 import toprank as tr
 from tests.export.databases import MARIADB, POSTGRES, DuckDB, Sqlite, mariadb, postgres
+from tests.export.models import linear_model, prepared_model, stump_model, tree_model
 from tests.interop.test_tree_files import boosted as train_trees
 from tests.interop.test_tree_files import table as judged
 from tests.oracles import export_sql as oracle
 from tests.oracles import export_trees as tree_oracle
 from toprank.errors import InputError
-from toprank.export import Linear, Prepared, Stumps, Trees
 from toprank.export.sql import DIALECTS, exact_in_sqlite
-from toprank.rankers.models import StumpModel, TreeModel
+from toprank.model.functions import StumpFunction, TreeFunction
 
 ODD = ('a "b"; DROP TABLE x; --', "order", "Größe'", "back\\slash", "per cent %s {x} $1")
 FLOAT32 = {"sqlite": "REAL", "duckdb": "FLOAT", "postgres": "float4", "mysql": "FLOAT"}
@@ -87,7 +88,7 @@ def all_ranks(query, scores):
 def test_linear_scores_to_the_last_bit_and_ranks(database, tmp_path, fill, dtype):
     X, query = gappy(dtype=dtype)
     weights = [0.1, -2e-7, 1 / 3, 0.0, 4e9]
-    model = Linear(ODD, np.array(weights), 0.3, None if fill is None else np.full(5, fill), "ListNet")
+    model = linear_model(ODD, np.array(weights), 0.3, None if fill is None else np.full(5, fill), "ListNet")
     kind = {"kind": FLOAT32[database.name]} if dtype == np.float32 else {}
     filled(database, ODD, X, query, **kind)
     tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=database.name)
@@ -106,7 +107,9 @@ def test_steps_of_rankboost(database, tmp_path):
     stumps = [(0, t, w) for t, w in zip(np.nanquantile(X[:, 0], [0.2, 0.5, 0.7]), (1.0, -0.25, 2.0), strict=True)]
     stumps += [(1, float(np.nanmedian(X[:, 1])), 0.3), (1, 1e300, 5.0)]
     feature, threshold, weight = (np.array(column) for column in zip(*stumps, strict=True))
-    model = Stumps(("a", "b"), StumpModel(2, feature, threshold, weight), np.array([0.0, 7.0]), "RankBoost", 0.5)
+    model = stump_model(
+        ("a", "b"), StumpFunction(2, feature, threshold, weight), np.array([0.0, 7.0]), "RankBoost", 0.5
+    )
     filled(database, ("a", "b"), X, query)
     tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=database.name)
     text = (tmp_path / "rank.sql").read_text()
@@ -139,13 +142,13 @@ def text_table():
 
 def text_models():
     feature, threshold, weight = (np.array(column) for column in zip(*STUMPS, strict=True))
-    linear = Linear(("a", "b", "c"), np.array([0.5, -2.0, 1e-3]), 0.0, np.array([1.0, 0.0, -5.0]))
-    stumps = StumpModel(3, feature, threshold, weight)
+    linear = linear_model(("a", "b", "c"), np.array([0.5, -2.0, 1e-3]), 0.0, np.array([1.0, 0.0, -5.0]))
+    stumps = StumpFunction(3, feature, threshold, weight)
     return {
         "linear": linear,
-        "trees": Trees(("a", "b", "c"), TreeModel.build(3, FOREST)),
-        "stumps": Stumps(("a", "b", "c"), stumps, np.array([0.0, 7.0, 0.0]), "RankBoost"),
-        "prepared": Prepared(Linear(("a", "b", "c"), np.ones(3)), ("minmax",), np.array([0.0, 1.0, -2.0])),
+        "trees": tree_model(("a", "b", "c"), TreeFunction.build(3, FOREST)),
+        "stumps": stump_model(("a", "b", "c"), stumps, np.array([0.0, 7.0, 0.0]), "RankBoost"),
+        "prepared": prepared_model(linear_model(("a", "b", "c"), np.ones(3)), ("minmax",), np.array([0.0, 1.0, -2.0])),
     }
 
 
@@ -201,7 +204,7 @@ def test_trees_with_sides_for_missing_values(database, tmp_path):
         (2, 0.0, False, 4.0, 5.0),
         0.25,
     ]
-    model = Trees(("a", "b", "c"), TreeModel.build(3, forest))
+    model = tree_model(("a", "b", "c"), TreeFunction.build(3, forest))
     filled(database, ("a", "b", "c"), X, query)
     for form in ("select", "expression"):
         tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=database.name, form=form)
@@ -231,7 +234,9 @@ def test_prepared_features(database, tmp_path, steps):
     X, query = gappy(width=3)
     X[query == 1, 0] = 1e8 + np.arange(8) / 4  # large, and close together
     X[query == 2, 1] = 0.1  # constant in one query
-    model = Prepared(Linear(("a", "b", "c"), np.array([1.5, -2.0, 0.5]), 0.25), steps, np.array([0.0, 1.0, -2.0]))
+    model = prepared_model(
+        linear_model(("a", "b", "c"), np.array([1.5, -2.0, 0.5]), 0.25), steps, np.array([0.0, 1.0, -2.0])
+    )
     filled(database, ("a", "b", "c"), X, query)
     tr.export.write(model, tmp_path / "rank.sql", "sql", dialect=database.name)
     scores, ranks = answers(database, tmp_path / "rank.sql")
@@ -266,8 +271,8 @@ def test_a_pipeline_goes_whole(tmp_path):
         assert tr.export.verify(pipe, tmp_path / "file", data).agrees
     again = tr.export.fold(tmp_path / "file")
     assert again.predict(data) == pytest.approx(folded.predict(data), abs=1e-15)
-    wrong = Prepared(folded.inner, ("minmax",), folded.fill)
-    assert not tr.export.verify(wrong, tmp_path / "file", data).agrees
+    wrong = prepared_model(folded, ("minmax",), folded.rule.fill)
+    assert not tr.export.verify(wrong, tmp_path / "file", data.X, qid=data.qid).agrees
     for to in ("elasticsearch", "solr", "ranklib"):
         with pytest.raises(InputError, match="cannot compute the signed logarithm"):
             tr.export.write(pipe, tmp_path / "x", to)
@@ -285,11 +290,11 @@ def test_vespa_takes_logarithms_too(tmp_path, steps):
     X[rng.random(X.shape) < 0.2] = np.nan
     fill = np.array([0.0, -2.0])
     feature, threshold = np.array([0, 1, 0]), np.array([1.0, -0.3, -1.5])
-    inner = [Linear(("a", "b c"), np.array([1e-9, -2.0]), 0.5)]
+    inner = [linear_model(("a", "b c"), np.array([1e-9, -2.0]), 0.5)]
     inner.append(
-        Stumps(("a", "b c"), StumpModel(2, feature, threshold, np.array([1.0, 0.3, -2.0])), source="RankBoost")
+        stump_model(("a", "b c"), StumpFunction(2, feature, threshold, np.array([1.0, 0.3, -2.0])), source="RankBoost")
     )
-    for model in (Prepared(each, steps, fill) for each in inner):
+    for model in (prepared_model(each, steps, fill) for each in inner):
         tr.export.write(model, tmp_path / "m.profile", "vespa", expressions={"b c": "bm25(b)"})
         text = (tmp_path / "m.profile").read_text()
         assert text.startswith("rank-profile ")
@@ -297,7 +302,9 @@ def test_vespa_takes_logarithms_too(tmp_path, steps):
         check = tr.export.verify(model, tmp_path / "m.profile", X)
         assert check.agrees
         rows = [[f if v is None else v for v, f in zip(row, fill.tolist(), strict=True)] for row in as_rows(X)]
-        expected = model.inner.predict(np.array([oracle.prepared(steps, [row])[0] for row in rows]))
+        expected = replace(model, inputs=replace(model.inputs, steps=())).predict(
+            np.array([oracle.prepared(steps, [row])[0] for row in rows])
+        )
         assert tr.export.read(tmp_path / "m.profile")[1].score_rows(X) == pytest.approx(expected, abs=1e-9)
         (tmp_path / "m.profile").write_text(text.replace("log(1 + f_a)", "log(2 + f_a)"))
         with pytest.raises(InputError, match="is not a logarithm as it is written here"):
@@ -310,22 +317,24 @@ def test_onnx_takes_logarithms_of_linear_models(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)) * (1e4, 1e-3)
     X[rng.random(X.shape) < 0.2] = np.nan
-    model = Prepared(Linear(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log",), np.array([0.0, -2.0]))
+    model = prepared_model(linear_model(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log",), np.array([0.0, -2.0]))
     tr.export.write(model, tmp_path / "m.onnx", "onnx")
     check = tr.export.verify(model, tmp_path / "m.onnx", X)
     assert check.agrees
     assert check.largest_difference <= check.allowed < 1e-2
-    plain = Prepared(Linear(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log", "log"), np.array([0.0, -2.0]))
+    plain = prepared_model(
+        linear_model(("a", "b"), np.array([0.5, -200.0]), 0.5), ("log", "log"), np.array([0.0, -2.0])
+    )
     assert not tr.export.verify(plain, tmp_path / "m.onnx", X).agrees
-    steps = Stumps(("a",), StumpModel(1, np.array([0]), np.array([1.0]), np.array([1.0])), source="RankBoost")
+    steps = stump_model(("a",), StumpFunction(1, np.array([0]), np.array([1.0]), np.array([1.0])), source="RankBoost")
     with pytest.raises(InputError, match="can move a value across a threshold of RankBoost"):
-        tr.export.write(Prepared(steps, ("log",), np.zeros(1)), tmp_path / "x", "onnx")
+        tr.export.write(prepared_model(steps, ("log",), np.zeros(1)), tmp_path / "x", "onnx")
 
 
 def test_two_thousand_features(database, tmp_path):
     rng = np.random.default_rng(0)
     names = tuple(f"f{j}" for j in range(2000))
-    model = Linear(names, rng.normal(size=2000), 1.0, np.zeros(2000))
+    model = linear_model(names, rng.normal(size=2000), 1.0, np.zeros(2000))
     X = np.round(rng.normal(size=(8, 2000)), 3)
     X[rng.random(X.shape) < 0.1] = np.nan
     kind = (
@@ -347,7 +356,7 @@ def test_two_thousand_features(database, tmp_path):
 def test_a_view(database, tmp_path):
     X, query = gappy()
     names = tuple("abcde")
-    model = Linear(names, np.arange(1.0, 6.0), fill=np.zeros(5))
+    model = linear_model(names, np.arange(1.0, 6.0), fill=np.zeros(5))
     filled(database, names, X, query)
     tr.export.write(model, tmp_path / "v.sql", "sql", dialect=database.name, form="view", name="y", version="")
     database.rows(statement(tmp_path / "v.sql"))
@@ -371,10 +380,12 @@ def test_every_dialect_parses_and_verifies(tmp_path, dialect, form):
     sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
     names = ("a", "Order", "c d", "e%") if dialect == "bigquery" else ("a", ODD[0], ODD[3], "`e`")
     forest = [(0, 0.5, True, -1.0, (3, 2.0, False, 1.0, 3.0)), (1, 1e-9, False, 0.0, 1e22)]
-    linear = Linear(names, np.array([0.1, 0.0, -1e-9, 3e22]), fill=np.array([0.0, 1.0, 2.5, -1.0]))
-    models = [linear, Trees(names, TreeModel.build(4, forest))]
+    linear = linear_model(names, np.array([0.1, 0.0, -1e-9, 3e22]), fill=np.array([0.0, 1.0, 2.5, -1.0]))
+    models = [linear, tree_model(names, TreeFunction.build(4, forest))]
     if form != "expression":
-        models += [Prepared(replace_fill(linear), ("log", step), linear.fill) for step in ("minmax", "standard")]
+        models += [
+            prepared_model(replace_fill(linear), ("log", step), linear.rule.fill) for step in ("minmax", "standard")
+        ]
     X = np.random.default_rng(0).choice([0.0, 0.5, 3.0, np.nan, 1e-9, 7.0], size=(60, 4))
     for model in models:
         tr.export.write(model, tmp_path / "m.sql", "sql", dialect=dialect, form=form)
@@ -391,12 +402,12 @@ def test_every_dialect_parses_and_verifies(tmp_path, dialect, form):
 
 
 def replace_fill(linear):
-    return Linear(linear.names, linear.weights)
+    return linear_model(linear.names, linear.weights)
 
 
 @pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "duckdb"])
 def test_a_changed_number_is_found(tmp_path, dialect):
-    model = Linear(("a", "b"), np.array([0.25, -1.5]))
+    model = linear_model(("a", "b"), np.array([0.25, -1.5]))
     X = np.random.default_rng(0).normal(size=(50, 2))
     tr.export.write(model, tmp_path / "m.sql", "sql", dialect=dialect)
     text = (tmp_path / "m.sql").read_text()
@@ -410,7 +421,7 @@ def test_a_changed_number_is_found(tmp_path, dialect):
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres", "bigquery"])
 def test_a_table_in_a_schema_is_verified_by_its_name(tmp_path, dialect):
-    model = Linear(("a", "b"), np.array([0.25, -1.5]))
+    model = linear_model(("a", "b"), np.array([0.25, -1.5]))
     tr.export.write(model, tmp_path / "m.sql", "sql", dialect=dialect, table="shop.public.docs")
     quote = "`" if dialect == "bigquery" else '"'
     assert f"FROM {quote}shop{quote}.{quote}public{quote}.{quote}docs{quote}" in (tmp_path / "m.sql").read_text()
@@ -429,7 +440,7 @@ def test_numbers_that_sqlite_reads_otherwise_are_quotients():
 
 
 def test_what_is_refused_in_one_line(tmp_path):
-    model = Linear(("a", "b"), np.ones(2))
+    model = linear_model(("a", "b"), np.ones(2))
     refused = [
         ({"dialect": "oracle"}, "dialect must be one of"),
         ({"form": "table"}, "form must be one of"),

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.export.engines import as_rows, oracle_scores
+from tests.export.models import linear_model, stump_model
 from tests.oracles import export as oracle
 from toprank.errors import InputError, MissingExtraError
-from toprank.export import Linear, Stumps
-from toprank.rankers.models import StumpModel
+from toprank.model.functions import StumpFunction
 
 NAMES = ("bm25", "age", "clicks")
 TEXT_TARGETS = ("elasticsearch", "opensearch", "solr", "vespa", "ranklib", "json")
 
 
 def linear(weights=(0.25, -1.5, 3e-3), **rest):
-    return Linear(NAMES[: len(weights)], np.array(weights, dtype=np.float64), source="ListNet", **rest)
+    return linear_model(NAMES[: len(weights)], np.array(weights, dtype=np.float64), source="ListNet", **rest)
 
 
 def written(model, path, to, **settings):
@@ -163,7 +163,9 @@ def test_solr_files(tmp_path):
 
 
 def test_vespa_profile(tmp_path):
-    model = Linear(("title match", "age"), np.array([2.0, -1.0]), offset=0.5, fill=np.array([0.0, 9.0]), source="x")
+    model = linear_model(
+        ("title match", "age"), np.array([2.0, -1.0]), offset=0.5, fill=np.array([0.0, 9.0]), source="x"
+    )
     expressions = {"title match": "bm25(title)"}
     _, text = written(model, tmp_path / "p", "vespa", name="mine", version="1", expressions=expressions, phase="second")
     assert "rank-profile mine_1 {" in text
@@ -177,7 +179,7 @@ def test_vespa_profile(tmp_path):
     assert replica.score_rows(np.array([[3.0, np.nan]])).tolist() == [-2.5]
     for name, problem in {"title match": "cannot be the name of an attribute", "2nd": "--map '2nd="}.items():
         with pytest.raises(InputError, match=problem):
-            tr.export.write(Linear((name,), np.ones(1)), tmp_path / "p", "vespa")
+            tr.export.write(linear_model((name,), np.ones(1)), tmp_path / "p", "vespa")
     with pytest.raises(InputError, match="no feature 'agee'"):
         tr.export.write(model, tmp_path / "p", "vespa", expressions={"agee": "now"})
     with pytest.raises(InputError, match="not a rank expression on one line"):
@@ -219,7 +221,7 @@ def test_onnx_runs_in_onnxruntime(tmp_path, fill):
     graph = onnx.load(tmp_path / "a.onnx")
     about = {item.key: item.value for item in graph.metadata_props}
     assert json.loads(about["feature_names"]) == list(NAMES)
-    assert about["missing"] == model.missing
+    assert about["missing"] == model.rule.words
     kinds = [node.op_type for node in graph.graph.node]
     assert kinds == ["Gemm"] if fill is None else kinds == ["IsNaN", "Where", "Gemm"]
     X = np.random.default_rng(0).normal(size=(50, 3))
@@ -269,7 +271,10 @@ def test_every_export_states_the_missing_value_policy(tmp_path, fill, words):
 
 
 def test_missing_values_engine_by_engine(tmp_path):
-    filled, zero = linear((1.0, 1.0, 1.0), fill=np.array([5.0, 6.0, 7.0])), linear((1.0, 1.0, 1.0), fill=np.zeros(3))
+    filled, zero = (
+        linear((1.0, 1.0, 1.0), fill=np.array([5.0, 6.0, 7.0])),
+        linear((1.0, 1.0, 1.0), fill=np.zeros(3)),
+    )
     gap = np.array([[np.nan, 1.0, 1.0]])
     expected = {"elasticsearch": 2.0, "opensearch": 2.0, "ranklib": 2.0, "solr": 7.0, "vespa": 7.0, "json": 7.0}
     for to, score in expected.items():
@@ -298,7 +303,7 @@ def test_missing_values_engine_by_engine(tmp_path):
 )
 def test_names_that_a_target_cannot_hold(tmp_path, names, to, message):
     with pytest.raises(InputError, match=message):
-        tr.export.write(Linear(names, np.ones(2)), tmp_path / "x", to)
+        tr.export.write(linear_model(names, np.ones(2)), tmp_path / "x", to)
     assert not list(tmp_path.iterdir())
 
 
@@ -404,7 +409,7 @@ def test_files_that_are_not_exports(tmp_path, content):
 
 
 def test_shift_for_lifts_every_score():
-    data = tr.datasets.make_graded(n_queries=10, n_features=3, random_state=0)
+    data = tr.datasets.make_graded(n_queries=10, n_features=3, random_state=0).X
     model = linear((1.0, -3.0, 0.5))
     shift = tr.export.shift_for(model, data)
     scores = model.predict(data)
@@ -413,9 +418,9 @@ def test_shift_for_lifts_every_score():
 
 
 def test_stumps_refuse_names_of_another_number():
-    model = StumpModel(2, np.array([1]), np.array([0.5]), np.array([3.0]))
+    model = StumpFunction(2, np.array([1]), np.array([0.5]), np.array([3.0]))
     with pytest.raises(InputError):
-        Stumps(("a", "a"), model)
+        stump_model(("a", "a"), model)
 
 
 def test_weights_too_small_to_carry_a_shift_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.export.engines import RESTATED, as_rows, oracle_scores
+from tests.export.models import linear_model, tree_model
 from tests.export.test_boosted import targets
 from tests.interop.test_tree_files import boosted, raw, table
 from tests.oracles import export_trees as oracle
 from toprank.errors import InputError
-from toprank.export import Trees
 from toprank.export.model_trees import single_below
-from toprank.rankers.models import TreeModel
+from toprank.model.functions import TreeFunction
 
 NAMES = ("bm25", "age", "clicks")
 grid = st.sampled_from([-2.0, -0.1, 0.0, 1e-7, 0.1, 0.25, 1.0, 1.0 + 2**-24, 3.0, 1e6])
@@ -44,7 +45,7 @@ def seen_by(replica, X):
 def test_the_engine_scores_as_the_model(tmp_path_factory, to, forest, X, fill, shift):
     assume(any(isinstance(tree, tuple) for tree in forest))
     path = tmp_path_factory.getbasetemp() / f"trees-{to}"
-    model, X = Trees(NAMES, TreeModel.build(3, forest), None if fill is None else np.array(fill)), np.array(X)
+    model, X = tree_model(NAMES, TreeFunction.build(3, forest), None if fill is None else np.array(fill)), np.array(X)
     rows = as_rows(X)
     filled = [[0.0 if value is None and fill is not None else value for value in row] for row in rows]
     truth = np.array([sum(oracle.nested(tree, row) for tree in forest) for row in filled])
@@ -113,16 +114,15 @@ def test_a_wrong_threshold_leaf_or_side_is_found(tmp_path, to):
     qid = np.repeat(np.arange(len(lengths)), lengths)
     right = tr.export.fold(boosted("lightgbm", X, y, lengths), missing="zero")
     X = np.nan_to_num(X)
-    value, leaf = right.model.value, right.model.feature < 0
+    value, leaf = right.function.value, right.function.feature < 0
     for moved in (np.where(leaf, -value, value), np.where(leaf, value, value + 0.4)):
-        wrong = TreeModel(4, right.model.root, right.model.feature, moved, right.model.low, right.model.high,
-                          right.model.missing_low)  # fmt: skip
-        tr.export.write(Trees(right.names, wrong, right.fill), tmp_path / "file", to)
+        wrong = replace(right.function, value=moved)
+        tr.export.write(tree_model(right.names, wrong, right.rule.fill), tmp_path / "file", to)
         assert not tr.export.verify(right, tmp_path / "file", X, qid=qid, to=to).agrees
 
 
 def test_versions_of_the_plugin_differ_in_missing_values(tmp_path):
-    model = Trees(("a",), TreeModel.build(1, [(0, 1.0, True, 0.0, 1.0), (0, -1.0, True, 0.0, 4.0)]))
+    model = tree_model(("a",), TreeFunction.build(1, [(0, 1.0, True, 0.0, 1.0), (0, -1.0, True, 0.0, 4.0)]))
     tr.export.write(model, tmp_path / "m.json", "opensearch", shift=0.0)
     gap = np.array([[np.nan], [0.0], [2.0]])
     for gaps, scores in {None: [0.0, 4.0, 5.0], "right": [5.0, 4.0, 5.0], "zero": [4.0, 4.0, 5.0]}.items():
@@ -138,12 +138,12 @@ def test_versions_of_the_plugin_differ_in_missing_values(tmp_path):
 
 
 def test_one_value_that_goes_every_way_stands_in(tmp_path):
-    one = Trees(("a",), TreeModel.build(1, [(0, 1.0, False, 0.0, 1.0), (0, 3.0, True, 0.0, 4.0)]))
+    one = tree_model(("a",), TreeFunction.build(1, [(0, 1.0, False, 0.0, 1.0), (0, 3.0, True, 0.0, 4.0)]))
     tr.export.write(one, tmp_path / "s.json", "solr")
     (feature,) = json.loads((tmp_path / "s.json.features.json").read_text())
     assert 1.0 < feature["params"]["defaultValue"] <= 3.0
     assert tr.export.verify(one, tmp_path / "s.json", np.array([[np.nan], [0.0], [2.0], [4.0]])).agrees
-    none = Trees(("a",), TreeModel.build(1, [(0, 3.0, False, 0.0, 1.0), (0, 1.0, True, 0.0, 4.0)]))
+    none = tree_model(("a",), TreeFunction.build(1, [(0, 3.0, False, 0.0, 1.0), (0, 1.0, True, 0.0, 4.0)]))
     for to in ("solr", "ranklib"):
         with pytest.raises(InputError, match=r"splits of 'a' send missing values.*--missing zero"):
             tr.export.write(none, tmp_path / "x", to)
@@ -152,7 +152,7 @@ def test_one_value_that_goes_every_way_stands_in(tmp_path):
 
 def test_a_threshold_between_numbers_and_gaps(tmp_path):
     every = float(np.finfo(np.float64).max)
-    model = Trees(("a",), TreeModel.build(1, [(0, every, False, 0.0, 1.0)]))
+    model = tree_model(("a",), TreeFunction.build(1, [(0, every, False, 0.0, 1.0)]))
     X = np.array([[1e30], [np.nan], [0.0]])
     for to in ("elasticsearch", "vespa", "json"):
         tr.export.write(model, tmp_path / "f", to)
@@ -161,7 +161,7 @@ def test_a_threshold_between_numbers_and_gaps(tmp_path):
 
 @pytest.mark.parametrize("to", ["onnx", "ranklib", "solr"])
 def test_a_constant_counts_once_towards_what_single_precision_holds(tmp_path, to):
-    large = Trees(("a",), TreeModel.build(1, [(0, 0.5, False, 0.0, 1.0)]), np.zeros(1), offset=2e38)
+    large = tree_model(("a",), TreeFunction.build(1, [(0, 0.5, False, 0.0, 1.0)]), np.zeros(1), offset=2e38)
     tr.export.write(large, tmp_path / "x", to)
     with pytest.raises(InputError, match="weights do not fit into float32"):
         tr.export.write(large, tmp_path / "y", to, shift=2e38)
@@ -172,12 +172,12 @@ def test_json_goes_both_ways(tmp_path):
     X, y, lengths = table(0.2)
     for missing in (None, "zero", "refuse"):
         model = tr.export.fold(boosted("lightgbm", X, y, lengths), missing=missing)
-        model.save(tmp_path / "a.json")
+        tr.export.write(model, tmp_path / "a.json", "json")
         schema.validate(json.loads((tmp_path / "a.json").read_text()))
         again = tr.export.fold(tmp_path / "a.json")
         rows = np.nan_to_num(X) if missing == "refuse" else X
         assert again.predict(rows).tolist() == model.predict(rows).tolist()
-        assert (again.names, again.missing, again.source) == (model.names, model.missing, "LightGBM")
+        assert (again.names, again.rule.words, again.source) == (model.names, model.rule.words, "LightGBM")
     broken = json.loads((tmp_path / "a.json").read_text())
     broken["nodes"][0]["low"] = 0
     (tmp_path / "a.json").write_text(json.dumps(broken))
@@ -187,14 +187,14 @@ def test_json_goes_both_ways(tmp_path):
 
 def test_what_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match="has a rule for missing values already"):
-        tr.export.fold(tr.export.Linear(("a",), np.ones(1)), missing="zero")
+        tr.export.fold(linear_model(("a",), np.ones(1)), missing="zero")
     deep = 1.0
     for _ in range(500):
         deep = (0, 1.0, False, 0.0, deep)
     with pytest.raises(InputError, match="500 splits deep"):
-        tr.export.write(Trees(("a",), TreeModel.build(1, [deep])), tmp_path / "x", "vespa")
+        tr.export.write(tree_model(("a",), TreeFunction.build(1, [deep])), tmp_path / "x", "vespa")
     with pytest.raises(InputError, match="a threshold of 'a' does not fit into float32"):
-        tr.export.write(Trees(("a",), TreeModel.build(1, [(0, 1e39, False, 0.0, 1.0)])), tmp_path / "x", "solr")
+        tr.export.write(tree_model(("a",), TreeFunction.build(1, [(0, 1e39, False, 0.0, 1.0)])), tmp_path / "x", "solr")
     assert single_below(1e30) <= 1e30
     assert not (tmp_path / "x").exists()
 

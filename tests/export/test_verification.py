@@ -1,6 +1,7 @@
 """The verdict on an exported file: it allows for rounding and for nothing else."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 import toprank as tr
 from tests.export.engines import RESTATED
+from tests.export.models import linear_model
 from tests.oracles import export as oracle
 from toprank.errors import InputError
-from toprank.export import Linear
 from toprank.export.verification import _misplaced, kendall_tau
 
 NAMES = ("bm25", "age", "clicks")
@@ -20,11 +21,12 @@ NAMES = ("bm25", "age", "clicks")
 
 @pytest.fixture(scope="module")
 def data():
-    return tr.datasets.make_graded(n_queries=30, n_docs=(2, 25), n_features=3, random_state=0)
+    made = tr.datasets.make_graded(n_queries=30, n_docs=(2, 25), n_features=3, random_state=0)
+    return replace(made, feature_names=NAMES)
 
 
 def linear(weights=(0.25, -1.5, 0.5), **rest):
-    return Linear(NAMES, np.array(weights, dtype=np.float64), source="ListNet", **rest)
+    return linear_model(NAMES, np.array(weights, dtype=np.float64), source="ListNet", **rest)
 
 
 few = st.sampled_from([0.0, 1.0, 2.0, 3.0])
@@ -98,7 +100,7 @@ def test_a_shift_is_told_and_forgiven(tmp_path, data):
 
 def test_differences_by_rounding_are_forgiven(tmp_path):
     # Two documents that differ by less than float32 sees, in the order that float32 cannot keep.
-    model = Linear(("a", "b"), np.array([1.0, 1.0]))
+    model = linear_model(("a", "b"), np.array([1.0, 1.0]))
     tr.export.write(model, tmp_path / "file", "elasticsearch")
     X = np.array([[1e8, 1.0], [1e8, 2.0], *([i, 0.0] for i in range(8))])
     check = tr.export.verify(model, tmp_path / "file", X, top=1)
@@ -134,7 +136,7 @@ def test_rows_may_come_in_any_order_of_queries(tmp_path, data):
 
 def test_features_are_matched_by_name(tmp_path, data):
     names = ("clicks", "bm25", "age")  # the file has the features in another order
-    tr.export.write(Linear(names, np.array([0.5, 0.25, -1.5])), tmp_path / "file", "solr")
+    tr.export.write(linear_model(names, np.array([0.5, 0.25, -1.5])), tmp_path / "file", "solr")
     assert tr.export.verify(linear(), tmp_path / "file", data).agrees
     tr.export.write(linear(), tmp_path / "file", "solr", features=["x", "y", "z"])
     check = tr.export.verify(linear(), tmp_path / "file", data)
@@ -146,7 +148,7 @@ def test_features_are_matched_by_name(tmp_path, data):
         tr.export.verify(linear(), tmp_path / "file", data)
     tr.export.write(linear(), tmp_path / "file", "ranklib")
     with pytest.raises(InputError, match="the file has 3 features, but the model has 2"):
-        tr.export.verify(Linear(("a", "b"), np.ones(2)), tmp_path / "file", data.X[:, :2])
+        tr.export.verify(linear_model(("a", "b"), np.ones(2)), tmp_path / "file", data.X[:, :2])
 
 
 def test_a_lone_document_and_top_of_none(tmp_path):

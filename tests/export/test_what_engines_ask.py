@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toprank as tr
+from tests.export.models import linear_model, stump_model
 from toprank.errors import InputError
-from toprank.export import Linear, Stumps
-from toprank.rankers.models import StumpModel
+from toprank.model.functions import StumpFunction
 
 VESPA_NUMBER = re.compile(r"-?[0-9]+\.[0-9]+|-?[0-9]+")
 """The numbers of Vespa's schema grammar: DOUBLE is ("-")? digits "." digits and INTEGER ("-")? digits."""
@@ -20,13 +20,13 @@ LTR = ("elasticsearch", "opensearch")
 
 def linear(weights=(0.25, -1.5, 3e-3), **rest):
     names = ("bm25", "age", "clicks")[: len(weights)]
-    return Linear(names, np.array(weights, dtype=np.float64), source="ListNet", **rest)
+    return linear_model(names, np.array(weights, dtype=np.float64), source="ListNet", **rest)
 
 
 def steps(*stumps, width=1, **rest):
     feature, threshold, weight = (np.array(column) for column in zip(*stumps, strict=True))
-    model = StumpModel(width, feature, threshold.astype(float), weight.astype(float))
-    return Stumps(tuple("abcdef"[:width]), model, source="RankBoost", **rest)
+    model = StumpFunction(width, feature, threshold.astype(float), weight.astype(float))
+    return stump_model(tuple("abcdef"[:width]), model, source="RankBoost", **rest)
 
 
 class TestVespa:
@@ -75,7 +75,7 @@ class TestVespa:
             assert all(single) if name == "many" else not any(single)
         assert any("25,000 leaves" in note and "float32" in note for note in notes["many"])
         assert not any("25,000 leaves" in note for note in notes["few"])
-        X = np.concatenate([many.model.threshold[:400], rng.normal(size=400)]).reshape(-1, 2)
+        X = np.concatenate([many.function.threshold[:400], rng.normal(size=400)]).reshape(-1, 2)
         check = tr.export.verify(many, tmp_path / "many", X.astype(np.float32).astype(float), qid=np.arange(400) // 20)
         assert check.agrees
         assert "thresholds and leaves in float32" in check.rule
@@ -180,7 +180,7 @@ class TestRankLib:
             assert any("-missingZero" in note for note in export.notes)
 
     def test_line_separators_in_names_stay_inside_a_line(self, tmp_path):
-        model = Linear(("a\u2028b", "c\x85d"), np.array([1.0, 2.0]))
+        model = linear_model(("a\u2028b", "c\x85d"), np.array([1.0, 2.0]))
         tr.export.write(model, tmp_path / "m.txt", "ranklib")
         assert (tmp_path / "m.txt").read_bytes().isascii()
         assert tr.export.read(tmp_path / "m.txt")[1].weights.tolist() == [1.0, 2.0]

@@ -7,6 +7,7 @@ import pytest
 
 import toprank as tr
 from tests.cli.calling import fail, run
+from tests.export.models import linear_model
 from toprank.errors import InputError
 from toprank.interop import Feature, feature_set, read_features
 
@@ -86,8 +87,8 @@ def test_bodies_of_the_plugins_follow_their_api(engine, store, tmp_path):
     jsonschema.validate(spec, LOG_SPEC)
     assert spec["named_query"] == sltr["_name"]
     assert (sltr["featureset"], sltr.get("store")) == ("movies", store)
-    linear = tr.export.Linear(("title_bm25", "title_phrase", "age"), np.array([1.0, 2.0, -0.1]))
-    export = tr.export.write(linear, tmp_path / "m.json", engine, feature_set="movies", store=store, shift=3.0)
+    model = linear_model(("title_bm25", "title_phrase", "age"), np.array([1.0, 2.0, -0.1]))
+    export = tr.export.write(model, tmp_path / "m.json", engine, feature_set="movies", store=store, shift=3.0)
     jsonschema.validate(json.loads((tmp_path / "m.json").read_text()), MODEL)
     jsonschema.validate(export.rescore["rescore"]["query"]["rescore_query"]["sltr"], SLTR)
 

@@ -13,7 +13,7 @@ from tests.oracles import tree_files as oracle
 from toprank.contests import peers
 from toprank.errors import InputError
 from toprank.interop.tree_files import rounded_below
-from toprank.rankers.models import TreeModel
+from toprank.model.functions import TreeFunction
 
 PACKAGES = ("lightgbm", "xgboost")
 
@@ -61,14 +61,14 @@ def test_the_value_scores_as_the_booster(package, dtype, gaps):
     truth = raw(package, booster, X)
     text, rows = text_of(package, booster), [[None if np.isnan(v) else v for v in row] for row in X[:60].tolist()]
     assert [getattr(oracle, package)(text, row) for row in rows] == truth[:60].tolist()
-    got = trees.model.scores(X)
+    got = trees.function.scores(X)
     if package == "lightgbm":
         assert got.tolist() == truth.tolist()
     else:  # XGBoost adds up in float32
         assert np.abs(got - truth).max() <= 14 * 2**-24 * np.abs(truth).max() * 4
         leaves = booster.predict(pytest.importorskip("xgboost").DMatrix(X), pred_leaf=True)
         assert len(np.unique(leaves, axis=0)) > 20  # and yet every row is in its own leaf
-    assert trees.names is None
+    assert trees.inputs.names is None
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -76,7 +76,7 @@ def test_sparse_rows_score_as_in_the_package(package):
     X, y, lengths = table()
     X = sparse.csr_matrix(X)
     booster = boosted(package, X, y, lengths)
-    got = tr.interop.read_trees(booster).model.scores(X.astype(np.float64))
+    got = tr.interop.read_trees(booster).function.scores(X.astype(np.float64))
     assert got == pytest.approx(raw(package, booster, X), abs=1e-6)
 
 
@@ -95,20 +95,20 @@ def test_files_and_estimators_are_read_alike(package, tmp_path):
     X, y, lengths = table()
     module = pytest.importorskip(package)
     booster = boosted(package, X, y, lengths)
-    truth = tr.interop.read_trees(booster).model.scores(X)
+    truth = tr.interop.read_trees(booster).function.scores(X)
     for name in ("model.txt",) if package == "lightgbm" else ("model.json", "model.ubj"):
         booster.save_model(tmp_path / name)
-        assert tr.interop.read_trees(tmp_path / name).model.scores(X).tolist() == truth.tolist()
+        assert tr.interop.read_trees(tmp_path / name).function.scores(X).tolist() == truth.tolist()
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c", "d"])
     if package == "lightgbm":
         estimator = module.LGBMRanker(n_estimators=5, verbosity=-1).fit(frame, y, group=lengths)
-        assert tr.interop.read_trees(estimator).model.scores(X).tolist() == estimator.predict(frame).tolist()
+        assert tr.interop.read_trees(estimator).function.scores(X).tolist() == estimator.predict(frame).tolist()
     else:
         qid = np.repeat(np.arange(20), 20)
         estimator = module.XGBRanker(n_estimators=30, early_stopping_rounds=2, eval_metric="ndcg@3", verbosity=0)
         estimator.fit(frame, y, qid=qid, eval_set=[(frame[::-1], y[::-1])], eval_qid=[qid], verbose=False)
         assert estimator.best_iteration < 29
-        assert tr.interop.read_trees(estimator).model.scores(X) == pytest.approx(estimator.predict(frame), abs=1e-5)
+        assert tr.interop.read_trees(estimator).function.scores(X) == pytest.approx(estimator.predict(frame), abs=1e-5)
     assert tr.interop.read_trees(estimator).names == ("a", "b", "c", "d")
 
 
@@ -118,7 +118,7 @@ def test_base_scores_of_other_objectives():
     for objective, target in {"binary:logistic": y > 1, "count:poisson": y, "reg:squarederror": y}.items():
         booster = boosted("xgboost", X, target, lengths, objective=objective, base_score=0.3)
         truth = booster.predict(module.DMatrix(X), output_margin=True)
-        assert tr.interop.read_trees(booster).model.scores(X) == pytest.approx(truth, abs=2e-6)
+        assert tr.interop.read_trees(booster).function.scores(X) == pytest.approx(truth, abs=2e-6)
 
 
 def test_what_a_sum_of_trees_cannot_say_is_refused_by_name(tmp_path):
@@ -182,7 +182,7 @@ def test_rankers_around_trees_are_saved_and_loaded_without_the_package(kind, tmp
     monkeypatch.setitem(__import__("sys").modules, package, None)
     again = tr.load(tmp_path / "model.json")
     assert type(again) is type(ranker)
-    assert isinstance(again.model_, TreeModel)
+    assert isinstance(again.function_, TreeFunction)
     monkeypatch.undo()
     assert again.predict(data) == pytest.approx(ranker.predict(data), abs=1e-5)
     check = pytest.importorskip("jsonschema").Draft202012Validator(tr.export.schema("model"))
@@ -211,6 +211,6 @@ def test_broken_trees_are_refused(change, words):
         "width": 2, "root": np.array([0]), "feature": np.array([0, -1, -1]), "value": np.array([0.0, 1.0, 2.0]),
         "low": np.array([1, 0, 0]), "high": np.array([2, 0, 0]), "missing_low": np.zeros(3, dtype=bool),
     }  # fmt: skip
-    assert TreeModel(**sound).depth == 1
+    assert TreeFunction(**sound).depth == 1
     with pytest.raises(InputError, match=words):
-        TreeModel(**{**sound, **change})
+        TreeFunction(**{**sound, **change})

@@ -328,8 +328,8 @@ def test_boosting_in_two_halves_is_boosting_in_one(ranker, data, valid):
     halves = clone(ranker).set_params(warm_start=True).fit_queries(data).fit_queries(data)
     assert halves.n_iter_ == whole.n_iter_ == 8
     if isinstance(ranker, tr.RankBoost):
-        np.testing.assert_array_equal(halves.model_.feature, whole.model_.feature)
-        np.testing.assert_allclose(halves.model_.weight, whole.model_.weight, rtol=1e-9)
+        np.testing.assert_array_equal(halves.function_.feature, whole.function_.feature)
+        np.testing.assert_allclose(halves.function_.weight, whole.function_.weight, rtol=1e-9)
     elif ranker.rule == "paper":
         np.testing.assert_allclose(halves.coef_, whole.coef_, rtol=1e-12)
     certificates = halves.certify(data)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import toprank as tr
 from toprank import rankers
-from toprank.rankers.models import KernelModel, LinearModel, StumpModel
+from toprank.model.functions import KernelFunction, LinearFunction, StumpFunction
 
 ALL = [getattr(rankers, name) for name in rankers.__all__]
 STREAMS = [kind for kind in ALL if hasattr(kind, "partial_fit")]
@@ -70,7 +70,7 @@ class TestEveryRanker:
     @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
     def test_a_refused_fit_changes_nothing(self, kind, data, wide, storage):
         ranker = small(kind).fit(data.X, data.y, data.qid)
-        before, held = snapshot(ranker), ranker.model_
+        before, held = snapshot(ranker), ranker.function_
         X = storage(wide.X)
         with pytest.raises(tr.InputError):  # found before learning
             ranker.fit(X, np.full(wide.n_docs, np.nan), wide.qid)
@@ -80,8 +80,8 @@ class TestEveryRanker:
         with pytest.raises(ValueError, match="expecting 3 features"):
             ranker.predict(X)
         with pytest.raises(tr.InputError, match="expecting 3 features"):
-            ranker.model_.scores(X)
-        assert ranker.model_ is held
+            ranker.function_.scores(X)
+        assert ranker.function_ is held
 
     def test_a_refused_setting_changes_nothing(self, kind, data, wide):
         ranker = small(kind).fit(data.X, data.y, data.qid)
@@ -144,8 +144,8 @@ class TestEveryStream:
         for y, q in ((y, q) for y in (data.y, 1 - data.y) for q in range(data.n_queries)):
             a, b = data.ptr[q : q + 2]
             ranker.partial_fit(data.X[a:b], y[a:b])
-            held.append(ranker.model_)
-            then.append(ranker.model_.scores(data.X).tobytes())
+            held.append(ranker.function_)
+            then.append(ranker.function_.scores(data.X).tobytes())
         assert [model.scores(data.X).tobytes() for model in held] == then
         assert len(set(then)) > 1
 
@@ -177,9 +177,9 @@ class TestEveryStream:
 
 def test_each_model_refuses_rows_of_another_width():
     models = [
-        LinearModel(np.ones(3)),
-        StumpModel(3, np.array([2]), np.array([0.5]), np.array([1.0])),
-        KernelModel(np.ones((1, 3)), np.ones(1), "rbf"),
+        LinearFunction(np.ones(3)),
+        StumpFunction(3, np.array([2]), np.array([0.5]), np.array([1.0])),
+        KernelFunction(np.ones((1, 3)), np.ones(1), "rbf"),
     ]
     for model in models:
         for width in (1, 2, 4, 10**6):

@@ -53,7 +53,7 @@ def test_a_mistake_is_an_order_that_is_not_the_best_however_little_it_costs(lear
 def test_scores_are_scikit_learn_s_kernels(name, gram):
     data = graded()
     ranker = tr.KernelSlamPerceptron(kernel=name, gamma=0.3, coef0=0.5, budget=100, random_state=0).fit_queries(data)
-    model = ranker.model_
+    model = ranker.function_
     np.testing.assert_allclose(ranker.predict(data.X), gram(data.X, model.stored) @ model.alpha, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ranker.predict(csr_array(data.X)), ranker.predict(data.X), rtol=1e-12)
 
@@ -83,8 +83,8 @@ def test_the_budget_is_never_passed_and_whole_rounds_leave(drop, budget):
     for query in data:
         ranker.partial_fit(query.X, query.y)
         assert ranker.n_stored_ <= budget
-        assert len(ranker.model_.alpha) == ranker.n_stored_
-        assert abs(ranker.model_.alpha.sum()) < 1e-9  # each update adds up to 0, and leaves as a whole
+        assert len(ranker.function_.alpha) == ranker.n_stored_
+        assert abs(ranker.function_.alpha.sum()) < 1e-9  # each update adds up to 0, and leaves as a whole
         held.add(ranker.memory_)
     assert held == {budget * (4 + 8) * 8}
     assert ranker.n_dropped_ > 0
@@ -94,7 +94,7 @@ def test_documents_that_come_again_are_stored_once():
     data = graded()
     once = tr.KernelSlamPerceptron(budget=1000, epochs=6, random_state=0).fit_queries(data)
     assert once.n_dropped_ == 0
-    assert once.n_stored_ == len(np.unique(once.model_.stored, axis=0)) <= data.n_docs
+    assert once.n_stored_ == len(np.unique(once.function_.stored, axis=0)) <= data.n_docs
     assert once.trace_["mistake"].sum() * 2 > once.n_stored_  # they did come again
     # Two lists that share a document, and one of them twice.
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -172,8 +172,8 @@ def test_streams_and_files_go_on_with_the_same_bits(drop, average, tmp_path):
         if q == 11:
             stream.save(tmp_path / "model.json")
             stream = tr.load(tmp_path / "model.json")
-    assert np.array_equal(stream.model_.stored, whole.model_.stored)
-    assert np.array_equal(stream.model_.alpha, whole.model_.alpha)
+    assert np.array_equal(stream.function_.stored, whole.function_.stored)
+    assert np.array_equal(stream.function_.alpha, whole.function_.alpha)
     assert np.array_equal(stream._store.totals, whole._store.totals)
 
 

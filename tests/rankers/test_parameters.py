@@ -36,7 +36,7 @@ def test_each_door_refuses_a_parameter_by_its_name(kind, data):
         if kind in STREAMS:
             with pytest.raises(InputError, match=f"^{name} must be "):
                 ranker.partial_fit(data.X, data.y, data.qid)
-        assert "model_" not in vars(ranker)
+        assert "function_" not in vars(ranker)
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -35,7 +35,7 @@ def test_pages_are_drawn_with_the_odds_of_their_scores():
     ranker = tr.PDGD(cut=1)
     X = np.array([[1.0], [0.0], [-1.0]])
     ranker.fit(np.array([[1.0], [0.0]]), [1, 0])
-    ranker.model_ = type(ranker.model_)(np.array([0.7]))
+    ranker.function_ = type(ranker.function_)(np.array([0.7]))
     drawn = np.bincount([ranker.sample(X)[0] for _ in range(3000)], minlength=3) / 3000
     odds = np.exp(0.7 * X[:, 0])
     np.testing.assert_allclose(drawn, odds / odds.sum(), atol=0.04)
@@ -60,12 +60,12 @@ def test_saved_in_mid_stream_it_goes_on_with_the_same_bits(data, tmp_path):
 )
 def test_a_bad_page_changes_nothing(data, shown, clicked, words):
     ranker = learn(tr.PDGD(), data, 10, 0)
-    before, model = ranker.coef_.copy(), ranker.model_
+    before, model = ranker.coef_.copy(), ranker.function_
     with pytest.raises(InputError, match=words):
         ranker.partial_fit_clicks(data[0].X, shown, clicked)
     with pytest.raises(InputError, match="features"):
         ranker.partial_fit_clicks(data[0].X[:, :3], [0, 1], [1, 0])
-    assert ranker.model_ is model
+    assert ranker.function_ is model
     np.testing.assert_array_equal(ranker.coef_, before)
 
 

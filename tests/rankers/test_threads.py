@@ -24,11 +24,11 @@ def lists_of(name):
 def test_a_held_model_never_changes(name):
     data = lists_of(name)
     ranker = getattr(rankers, name)().fit_queries(data[:10])
-    held, before = ranker.model_, ranker.predict(data).copy()
+    held, before = ranker.function_, ranker.predict(data).copy()
     for query in data[10:20]:
         ranker.partial_fit(query.X, query.y)
     np.testing.assert_array_equal(held.scores(data.X), before)
-    assert ranker.model_ is not held
+    assert ranker.function_ is not held
     ranker.fit_queries(data[20:])
     np.testing.assert_array_equal(held.scores(data.X), before)
 
@@ -56,7 +56,7 @@ def test_the_thread_that_comes_second_is_told():
     ranker = tr.SlamPerceptron().fit_queries(DATA[:5])
     later = ranker._learning_copy()
     later.__enter__()._learn_more(DATA[6])
-    kept = ranker.partial_fit(DATA[5].X, DATA[5].y).model_
+    kept = ranker.partial_fit(DATA[5].X, DATA[5].y).function_
     with pytest.raises(InputError, match="learned in another thread meanwhile"):
         later.__exit__(None, None, None)
-    assert ranker.model_ is kept
+    assert ranker.function_ is kept

@@ -7,26 +7,26 @@ import numpy as np
 import toprank as tr
 from toprank.certificates.base import Assumption, Certificate
 from toprank.contests.base import Contest, Entrant
+from toprank.model import Inputs, LinearFunction, ScoringFunction, StumpFunction
 from toprank.rankers.base import Ranker
-from toprank.rankers.models import LinearModel, Model, StumpModel
 
 MEASURES = ("ndcg@10", "map", "mrr", "p@10")
 NASTY = """</script><script>alert("x")</script> & 'quoted' <img src=x onerror=alert(1)> ünï→日本"""
 
 
-def _made(ranker: Ranker, model: Model) -> Ranker:
+def _made(ranker: Ranker, function: ScoringFunction, names: tuple[str, ...] | None = None) -> Ranker:
     """A ranker as if it had learned this: the page is what is tested, and compiling learners takes a while."""
-    ranker.model_ = model
+    ranker.function_, ranker.inputs_ = function, Inputs(function.n_features, names)
     return ranker
 
 
-def _least_squares(data: tr.QueryDataset) -> LinearModel:
-    return LinearModel(np.linalg.lstsq(data.X, data.y, rcond=None)[0])
+def _least_squares(data: tr.QueryDataset) -> LinearFunction:
+    return LinearFunction(np.linalg.lstsq(data.X, data.y, rcond=None)[0])
 
 
-def _stumps(seed: int) -> StumpModel:
+def _stumps(seed: int) -> StumpFunction:
     rng = np.random.default_rng(seed)
-    return StumpModel(8, rng.integers(0, 8, 20), rng.standard_normal(20), rng.random(20))
+    return StumpFunction(8, rng.integers(0, 8, 20), rng.standard_normal(20), rng.random(20))
 
 
 def held(
@@ -42,12 +42,13 @@ def held(
     parts = [data[:half], data[half:]]
     fold = np.repeat([0, 1], [half, n_queries - half]).astype(np.int64)
     fitted = {
-        "ListNet": [_made(tr.ListNet(alpha=0.01), _least_squares(parts[1 - f])) for f in (0, 1)],
-        "RankSVM": [_made(tr.RankSVM(), _least_squares(parts[1 - f][::3])) for f in (0, 1)],
-        "RankBoost": [_made(tr.RankBoost(), _stumps(f)) for f in (0, 1)],
+        "ListNet": [_made(tr.ListNet(alpha=0.01), _least_squares(parts[1 - f]), labels) for f in (0, 1)],
+        "RankSVM": [_made(tr.RankSVM(), _least_squares(parts[1 - f][::3]), labels) for f in (0, 1)],
+        "RankBoost": [_made(tr.RankBoost(), _stumps(f), labels) for f in (0, 1)],
     }
     scores = {
-        name: np.concatenate([r.model_.scores(p.X) for r, p in zip(fitted[name], parts, strict=True)]) for name in names
+        name: np.concatenate([r.function_.scores(p.X) for r, p in zip(fitted[name], parts, strict=True)])
+        for name in names
     }
     scores = {"order as given": -np.arange(data.n_docs, dtype=np.float64), **scores}
     reports = {name: tr.evaluate(values, data, MEASURES) for name, values in scores.items()}
@@ -91,8 +92,8 @@ def large(systems: int = 20, n_queries: int = 1_000, n_docs: int = 100, n_featur
     )
     entrants, reports = [], {}
     for i in range(systems):
-        ranker = _made(tr.ListNet(), LinearModel(truth + (1 + 0.1 * i) * rng.standard_normal(n_features)))
-        scores = ranker.model_.scores(data.X)
+        ranker = _made(tr.ListNet(), LinearFunction(truth + (1 + 0.1 * i) * rng.standard_normal(n_features)))
+        scores = ranker.function_.scores(data.X)
         reports[f"system {i + 1}"] = tr.evaluate(scores, data, MEASURES)
         curve = np.linspace(0.2, 0.5 - 0.01 * i, 100).tolist()
         entrants.append(

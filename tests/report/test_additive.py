@@ -7,30 +7,37 @@ import pytest
 from scipy import sparse
 
 from toprank.contests.base import Contest
-from toprank.rankers.models import KernelModel, LinearModel, StumpModel
+from toprank.data.dataset import QueryDataset
+from toprank.model import Inputs, KernelFunction, LinearFunction, Model, StumpFunction
 from toprank.report.additive import Explainer, contributions, correlation_parts
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((9, 4))
 MODELS = {
-    "linear": LinearModel(RNG.standard_normal(4)),
-    "stumps": StumpModel(4, RNG.integers(0, 4, 30), RNG.standard_normal(30), RNG.standard_normal(30)),
+    "linear": Model(LinearFunction(RNG.standard_normal(4)), Inputs(4)),
+    "stumps": Model(
+        StumpFunction(4, RNG.integers(0, 4, 30), RNG.standard_normal(30), RNG.standard_normal(30)), Inputs(4)
+    ),
 }
+
+
+def rows(matrix: object) -> QueryDataset:
+    return QueryDataset.from_arrays(matrix, np.zeros(9))
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("matrix", [X, sparse.csr_array(X)], ids=["dense", "sparse"])
-def test_contributions_add_up_to_the_score(model: LinearModel | StumpModel, matrix: object) -> None:
-    parts = contributions(model, matrix)
+def test_contributions_add_up_to_the_score(model: Model, matrix: object) -> None:
+    parts = contributions(model, rows(matrix))
     assert parts is not None
-    np.testing.assert_allclose(parts.sum(axis=1), model.scores(X), atol=1e-12)
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), atol=1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_a_contribution_depends_on_its_feature_alone(model: LinearModel | StumpModel) -> None:
+def test_a_contribution_depends_on_its_feature_alone(model: Model) -> None:
     changed = X.copy()
     changed[:, 2] += 1.5
-    before, after = contributions(model, X), contributions(model, changed)
+    before, after = contributions(model, rows(X)), contributions(model, rows(changed))
     assert before is not None
     assert after is not None
     assert (before[:, [0, 1, 3]] == after[:, [0, 1, 3]]).all()
@@ -38,7 +45,7 @@ def test_a_contribution_depends_on_its_feature_alone(model: LinearModel | StumpM
 
 
 def test_a_kernel_is_no_sum_over_features() -> None:
-    assert contributions(KernelModel(X[:2], np.ones(2), "rbf"), X) is None
+    assert contributions(Model(KernelFunction(X[:2], np.ones(2), "rbf"), Inputs(4)), rows(X)) is None
 
 
 def test_shares_add_up_to_the_correlation() -> None:

@@ -42,7 +42,7 @@ def test_all_forms_rank_as_the_saved_model_does(server: Running) -> None:
         server.pack("/v1/rank", {"items": positional}),
     ]
     ranker = parse(model(), "m")
-    scores = ranker.model_.scores(X.astype(np.float64))
+    scores = ranker.function_.scores(X.astype(np.float64))
     wanted = [ids[i] for i in np.argsort(-scores, kind="stable")]
     for answer in found:
         assert [item["id"] for item in answer["items"]] == wanted

@@ -15,7 +15,7 @@ from tests.oracles import direct
 from toprank.measures import AP
 from toprank.measures.order import Ties
 from toprank.measures.presets import Blank, Norm
-from toprank.rankers.models import StumpModel
+from toprank.model.functions import StumpFunction
 from toprank.solvers.adarank import AdaRankRounds, _Ensemble, measure_table, replay
 from toprank.solvers.boosting import BinnedColumns, RankBoostRounds
 from toprank.surrogates.direct import in_training
@@ -283,7 +283,7 @@ def test_sparse_columns_give_the_same_stumps(seed, both):
     other, theta_other = RankBoostRounds(8, both).run(thin, BinnedColumns.of(thin.X), np.ones(5))
     np.testing.assert_allclose(other.weights, dense.weights, rtol=1e-9)
     np.testing.assert_array_equal(theta_other, theta)
-    model = StumpModel(4, dense.candidates, theta, dense.weights)
+    model = StumpFunction(4, dense.candidates, theta, dense.weights)
     for X in (data.X, thin.X):
         assert exponential(data, model.scores(X)) == pytest.approx(dense.trace["loss"][-1], rel=1e-9)
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
-    from ..export.scorers import Scorer
+    from ..model import Model
     from ..rankers.base import Ranker
-    from ..rankers.persistence import SavedScorer
 
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str | None]) -> None:
@@ -108,22 +107,21 @@ def as_wide(data: QueryDataset, path: str, n_features: int) -> QueryDataset:
     return widen(data, n_features)
 
 
-def known_columns(path: str, columns: dict[str, Any], model: Any, *, graded: bool = True) -> dict[str, Any]:
+def _known_columns(path: str, columns: dict[str, Any], names: Sequence[str] | None, graded: bool) -> dict[str, Any]:
     """Return the columns of a table that a model scores: its own features, and grades only where they are wanted."""
     from ..data._columns import column_names
     from ..data.files import is_table
 
-    names = getattr(model, "feature_names_in_", None)
-    if columns["features"] is None and names is not None:
-        columns = {**columns, "features": [str(name) for name in names]}
+    if columns.get("features") is None and names is not None:
+        columns = {**columns, "features": list(names)}
     if graded or path == "-" or not is_table(path):
         return columns if graded else {**columns, "label": None}
     unread = [columns["label"]] if columns["label"] in column_names(path) else []
     return {**columns, "label": None, "exclude": [*columns["exclude"], *unread]}
 
 
-def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing, int]:
-    """Return what a file can score with, its policy for missing values and how many features it has.
+def load_model(path: str) -> Model:
+    """Return the model of a file: ours, an exported JSON file, or trees of LightGBM or XGBoost.
 
     A model file of ours takes neither scikit-learn nor the exports to be read.
     """
@@ -132,13 +130,21 @@ def load_scorer(path: str) -> tuple[SavedScorer | Ranker | Scorer, Missing, int]
 
     content, name = read_whole(path)
     if persistence.is_model_file(content):
-        saved = persistence.parse_scorer(content, name)
-        return saved, saved.missing, saved.model.n_features
-    from ..export.folding import load_model
-    from ..export.scorers import Scorer
+        return persistence.parse_model(content, name)
+    from ..export.folding import read_model
 
-    loaded = load_model(path, (content, name))
-    return loaded, "error", len(loaded.names) if isinstance(loaded, Scorer) else loaded.n_features_in_
+    return read_model(path, (content, name))
+
+
+def read_for(model: Model, path: str, columns: dict[str, Any], *, graded: bool = True) -> QueryDataset:
+    """Return the queries of a file with the columns that a model wants, missing cells kept for its own rule.
+
+    The features of a table are matched by name, so that no other column needs to be excluded; grades are read only
+    where they are wanted.
+    """
+    wanted = _known_columns(path, columns, model.inputs.names, graded)
+    missing: Missing = "error" if model.rule.kind == "error" else "keep"  # an error names the line of the file
+    return as_wide(read(path, wanted, missing), path, model.n_features)
 
 
 def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Ranker:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ._common import answer, as_wide, busy, load_scorer, read, report
+from ._common import answer, busy, load_model, read, read_for, report
 from ._options import COLUMNS, JSON, command, option
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def certify(
     from ..rankers.persistence import load
 
     ranker = load(model)
-    queries = None if data is None else as_wide(read(data, columns, ranker.missing), data, ranker.n_features_in_)
+    queries = None if data is None else read_for(ranker.model_, data, columns)
     if (queries is None and (baseline or comparator)) or (queries is not None and margin):
         raise InputError("--baseline and --comparator need DATA, --margin is for a stream without it")
     rivals = {} if queries is None else {name: _baseline(name, queries) for name in baseline}
     about = None if queries is None or data is None else report(queries, data, as_json)
-    u: Any = margin if comparator is None else load(comparator).model_
+    u: Any = margin if comparator is None else load(comparator).function_
     with busy("certifying"):
         found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
     rest = [c for c in found if not isinstance(c, PerformanceCertificate)]
@@ -150,5 +150,5 @@ def _baseline(name: str, data: QueryDataset) -> Any:
     if name in names or (name.isdecimal() and 1 <= int(name) <= data.n_features):
         return data.feature(name if name in names else int(name) - 1)
     if Path(name).is_file():
-        return load_scorer(name)[0]
+        return load_model(name)
     raise InputError(f"--baseline {name}: neither a feature of the data (a name, or 1 to {data.n_features}) nor a file")

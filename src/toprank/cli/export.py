@@ -11,7 +11,7 @@ import click
 
 from .._files import open_stream
 from ..errors import InputError
-from ._common import answer, as_wide, busy, check_outputs, read, show, write_text
+from ._common import answer, busy, check_outputs, read_for, show, write_text
 from ._options import COLUMNS, JSON, command, option
 
 FEATURES = option(
@@ -59,7 +59,7 @@ def export(
 ) -> None:
     """Write a saved model for a search engine or a database: any linear ranker, RankBoost, or boosted trees.
 
-    MODEL is a model file, a pipeline saved with toprank.export.fold(pipeline).save(FILE), or a model that LightGBM
+    MODEL is a model file, a pipeline written with toprank.export.write(pipeline, FILE, "json"), or what LightGBM
     (text) or XGBoost (JSON, UBJSON) saved.
 
     \b
@@ -76,15 +76,15 @@ def export(
         raise InputError("--shift and --shift-from say the same thing twice: give one of them")
     check_outputs([output], [model, shift_from, features])
     names = None if features is None else _names(features)
-    scorer = job.fold(model, names, missing=missing)
+    known = job.fold(model, missing=missing)
     if shift_from is not None:
-        shift = job.shift_for(scorer, read(shift_from, {**columns, "qid": qid, "doc_id": doc_id}))
+        shift = job.shift_for(known, read_for(known, shift_from, {**columns, "qid": qid, "doc_id": doc_id}))
     given: dict[str, Any] = {"dialect": dialect, "form": form, "table": table, "doc_id": doc_id}
     if target == "sql":
         given["qid"] = qid
     settings = Settings(name, version, store, feature_set, shift, normalizers, _expressions(mapping), phase)
     settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
-    done, artifact = writing.render(scorer, target, settings=settings)
+    done, artifact = writing.render(known, target, features=names, settings=settings)
     if output == "-":
         if as_json:
             raise InputError("--json and -o - would mix on standard output: write the model to a file")
@@ -121,11 +121,11 @@ def verify_export(
     """
     from .. import export as job
 
-    scorer = job.fold(model, None if features is None else _names(features), missing=missing)
-    counts_as_zero = scorer.fill is not None and not scorer.fill.any()
-    queries = as_wide(read(data, columns, "zero" if counts_as_zero else "error"), data, len(scorer.names))
+    known, names = job.fold(model, missing=missing), None if features is None else _names(features)
+    named = known if names is None or known.inputs.names is not None else job.fold(known, names)
+    queries = read_for(named, data, columns)
     with busy("scoring"):
-        result = job.verify(scorer, file, queries, to=target, top=top, gaps=gaps)
+        result = job.verify(known, file, queries, to=target, top=top, features=names, gaps=gaps)
     answer(as_json, result.to_dict(), str(result))
     return 0 if result.agrees else 1
 

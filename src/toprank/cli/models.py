@@ -15,11 +15,11 @@ from ._common import (
     check_outputs,
     check_prepared,
     check_writable,
-    known_columns,
-    load_scorer,
+    load_model,
     make_ranker,
     print_json,
     read,
+    read_for,
     report,
     show,
     write_text,
@@ -71,11 +71,13 @@ def fit(
         ranker.check_cluster()
     means: dict[str, dict[str, float]] = {}
     with nullcontext(read) if dask is None else on_cluster(dask) as reads:
-        data = reads(train, columns, ranker.missing)
+        kept: Any = "error" if ranker.missing == "error" else "keep" if dask is None else ranker.missing
+        data = reads(train, columns, kept)
         reports = {"train": report(data, train, as_json)}
         held_out = None
         if valid is not None:
-            held_out = as_wide(reads(valid, columns, ranker.missing), valid, data.n_features)
+            chosen = columns if data.feature_names is None else {**columns, "features": list(data.feature_names)}
+            held_out = as_wide(reads(valid, chosen, kept), valid, data.n_features)
             reports["valid"] = report(held_out, valid, as_json)
         with busy(f"fitting {name}") if dask is None else progress(name):
             ranker.fit_queries(data, valid=held_out)
@@ -130,8 +132,8 @@ def evaluate(
             raise InputError("--answered-only is about TREC runs: give --trec too")
         from ..evaluation import evaluate as measure_all
 
-        scorer, missing, width = load_scorer(model)
-        judged = as_wide(read(data, known_columns(data, columns, scorer), missing), data, width)
+        scorer = load_model(model)
+        judged = read_for(scorer, data, columns)
         report = measure_all(scorer, judged, names, convention=convention or "standard")
         if judged.doc_weight is not None:
             from ..clicks import click_value
@@ -165,12 +167,12 @@ def rank(
     from ..data import trec as trec_files
 
     check_outputs([output], [model, data])
-    scorer, missing, width = load_scorer(model)
-    queries = as_wide(read(data, known_columns(data, columns, scorer, graded=False), missing), data, width)
+    scorer = load_model(model)
+    queries = read_for(scorer, data, columns, graded=False)
     scores = scorer.predict(queries)
     run = trec_files.run_of(queries, scores)
     if trec:
-        trec_files.write_run(run, output, tag=getattr(scorer, "ranker", type(scorer).__name__))
+        trec_files.write_run(run, output, tag=scorer.source)
         return
     rows = zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), run.scores.tolist(), strict=True)
     if as_json:

@@ -7,9 +7,9 @@ import numpy as np
 from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_informative
 from ..errors import InputError
-from ..interop.lightgbm import LightGBMModel, boost_lightgbm
+from ..interop.lightgbm import LightGBMFunction, boost_lightgbm
 from ..interop.trees import Boosted, TreeRanker
-from ..interop.xgboost import XGBoostModel, boost_xgboost
+from ..interop.xgboost import XGBoostFunction, boost_xgboost
 from ..measures.base import Measure
 from ..rankers.base import parameters
 
@@ -40,7 +40,7 @@ class LightGBM(Peer):
     10
     """
 
-    model = LightGBMModel
+    model = LightGBMFunction
 
     leaves: int = 31
 
@@ -68,7 +68,7 @@ class XGBoost(Peer):
     10
     """
 
-    model = XGBoostModel
+    model = XGBoostFunction
 
     depth: int = 6
 

@@ -67,6 +67,8 @@ class QueryDataset:
     """How much a document counts where it is preferred to another: a click at a place that few see counts more."""
     order: Ints | None = None
     """The caller's row behind each of ours; None: the same order."""
+    has_missing: bool = False
+    """Whether X may have missing cells (NaN), which a model then fills by its own rule."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
     """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
     table: TableNotes | None = field(default=None, repr=False)
@@ -110,13 +112,16 @@ class QueryDataset:
     ) -> QueryDataset:
         """Check and group the caller's arrays; `qid` is one id per row in any order, None means one list.
 
+        `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero" takes them for 0, "keep" leaves
+        them to the model that learns from the rows or scores them.
+
         `query_weight` has one weight per query, in order of first appearance, `doc_weight` one per row. Only rows that
         are not yet grouped by query are copied.
         """
         if feature_names is None:
             columns = getattr(X, "columns", None)
             feature_names = None if columns is None else [str(name) for name in columns]
-        X = validation.as_matrix(X, feature_names=feature_names, missing=missing)
+        X, has_missing = validation.as_matrix_with_gaps(X, feature_names=feature_names, missing=missing)
         n_docs, n_features = X.shape
         if n_docs == 0:
             raise InputError(
@@ -140,6 +145,7 @@ class QueryDataset:
             query_weight=query_weight,  # type: ignore[arg-type]
             doc_weight=in_order(weights, order),
             order=order,
+            has_missing=has_missing,
         )
 
     @property
@@ -300,7 +306,12 @@ class QueryDataset:
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])
-        return self._with(X=X, feature_names=names, mapped=None)
+        return self._with(X=X, feature_names=names, has_missing=False, mapped=None)
+
+    def with_columns(self, columns: Ints) -> QueryDataset:
+        """Return the same queries with these columns of X, in this order."""
+        names = None if self.feature_names is None else tuple(self.feature_names[j] for j in columns)
+        return self._with(X=validation.as_rows(self.X[:, columns]), feature_names=names, mapped=None)
 
     def __reduce__(self) -> Any:
         """Pickle a memory-mapped X by its place on disk: a worker process opens the file, nothing is copied."""

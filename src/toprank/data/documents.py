@@ -24,7 +24,8 @@ JSON, PACKED, LINES = "application/json", "application/msgpack", "application/x-
 
 Grade = Annotated[float, Meta(ge=0, le=LARGEST_GRADE)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
-Features = dict[str, float] | list[float]
+Features = dict[str, float | None] | list[float | None]
+"""The features of a document; null is a missing value."""
 
 
 class PathError(InputError):
@@ -63,7 +64,7 @@ def decode(body: bytes, kind: Any, media: str = JSON) -> Any:
     >>> decode(b'{"items": [{"id": "a", "features": {"bm25": "high"}}]}', Documents)
     Traceback (most recent call last):
     ...
-    toprank.data.documents.PathError: Expected `float`, got `str` - at $.items[0].features.bm25
+    toprank.data.documents.PathError: Expected `float | null`, got `str` - at $.items[0].features.bm25
     """
     try:
         return _decoder(kind, media)(body)
@@ -121,8 +122,8 @@ class Columns:
     toprank.data.documents.PathError: the feature 'bm25' is missing - at $.items[0].features
     """
 
-    def __init__(self, n_features: int, names: list[str] | None) -> None:
-        self.n_features, self.names = n_features, names
+    def __init__(self, n_features: int, names: list[str] | None, *, allows_missing: bool = False) -> None:
+        self.n_features, self.names, self.allows_missing = n_features, names, allows_missing
         self.labels = names or [str(j) for j in range(n_features)]
         # `itemgetter` of one name does not return a tuple.
         self._get = itemgetter(*self.labels) if n_features > 1 else lambda values: (values[self.labels[0]],)
@@ -166,7 +167,7 @@ class Columns:
         self._check(rows, at + "[{row}].features.{name}")
         return rows
 
-    def _by_name(self, values: dict[str, float], at: str) -> Any:
+    def _by_name(self, values: dict[str, float | None], at: str) -> Any:
         if self.names is None:
             raise PathError(f"the features of this model have no names: send lists of {self.n_features} numbers", at)
         try:
@@ -184,7 +185,14 @@ class Columns:
             if np.isfinite(flat.dot(flat)):  # nearly always, and quickly known
                 return
             sound = abs(rows) <= LARGEST  # NaN is not
+        if self.allows_missing:
+            sound |= np.isnan(rows)
         if not sound.all():
             row, column = (int(i) for i in np.argwhere(~sound)[0])
+            if np.isnan(rows[row, column]):
+                why = (
+                    'the value is missing, and the model refuses missing values: fit it with missing="zero" or "median"'
+                )
+                raise PathError(why, at.format(row=row, name=self.labels[column]))
             value = f"{rows[row, column]:g} is not a number from -{LARGEST:g} to {LARGEST:g}"
             raise PathError(value, at.format(row=row, name=self.labels[column]))

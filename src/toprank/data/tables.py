@@ -83,8 +83,9 @@ def read_table(
             raise InputError(_EMPTY)
         gaps: dict[str, int] = {}
         ptr, query_ids, order = group_rows(None if qid is None else column["qid"].ids(), len(labels))
+        X = _assemble(chosen, len(labels), order, missing, gaps, sparse=stored.get("sparse", False))
         return QueryDataset(
-            X=_assemble(chosen, len(labels), order, missing, gaps, sparse=stored.get("sparse", False)),
+            X=X,
             y=in_order(labels, order),
             ptr=ptr,
             query_ids=id_text(query_ids),
@@ -93,6 +94,7 @@ def read_table(
             query_weight=_per_query(column["query_weight"], ptr, order) if "query_weight" in roles else None,
             doc_weight=in_order(_numbers(column["doc_weight"]), order) if "doc_weight" in roles else None,
             order=order,
+            has_missing=missing == "keep" and bool(sum(gaps.values())),
             table=TableNotes(left_out, {name: count for name, count in gaps.items() if count}),
         )
 
@@ -335,4 +337,4 @@ def _finite(column: Column, missing: validation.Missing, gaps: dict[str, int]) -
         place = column.place(int(empty.argmax()))
         raise InputError(f"column {column.name!r} is empty in {place}: fill it in, or count it as 0 (missing=zero)")
     gaps[column.name] = int(empty.sum())
-    return np.where(empty, 0, values)
+    return values if missing == "keep" else np.where(empty, 0, values)

@@ -50,7 +50,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     n_queries_in_: int
 
-    def __init__(self, method: Method = "minmax", *, missing: validation.Missing = "error") -> None:
+    def __init__(self, method: Method = "minmax", *, missing: Literal["error", "zero"] = "error") -> None:
         self.method = method
         self.missing = missing
 
@@ -116,7 +116,7 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     array([[ 0.,  1., -1.]])
     """
 
-    def __init__(self, *, missing: validation.Missing = "error") -> None:
+    def __init__(self, *, missing: Literal["error", "zero"] = "error") -> None:
         self.missing = missing
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -146,13 +146,14 @@ Step = Literal["log", "query", "standard"]
 
 
 def steps_of(prepare: str | Sequence[str]) -> tuple[Step, ...]:
-    """Return the preparations that a text or a list names, in their order.
+    """Return the preparations that a text or a list names, in their order; "minmax" is another word for "query".
 
     >>> steps_of("log,query"), steps_of(["log"]), steps_of("")
     (('log', 'query'), ('log',), ())
     """
     named = prepare.split(",") if isinstance(prepare, str) else prepare
-    steps = [str(step).strip() for step in named if str(step).strip()]
+    words = [str(step).strip() for step in named if str(step).strip()]
+    steps = ["query" if step == "minmax" else step for step in words]
     for step in steps:
         if step not in get_args(Step):
             known = f"{', '.join(get_args(Step))} and chains of them such as 'log,query'"
@@ -171,20 +172,13 @@ def prepared(data: QueryDataset, prepare: str | Sequence[str]) -> QueryDataset:
     return data
 
 
-def prepared_rows(X: Matrix, prepare: str | Sequence[str], qid: ArrayLike | None = None) -> Matrix:
-    """Return checked rows in any order with their features prepared; without qid they are one list."""
-    for step in steps_of(prepare):
-        transformer = _transformer(step)
-        X = transformer.fit_transform(X) if step == "log" else transformer.fit_transform(X, qid=qid)
-    return X
-
-
 def _transformer(step: Step) -> Any:
     return SignedLog() if step == "log" else QueryNormalizer("minmax" if step == "query" else "standard")
 
 
 def _matrix(transformer: Any, X: Any, *, reset: bool) -> Matrix:
     """Check X and compare its features with those of fit (or note them)."""
+    validation.check_choice(("error", "zero"), missing=transformer.missing)
     matrix = validation.as_matrix(X, feature_names=getattr(X, "columns", None), missing=transformer.missing)
     if 0 in matrix.shape:
         what = "sample" if matrix.shape[0] == 0 else "feature"

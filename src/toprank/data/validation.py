@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from .csr import as_csr, dense
 from .csr import is_sparse as is_sparse
 from .remote import RemoteMatrix
 
-Missing = Literal["error", "zero"]
+Missing = Literal["error", "zero", "keep"]
+"""What a reader does with missing cells: refuse them, take them for 0, or keep them for the rule of a model."""
 
 
 def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Missing = "error") -> Matrix:
@@ -32,6 +33,17 @@ def as_matrix(X: Any, *, feature_names: Sequence[str] | None = None, missing: Mi
     Traceback (most recent call last):
     ...
     toprank.errors.InputError: X has NaN in row 0, column 1 ('age'): fill it in, or pass missing="zero"
+    """
+    return as_matrix_with_gaps(X, feature_names=feature_names, missing=missing)[0]
+
+
+def as_matrix_with_gaps(
+    X: Any, *, feature_names: Sequence[str] | None = None, missing: Missing = "keep"
+) -> tuple[Matrix, bool]:
+    """Return what `as_matrix` does, and whether it still has missing cells (NaN): only with missing="keep".
+
+    >>> as_matrix_with_gaps([[1.0, float("nan")]])
+    (array([[ 1., nan]]), True)
     """
     return _finite(as_rows(X), feature_names, missing)
 
@@ -63,20 +75,19 @@ def _as_dense(X: Any) -> AnyArray:
     return np.ascontiguousarray(array)
 
 
-def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> Matrix:
-    if missing not in ("error", "zero"):
-        raise InputError(f"missing must be 'error' or 'zero', got {missing!r}")
+def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> tuple[Matrix, bool]:
+    check_choice(get_args(Missing), missing=missing)
     values = matrix.data if is_sparse(matrix) else dense(matrix)
     if _squares_are_finite(values) or _sum_is_finite(values):
-        return matrix
-    bad = np.isinf(values) if missing == "zero" else ~np.isfinite(values)
+        return matrix, False
+    bad = ~np.isfinite(values) if missing == "error" else np.isinf(values)
     if bad.any():
         raise InputError(_name_cell(matrix, int(np.flatnonzero(bad)[0]), feature_names))
     if missing == "zero" and np.isnan(values).any():
         matrix = matrix.copy()
         filled = matrix.data if is_sparse(matrix) else matrix
         filled[np.isnan(filled)] = 0
-    return matrix
+    return matrix, missing == "keep" and bool(np.isnan(values).any())
 
 
 def _name_cell(matrix: Any, flat: int, feature_names: Sequence[str] | None) -> str:

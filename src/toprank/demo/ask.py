@@ -10,6 +10,7 @@ import numpy as np
 
 from .._progress import busy
 from .._typing import Floats
+from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..report.additive import contributions
 from .collect import Document
@@ -20,7 +21,7 @@ from .memory import recall, remember
 from .words import question, words
 
 if TYPE_CHECKING:
-    from ..rankers.models import Model
+    from ..model import Model
 
 TOP = 10
 """Documents shown of each ranking."""
@@ -80,18 +81,18 @@ class LearnedSearch:
 
     index: Index
     model: Model
-    ranker: str
 
     def ask(self, query: str, top: int = TOP) -> Answer:
         """Rank the documents for a query by BM25 and by the ranker."""
         documents, X = candidates(query, Extractor(self.index))
-        parts = contributions(self.model, X)
-        scores = self.model.scores(X) if parts is None else parts.sum(axis=1)  # a sum needs nothing compiled
+        data = QueryDataset.from_arrays(X, np.zeros(len(documents)), feature_names=FEATURES)
+        parts = contributions(self.model, data)
+        scores = self.model.scores(data) if parts is None else parts.sum(axis=1)  # a sum needs nothing compiled
         order = np.argsort(-scores, kind="stable")[:top]
         return Answer(
             query=query,
             unknown=tuple(dict.fromkeys(word for word in words(query) if word not in self.index.vocabulary)),
-            ranker=self.ranker,
+            ranker=self.model.source,
             n_candidates=len(documents),
             bm25=tuple(document.id for document in documents[:top]),
             learned=tuple(
@@ -130,8 +131,8 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
     if known is None:
         search = _learned(queries, packages)
     else:
-        index, scorer = known
-        search = LearnedSearch(index, scorer.model, scorer.ranker)
+        index, model = known
+        search = LearnedSearch(index, model)
         for query in queries:
             check(query, index)
     return [search.ask(query) for query in queries]
@@ -151,7 +152,7 @@ def _learned(queries: Sequence[str], packages: Collection[str] | None) -> Learne
         winners = learn(judge(library.index))
     ranker = winners[best_of(winners)].ranker
     remember(packages, index, ranker)
-    return LearnedSearch(index, ranker.model_, type(ranker).__name__)
+    return LearnedSearch(index, ranker.model_)
 
 
 def _strongest(parts: Floats) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from .._typing import Floats
-from ..rankers.models import LinearModel
+from ..model import Inputs, LinearFunction, Model
 from ..rankers.pdgd import PDGD
 from .ask import candidates, check
 from .collect import Document
@@ -31,7 +31,4 @@ def first_ranker() -> PDGD:
     """Return a learner from clicks that ranks as BM25 does before the first click."""
     bm25 = np.zeros(len(FEATURES))
     bm25[0] = 20.0  # BM25 is a share of what the query could bring: so much makes the best of them likely on top
-    ranker = PDGD("mrr", eta=10.0)
-    ranker._begin(len(FEATURES))
-    ranker.model_, ranker.feature_names_in_ = LinearModel(bm25), np.array(FEATURES, dtype=object)
-    return ranker
+    return PDGD("mrr", eta=10.0).start_at(Model(LinearFunction(bm25), Inputs(len(FEATURES), tuple(FEATURES)), "BM25"))

@@ -16,7 +16,8 @@ import numpy as np
 from .._files import read_whole, replacing
 from .._version import __version__
 from ..errors import InputError
-from ..rankers.persistence import SavedScorer, parse_scorer
+from ..model import Model
+from ..rankers.persistence import parse_model
 from .collect import Document, home, sources
 from .index import FIELDS, Index
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from ..rankers.base import Ranker
 
 
-def recall(packages: Collection[str] | None) -> tuple[Index, SavedScorer] | None:
+def recall(packages: Collection[str] | None) -> tuple[Index, Model] | None:
     """Return what this version of the demo made of this Python's library; None where nothing was, or is readable."""
     place = _place(packages)
     try:
-        return _read_index(place.with_suffix(".npz")), parse_scorer(*read_whole(place))
+        return _read_index(place.with_suffix(".npz")), parse_model(*read_whole(place))
     except (InputError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, msgspec.MsgspecError):
         return None
 

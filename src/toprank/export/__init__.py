@@ -7,18 +7,12 @@
 
 from .folding import fold
 from .schemas import schema
-from .scorers import Linear, Prepared, Scorer, Stumps, Trees
 from .verification import Verification, verify
 from .writing import TARGETS, Export, check_preparation, read, shift_for, write
 
 __all__ = [
     "TARGETS",
     "Export",
-    "Linear",
-    "Prepared",
-    "Scorer",
-    "Stumps",
-    "Trees",
     "Verification",
     "check_preparation",
     "fold",

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 
 from ..errors import InputError
+from ..model import LinearFunction, Model, StumpFunction
 from . import lucene, model_trees
 from .model_trees import ModelSplit, Tree
 from .replicas import Replica, next_single
-from .scorers import Linear, Stumps, Trees
 from .targets import NAME, Artifact, Settings, Target, check_names, model_name, to_json
 from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
@@ -114,15 +114,19 @@ class LtrPlugin(Target):
         """What a file is."""
         return f"a model for {self.engine}"
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the body of a _createmodel request."""
-        check_names(scorer.names, self.name)
-        name = model_name(scorer, settings)
+        check_names(model.names, self.name)
+        name = model_name(model, settings)
         feature_set = settings.feature_set or "FEATURE_SET"
         for what, given in (("feature set", feature_set), ("feature store", settings.store)):
             if given is not None and not NAME.fullmatch(given):
                 raise InputError(f"{given!r} is not the name of a {what}: use letters, digits, _, . and -")
-        encoded = self._linear(scorer, settings) if isinstance(scorer, Linear) else self._trees(scorer, settings)
+        encoded = (
+            self._linear(model, settings)
+            if isinstance(model.function, LinearFunction)
+            else self._trees(model, settings)
+        )
         needed, definition, own_notes = encoded
         address = "_ltr/" if settings.store is None else f"_ltr/{settings.store}/"
         notes = (
@@ -134,7 +138,7 @@ class LtrPlugin(Target):
         )
         # The plugin's parser refuses what it does not know, so what a reader must know stands in a file beside it.
         rescore = rescore_request(name, settings.store)
-        about = {"name": name, "missing": scorer.missing, "notes": list(notes), "rescore": rescore}
+        about = {"name": name, "missing": model.rule.words, "notes": list(notes), "rescore": rescore}
         return Artifact(
             to_json({"model": {"name": name, "model": definition}}),
             name,
@@ -143,53 +147,53 @@ class LtrPlugin(Target):
             rescore,
         )
 
-    def _linear(self, scorer: Linear, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
-        form = lucene.normal_form(scorer, settings, lifted=True)
+    def _linear(self, model: Model, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
+        form = lucene.normal_form(model, settings, lifted=True)
         # As text, as the plugin's own manual has it; a feature that is not named has the weight 0.
-        named = dict(zip(scorer.names, form.weights.tolist(), strict=True))
+        named = dict(zip(model.names, form.weights.tolist(), strict=True))
         weights = {name: weight for name, weight in named.items() if weight} or named
         definition: dict[str, Any] = {"type": LINEAR, "definition": json.dumps(weights)}
         if form.moved:
             definition["feature_normalizers"] = {
-                scorer.names[j]: {
+                model.names[j]: {
                     "standard": {"mean": float(form.center[j]), "standard_deviation": float(form.scale[j])}
                 }
                 for j in form.moved
             }
         own_notes = [
             *form.notes,
-            *lucene.missing_notes(scorer, f"{self.engine} takes 0 for a feature that does not match"),
+            *lucene.missing_notes(model, f"{self.engine} takes 0 for a feature that does not match"),
         ]
         return len(weights), definition, own_notes
 
-    def _trees(self, scorer: Stumps | Trees, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
-        roots = model_trees.forest_of(scorer, model_trees.single_above)
-        shift, shift_notes = model_trees.shift_up(scorer, roots, settings)
-        model_trees.check_single(scorer, roots, scorer.offset + shift)
+    def _trees(self, model: Model, settings: Settings) -> tuple[int, dict[str, Any], list[str]]:
+        roots = model_trees.forest_of(model, model_trees.single_above)
+        shift, shift_notes = model_trees.shift_up(model, roots, settings)
+        model_trees.check_single(model, roots, model.offset + shift)
         guarded = roots
         how = (
             "`missing` of each split does it, in plugins that know it; those before 2024 (OpenSearch before 3.2) take 0"
         )
-        if isinstance(scorer, Stumps):  # a first split that every number passes, and no missing value
+        if isinstance(model.function, StumpFunction):  # a first split that every number passes, and no missing value
             guarded = [
                 ModelSplit(
-                    step.feature, model_trees.ABOVE_ALL, root, step.height(scorer.fill_value(step.feature) or 0.0)
+                    step.feature, model_trees.ABOVE_ALL, root, step.height(model.rule.fill_value(step.feature) or 0.0)
                 )
-                for root, step in zip(roots, model_trees.steps_of(scorer), strict=True)
+                for root, step in zip(roots, model_trees.steps_of(model), strict=True)
             ]
             how = "the first split of each tree does it" + (
                 ""
-                if scorer.fill is None or not scorer.fill.any()
+                if model.rule.fill is None or not model.rule.fill.any()
                 else "; plugins before 2024 (OpenSearch before 3.2) take 0"
             )
-        trees = [_node(root, scorer.names, 0, 0, count(1)) for root in guarded]
-        constant = model_trees.nearest_single(scorer.offset + shift)
+        trees = [_node(root, model.names, 0, 0, count(1)) for root in guarded]
+        constant = model_trees.nearest_single(model.offset + shift)
         if constant:
             trees.append({"nodeid": 0, "leaf": constant})
         notes = [
-            model_trees.used_note(scorer, roots),
-            model_trees.missing_note(scorer, roots, how, "the file takes 0 for a feature that does not match"),
-            *model_trees.side_notes(scorer, roots),
+            model_trees.used_note(model, roots),
+            model_trees.missing_note(model, roots, how, "the file takes 0 for a feature that does not match"),
+            *model_trees.side_notes(model, roots),
             *shift_notes,
         ]
         # As text, which every version hands to its parser as it stands.

@@ -12,15 +12,13 @@ import numpy as np
 
 from .._files import read_whole
 from .._typing import Floats, Ints
-from ..data.transforms import QueryNormalizer, SignedLog, steps_of
+from ..data.transforms import QueryNormalizer, SignedLog
 from ..data.validation import check_choice
 from ..errors import InputError
-from ..interop.tree_files import Trees as TreesElsewhere
 from ..interop.tree_files import is_booster, looks_like_trees, read_trees
+from ..model import Inputs, KernelFunction, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
 from ..rankers.base import Ranker
-from ..rankers.models import KernelModel, LinearModel, StumpModel, TreeModel, check_one_list
-from ..rankers.persistence import parse
-from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees, export_step
+from ..rankers.persistence import parse_model
 
 _FOLDABLE = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer and feature selectors can stand in front"
@@ -30,13 +28,13 @@ _UNSCALED = "thresholds need no scaling, and SimpleImputer and feature selectors
 
 def fold(
     model: Any, features: Sequence[str] | None = None, *, missing: Literal["zero", "refuse"] | None = None
-) -> Scorer:
+) -> Model:
     """Return the score of a model as a value that can be exported: w·x with the scalers in front folded into w.
 
     RankBoost becomes its thresholds; an imputer and selectors can stand before it. Boosted trees become trees.
 
     `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, a booster or estimator of LightGBM or
-    XGBoost, the path of a model file of toprank, LightGBM or XGBoost, or a scorer already. `missing` is for trees of
+    XGBoost, the path of a model file of toprank, LightGBM or XGBoost, or a model already. `missing` is for trees of
     theirs, which have a side for missing values at each split: "zero" makes 0 of them, "refuse" says there are none.
     With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
     `offset`. An imputer becomes the missing-value policy. `features` gives the features other names; without any they
@@ -50,31 +48,32 @@ def fold(
     >>> bool(np.allclose(tr.export.fold(pipe).predict(data.X), pipe.predict(data.X)))
     True
     """
-    scorer = _fold(model)
+    found = _fold(model)
     if missing is not None:
         check_choice(("zero", "refuse"), missing=missing)
-        if not isinstance(scorer, Trees):
-            raise InputError(f"{scorer.source} has a rule for missing values already ({scorer.missing})")
-        scorer = replace(scorer, fill=np.zeros(len(scorer.names)) if missing == "zero" else None, gaps="refuse")
+        if not isinstance(found.function, TreeFunction):
+            raise InputError(f"{found.source} has a rule for missing values already ({found.rule.words})")
+        rule = MissingRule("fill", np.zeros(found.n_features)) if missing == "zero" else MissingRule()
+        found = replace(found, inputs=replace(found.inputs, missing=rule))
     if features is None:
-        return scorer
-    if len(features) != len(scorer.names):
-        raise InputError(f"{len(features)} names are given for the {len(scorer.names)} features of the model")
+        return found
+    if len(features) != len(found.names):
+        raise InputError(f"{len(features)} names are given for the {len(found.names)} features of the model")
     twice = next((name for name in features if list(features).count(name) > 1), None)
     if twice is not None:
         raise InputError(f"the name {twice!r} is given twice: every feature needs one of its own")
-    return scorer.renamed(tuple(features))
+    return found.renamed(features)
 
 
-def _fold(model: Any) -> Scorer:
+def _fold(model: Any) -> Model:
     if isinstance(model, (str, os.PathLike)):
-        model = load_model(model)
-    if isinstance(model, Scorer):
-        return model
+        return _exportable(read_model(model))
+    if isinstance(model, Model):
+        return _exportable(model)
     if isinstance(model, Ranker):
-        return _from_ranker(model)
+        return _of_ranker(model)
     if is_booster(model):
-        return _from_trees(read_trees(model))
+        return read_trees(model)
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
@@ -84,8 +83,8 @@ def _fold(model: Any) -> Scorer:
     )
 
 
-def load_model(path: str | os.PathLike[str], whole: tuple[bytes, str] | None = None) -> Ranker | Scorer:
-    """Return what a file holds: a saved ranker, a scorer that was saved, or trees of LightGBM or XGBoost.
+def read_model(path: str | os.PathLike[str], whole: tuple[bytes, str] | None = None) -> Model:
+    """Return the model of a file: of a saved ranker, of an exported JSON file, or trees of LightGBM or XGBoost.
 
     `whole` is what `read_whole` found, where it was read already.
     """
@@ -94,55 +93,36 @@ def load_model(path: str | os.PathLike[str], whole: tuple[bytes, str] | None = N
     content, name = whole or read_whole(path)
     try:
         if looks_like_trees(content):
-            return _from_trees(read_trees(path))
+            return read_trees(path)
         folded = msgspec.json.decode(content, type=_Head).format in own_json.FORMATS
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        folded = False  # the message of `parse` names what is wrong
-    return own_json.decode(content, name) if folded else parse(content, name)
+        folded = False  # the message of `parse_model` names what is wrong
+    return own_json.decode(content, name) if folded else parse_model(content, name)
 
 
 class _Head(msgspec.Struct):
     format: str = ""
 
 
-def _from_trees(trees: TreesElsewhere) -> Trees:
-    return Trees(trees.names or _numbered(trees.model.n_features), trees.model, source=trees.source)
-
-
-def _numbered(width: int) -> tuple[str, ...]:
-    return tuple(f"f{j}" for j in range(1, width + 1))
-
-
-def _from_ranker(ranker: Ranker) -> Scorer:
-    inner = _unprepared(ranker)
-    steps = tuple(export_step(step) for step in steps_of(ranker.prepare))
-    return Prepared(replace(inner, fill=None), steps, inner.fill) if steps else inner
-
-
-def _unprepared(ranker: Ranker) -> Linear | Stumps | Trees:
+def _of_ranker(ranker: Ranker) -> Model:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(ranker, "model_")
-    kind, width = type(ranker).__name__, ranker.model_.n_features
-    check_one_list(ranker.model_, kind)
-    known = getattr(ranker, "feature_names_in_", None)
-    names = _numbered(width) if known is None else tuple(str(name) for name in known)
-    fill = np.zeros(width) if ranker.missing == "zero" else None
-    model = ranker.model_
-    if isinstance(model, LinearModel):
-        return Linear(names, model.coef.astype(np.float64), fill=fill, source=kind)
-    if isinstance(model, StumpModel):
-        return Stumps(names, model, fill, kind)
-    if isinstance(model, KernelModel):
-        if model.kernel == "linear":
-            return Linear(names, model.alpha @ model.stored, fill=fill, source=kind)
-        raise InputError(
-            f'{kind} with kernel="{model.kernel}" is not linear in the features and no engine can run it: export a '
-            'linear ranker (or kernel="linear")'
-        )
-    value = model.as_value()
-    assert isinstance(value, TreeModel)
-    return Trees(names, value, fill, kind, gaps="refuse")
+    return _exportable(ranker.model_)
+
+
+def _exportable(model: Model) -> Model:
+    """Return a model whose function engines know: linear, thresholds or trees."""
+    model.check_one_score()
+    function = model.function.as_value()
+    if isinstance(function, KernelFunction):
+        if function.kernel != "linear":
+            raise InputError(
+                f'{model.source} with kernel="{function.kernel}" is not linear in the features and no engine can run '
+                'it: export a linear ranker (or kernel="linear")'
+            )
+        function = LinearFunction(function.alpha @ function.stored)
+    return replace(model, function=function)
 
 
 @dataclass(frozen=True)
@@ -153,7 +133,7 @@ class _Affine:
     a: Floats
     b: Floats
     fill: Floats
-    steps: tuple[Step, ...] = ()
+    steps: tuple[str, ...] = ()
     """Preparations of x before a and b."""
 
     def then(self, factor: Floats, addend: Floats) -> _Affine:
@@ -170,58 +150,61 @@ class _Affine:
     def plain(self) -> bool:
         return bool((self.a == 1).all() and (self.b == 0).all())
 
-    def prepared(self, step: Step, kind: str, missing: str) -> _Affine:
+    def prepared(self, step: str, kind: str, fill: Floats | None) -> _Affine:
+        """Prepare x' by one more step; `fill` is what that step, or the ranker, puts in for missing values before."""
         if not self.plain:
             raise InputError(f"a scaler in front of {kind} cannot be folded into weights: put it behind")
-        chain = self.filled(np.zeros(len(self.kept))) if missing == "zero" else self
+        chain = self if fill is None else self.filled(fill)
         return replace(chain, steps=(*self.steps, step))
 
 
-def _from_pipeline(pipeline: Any) -> Scorer:
+def _from_pipeline(pipeline: Any) -> Model:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(pipeline)
     steps = [step for _, step in pipeline.steps if step is not None and step != "passthrough"]
     if not steps or not isinstance(steps[-1], Ranker):
         raise InputError("the last step of the pipeline must be a ranker of toprank")
+    inner = _of_ranker(steps[-1])
     if len(steps) == 1:
-        return _from_ranker(steps[-1])
-    inner = _unprepared(steps[-1])
+        return inner
+    if inner.rule.indicated:
+        raise InputError('missing="indicator" behind other steps cannot be folded: fit with missing="median" or "zero"')
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
-    chain = _applied(steps[:-1], chain, _FOLDABLE if isinstance(inner, Linear) else _UNSCALED)
-    for step in steps_of(steps[-1].prepare):
-        chain = chain.prepared(export_step(step), inner.source, steps[-1].missing)
-    if not isinstance(inner, Linear) and not chain.plain:
+    linear = isinstance(inner.function, LinearFunction)
+    chain = _applied(steps[:-1], chain, _FOLDABLE if linear else _UNSCALED)
+    for step in inner.inputs.steps:
+        chain = chain.prepared(step, inner.source, inner.rule.fill)
+    if not linear and not chain.plain:
         raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
-    if inner.fill is not None and not chain.steps:  # a preparation lets no gap through
-        chain = chain.filled(inner.fill)
+    if inner.rule.fill is not None and not chain.steps:  # a preparation lets no missing value through
+        chain = chain.filled(inner.rule.fill)
     known = getattr(pipeline, "feature_names_in_", None)
-    names = _numbered(width) if known is None else tuple(str(name) for name in known)
-    policy = _policy(chain, names)
-    whole = _widened(inner, names, chain, None if chain.steps else policy)
-    return Prepared(whole, chain.steps, policy) if chain.steps else whole
+    names = None if known is None else tuple(str(name) for name in known)
+    inputs = Inputs(width, names, steps=chain.steps)
+    fill = _fill_of(chain, inputs.labels)
+    inputs = inputs if fill is None else replace(inputs, missing=MissingRule("fill", fill))
+    return _widened(inner, inputs, chain)
 
 
-def _widened(inner: Scorer, names: tuple[str, ...], chain: _Affine, policy: Floats | None) -> Linear | Stumps | Trees:
+def _widened(inner: Model, inputs: Inputs, chain: _Affine) -> Model:
     """Return the score over all features before any selector, scalers folded in."""
-    width = len(names)
-    if isinstance(inner, Stumps):
-        model = replace(inner.model, width=width, feature=chain.kept[inner.model.feature])
-        return Stumps(names, model, policy, inner.source, inner.offset)
-    if isinstance(inner, Trees):
-        trees = inner.model
-        moved = np.where(trees.feature < 0, -1, chain.kept[np.maximum(trees.feature, 0)])
-        return Trees(names, replace(trees, width=width, feature=moved), policy, inner.source, inner.offset, "refuse")
-    assert isinstance(inner, Linear)
+    width, function = inputs.n_features, inner.function
+    if isinstance(function, StumpFunction):
+        stumps = replace(function, width=width, feature=chain.kept[function.feature])
+        return Model(stumps, inputs, inner.source, inner.offset)
+    if isinstance(function, TreeFunction):
+        moved = np.where(function.feature < 0, -1, chain.kept[np.maximum(function.feature, 0)])
+        return Model(replace(function, width=width, feature=moved), inputs, inner.source, inner.offset)
     weights, center, scale = np.zeros(width), np.zeros(width), np.ones(width)
     weights[chain.kept] = inner.weights * chain.a
     center[chain.kept], scale[chain.kept] = -chain.b / chain.a, 1 / chain.a
     offset = inner.offset + float(inner.weights @ chain.b)
-    return Linear(names, weights, offset, policy, inner.source, center, scale)
+    return Model(LinearFunction(weights), inputs, inner.source, offset, (center, scale))
 
 
-def _policy(chain: _Affine, names: tuple[str, ...]) -> Floats | None:
+def _fill_of(chain: _Affine, names: tuple[str, ...]) -> Floats | None:
     """Return what stands in for missing values, None where nothing does."""
     gaps = np.isnan(chain.fill)
     if gaps.all():
@@ -267,12 +250,17 @@ def _step(step: Any, chain: _Affine, remedy: str) -> _Affine:
     if isinstance(step, SimpleImputer):
         return _imputed(step, chain)
     if isinstance(step, SignedLog):
-        return chain.prepared("log", kind, step.missing)
+        return chain.prepared("log", kind, _zeros(step, chain))
     if isinstance(step, QueryNormalizer):
-        return chain.prepared(step.method, kind, step.missing)
+        return chain.prepared("query" if step.method == "minmax" else "standard", kind, _zeros(step, chain))
     if isinstance(step, SelectorMixin):
         return chain.only(step.get_support(indices=True))
     raise InputError(f"{kind} cannot be folded into weights: {remedy}")
+
+
+def _zeros(step: Any, chain: _Affine) -> Floats | None:
+    """Return what a transformer of ours puts in for missing values."""
+    return np.zeros(len(chain.kept)) if step.missing == "zero" else None
 
 
 def _imputed(step: Any, chain: _Affine) -> _Affine:

@@ -9,9 +9,9 @@ import numpy as np
 
 from .._typing import Floats
 from ..errors import InputError
+from ..model import Model
 from .model_trees import negative_note, shift_note
 from .replicas import LinearReplica
-from .scorers import Linear
 from .targets import Settings, listing, policy_note, round_up, single_precision_notes
 
 RULE = "float32{order}; a feature without a value is {default}"
@@ -32,7 +32,7 @@ class NormalForm:
         return [int(j) for j in np.flatnonzero((self.center != 0) | (self.scale != 1))]
 
 
-def normal_form(linear: Linear, settings: Settings, *, lifted: bool = False) -> NormalForm:
+def normal_form(linear: Model, settings: Settings, *, lifted: bool = False) -> NormalForm:
     """Return the score without a constant; a shift rides on the normaliser of the feature with the largest weight.
 
     w_j x_j + c = w_j (x_j − (−c/w_j)): a centre of −c/w_j adds c to every score, and a missing value cannot undo it.
@@ -41,9 +41,9 @@ def normal_form(linear: Linear, settings: Settings, *, lifted: bool = False) -> 
     """
     width = len(linear.names)
     center, scale = np.zeros(width), np.ones(width)
-    if settings.normalizers and linear.center is not None and linear.scale is not None:
+    if settings.normalizers and linear.scaler is not None:
         used = linear.weights != 0  # a normaliser for a feature that does not count would only cost time
-        center[used], scale[used] = linear.center[used], linear.scale[used]
+        center[used], scale[used] = (column[used] for column in linear.scaler)
     with np.errstate(over="ignore", under="ignore"):
         weights = linear.weights * scale
     columns = (("scale", scale), ("centre", center), ("weight", weights))
@@ -76,7 +76,7 @@ def normal_form(linear: Linear, settings: Settings, *, lifted: bool = False) -> 
     return replace(form, notes=(*notes, *_negative_notes(linear, form, given=bool(settings.shift))))
 
 
-def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
+def _negative_notes(linear: Model, form: NormalForm, given: bool) -> list[str]:
     """Say that scores can fall below 0: features of Lucene cannot, so weights and normalisers decide."""
     negative = [name for name, weight in zip(linear.names, linear.weights, strict=True) if weight < 0]
     if negative:
@@ -85,9 +85,9 @@ def _negative_notes(linear: Linear, form: NormalForm, given: bool) -> list[str]:
     return [negative_note(f"down to {least:.3g}, by the normalisers", "--shift-from DATA")] if least < 0 else []
 
 
-def missing_notes(linear: Linear, where: str) -> list[str]:
+def missing_notes(linear: Model, where: str) -> list[str]:
     """State the missing-value policy and what the engine does instead, where it differs."""
-    values = [(name, linear.fill_value(j)) for j, name in enumerate(linear.names) if linear.weights[j] != 0]
+    values = [(name, linear.rule.fill_value(j)) for j, name in enumerate(linear.names) if linear.weights[j] != 0]
     values_text = listing([f"{name} = {value:g}" for name, value in values if value])
     instead = f" ({values_text}), but {where}: let the features themselves give these values"
     return [policy_note(linear, where, instead if values_text else f", as {where}")]

@@ -14,10 +14,10 @@ import numpy as np
 
 from .._typing import Floats, Ints
 from ..errors import InputError
+from ..model import Model
 from . import model_trees
 from .model_trees import ModelSplit, Tree
 from .replicas import Replica, unit_roundoff
-from .scorers import Linear, Scorer, Stumps, Trees
 from .sql import DIALECTS, Terms, balanced
 from .sql_engines import SqlReplica, run_sqlite, sqlite_engine
 from .targets import Artifact, Settings, Target, check_names, listing, model_name, to_json
@@ -55,21 +55,21 @@ class LuceneExpression(Target):
     """The language of the script; an expression alone cannot be told from other text."""
     file = "an expression as toprank writes it"
 
-    def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return a search whose scores are the model's, or the expression alone."""
         if settings.form == "view":
             raise InputError("lucene-expression is a search (--form select) or an expression, not a view")
-        check_names(scorer.names, self.name, bad="'\\")
-        name = model_name(scorer, settings)
-        writer = _Writer(scorer)
+        check_names(model.names, self.name, bad="'\\")
+        name = model_name(model, settings)
+        writer = _Writer(model)
         shift, shift_notes = writer.shift(settings)
         source = writer.source(shift)
         notes = [
-            f"every feature is a numeric field of its name ({listing([scorer.names[j] for j in writer.used])})",
+            f"every feature is a numeric field of its name ({listing([model.names[j] for j in writer.used])})",
             "script_score rounds the score to float32; a sort by _script with the same source keeps float64",
-            f"{scorer.missing}"
-            + ("" if scorer.fill is not None or scorer.follows else ", but a field without a value is 0"),
-            *([model_trees.used_note(writer.inner, writer.roots)] if isinstance(writer.inner, (Stumps, Trees)) else []),
+            f"{model.rule.words}"
+            + ("" if model.rule.fill is not None or model.rule.native else ", but a field without a value is 0"),
+            *([model_trees.used_note(model, writer.roots)] if writer.roots else []),
             *shift_notes,
         ]
         if len(source.encode()) > LONGEST:
@@ -143,13 +143,12 @@ class _Writer(Terms):
     def shift(self, settings: Settings) -> tuple[float, list[str]]:
         """Return what is added to every score, and what to know of it."""
         if self.roots:
-            return model_trees.shift_up(self.inner, self.roots, settings)
+            return model_trees.shift_up(self.model, self.roots, settings)
         shift = settings.shift or 0.0
         shift_notes = [model_trees.shift_note(shift)] if shift else []
         if not settings.shift:
-            assert isinstance(self.inner, Linear)
-            negative = [self.scorer.names[j] for j in np.flatnonzero(self.inner.weights < 0).tolist()]
-            if negative or self.inner.offset < 0:
+            negative = [self.model.names[j] for j in np.flatnonzero(self.model.weights < 0).tolist()]
+            if negative or self.model.offset < 0:
                 why = f"{listing(negative)} count against a document" if negative else "the constant is below 0"
                 shift_notes.append(
                     f"{model_trees.negative_note(why, '--shift-from DATA')}; script_score refuses negative scores"
@@ -161,7 +160,7 @@ class _Writer(Terms):
         return balanced(self.total(_number, self._value, self._choice, shift), " + ")
 
     def _value(self, feature: int) -> str:
-        field, fill = f"doc['{self.scorer.names[feature]}']", self.scorer.fill_value(feature)
+        field, fill = f"doc['{self.model.names[feature]}']", self.model.rule.fill_value(feature)
         value = f"{field}.value"
         if fill and not (self.roots and not self.steps):
             value = f"({field}.empty ? {_number(fill)} : {value})"
@@ -177,7 +176,7 @@ class _Writer(Terms):
         sign, first, second = ("<=", low, high) if node.missing_low else (">", high, low)
         test = f"{self._value(node.feature)} {sign} {_number(node.threshold)}"
         if node.missing_low != (node.threshold >= 0) and not self.steps:
-            test = f"doc['{self.scorer.names[node.feature]}'].empty || {test}"
+            test = f"doc['{self.model.names[node.feature]}'].empty || {test}"
         return f"({test} ? {first} : {second})"
 
 

@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import InputError
+from ..model import Model, StumpFunction, TreeFunction
 from .replicas import next_single
-from .scorers import Scorer, Stumps, Trees
 from .targets import Settings, listing, policy_note, round_up
 from .tree_replicas import leaves, nodes_of
 
@@ -77,43 +77,44 @@ class Steps:
         return ModelSplit(self.feature, self.thresholds[middle], low, high, fill <= self.meant[middle])
 
 
-def steps_of(scorer: Stumps, to_engine: Callable[[float], float] = float) -> list[Steps]:
+def steps_of(model: Model, to_engine: Callable[[float], float] = float) -> list[Steps]:
     """Return the steps of each feature that is used; `to_engine` makes a number that the engine has of a threshold.
 
     Thresholds that fall together are one. The heights are the sums that the model itself computes.
     """
-    feature, threshold = scorer.model.feature, scorer.model.threshold
+    stumps = model.function
+    assert isinstance(stumps, StumpFunction)
+    feature, threshold = stumps.feature, stumps.threshold
     order = np.lexsort((threshold, feature))
     found = []
     for f in np.unique(feature).tolist():
         own = order[feature[order] == f]
-        meant, sums = threshold[own].tolist(), np.cumsum(scorer.model.weight[own]).tolist()
+        meant, sums = threshold[own].tolist(), np.cumsum(stumps.weight[own]).tolist()
         total = {to_engine(value): (height, value) for value, height in zip(meant, sums, strict=True)}
         heights, exact = zip(*total.values(), strict=True)
         found.append(Steps(f, tuple(total), (0.0, *heights), exact))
     return found
 
 
-def single_forest(
-    scorer: Stumps | Trees, to_engine: Callable[[float], float], constant: float
-) -> tuple[list[Tree], list[str]]:
-    """Return the trees of a scorer for an engine that computes in float32, and what to know about them."""
-    roots = forest_of(scorer, to_engine)
-    check_single(scorer, roots, constant)
-    return roots, [used_note(scorer, roots), *side_notes(scorer, roots)]
+def single_forest(model: Model, to_engine: Callable[[float], float], constant: float) -> tuple[list[Tree], list[str]]:
+    """Return the trees of a model for an engine that computes in float32, and what to know about them."""
+    roots = forest_of(model, to_engine)
+    check_single(model, roots, constant)
+    return roots, [used_note(model, roots), *side_notes(model, roots)]
 
 
-def forest_of(scorer: Stumps | Trees, to_engine: Callable[[float], float] = float) -> list[Tree]:
-    """Return the trees of a scorer; `to_engine` makes a number that the engine has of each threshold.
+def forest_of(model: Model, to_engine: Callable[[float], float] = float) -> list[Tree]:
+    """Return the trees of a model; `to_engine` makes a number that the engine has of each threshold.
 
-    A missing value goes its own way where the scorer says so, else where its fill goes (0 where it is refused).
+    A missing value goes its own way where the model says so, else where its fill goes (0 where it is refused).
     """
-    if isinstance(scorer, Stumps):
-        return [step.tree(scorer.fill_value(step.feature) or 0.0) for step in steps_of(scorer, to_engine)]
-    model = scorer.model
-    if model.depth > DEEPEST:
-        raise InputError(f"a tree is {model.depth} splits deep: no deeper than {DEEPEST} can be exported")
-    columns = (model.feature, model.value, model.low, model.high, model.missing_low)
+    if isinstance(model.function, StumpFunction):
+        return [step.tree(model.rule.fill_value(step.feature) or 0.0) for step in steps_of(model, to_engine)]
+    trees = model.function
+    assert isinstance(trees, TreeFunction)
+    if trees.depth > DEEPEST:
+        raise InputError(f"a tree is {trees.depth} splits deep: no deeper than {DEEPEST} can be exported")
+    columns = (trees.feature, trees.value, trees.low, trees.high, trees.missing_low)
     built: dict[int, Tree] = {}
     for node, (feature, value, low, high, missing_low) in reversed(
         list(enumerate(zip(*(column.tolist() for column in columns), strict=True)))
@@ -121,10 +122,10 @@ def forest_of(scorer: Stumps | Trees, to_engine: Callable[[float], float] = floa
         if feature < 0:
             built[node] = value
             continue
-        side = missing_low if scorer.follows else (scorer.fill_value(feature) or 0.0) <= value
+        side = missing_low if model.rule.native else (model.rule.fill_value(feature) or 0.0) <= value
         threshold = value if value == ABOVE_ALL else to_engine(value)
         built[node] = ModelSplit(feature, threshold, built[low], built[high], side)
-    return [built[node] for node in model.root.tolist()]
+    return [built[node] for node in trees.root.tolist()]
 
 
 def splits_of(roots: Sequence[Tree]) -> Iterator[ModelSplit]:
@@ -137,9 +138,9 @@ def used_features(roots: Sequence[Tree]) -> list[int]:
     return sorted({cut.feature for cut in splits_of(roots)})
 
 
-def lowest_score(roots: Sequence[Tree], scorer: Scorer) -> float:
+def lowest_score(roots: Sequence[Tree], model: Model) -> float:
     """Return a score that none is below."""
-    return sum(min(leaves(root)) for root in roots) + scorer.offset
+    return sum(min(leaves(root)) for root in roots) + model.offset
 
 
 def largest_sum(roots: Sequence[Tree]) -> float:
@@ -147,12 +148,12 @@ def largest_sum(roots: Sequence[Tree]) -> float:
     return sum(max(map(abs, leaves(root))) for root in roots)
 
 
-def check_single(scorer: Scorer, roots: Sequence[Tree], constant: float) -> None:
+def check_single(model: Model, roots: Sequence[Tree], constant: float) -> None:
     """Refuse thresholds and leaves, with the constant that is added to them, that float32 cannot hold."""
     for cut in splits_of(roots):
         if abs(cut.threshold) >= LARGEST and cut.threshold != ABOVE_ALL:
             raise InputError(
-                f"a threshold of {scorer.names[cut.feature]!r} does not fit into float32, in which the engine "
+                f"a threshold of {model.names[cut.feature]!r} does not fit into float32, in which the engine "
                 "computes: divide the feature by a constant and fit again"
             )
     if not largest_sum(roots) + abs(constant) < LARGEST:
@@ -196,15 +197,25 @@ def double_after(value: float) -> float:
     return number
 
 
-def side_notes(scorer: Stumps | Trees, roots: Sequence[Tree]) -> list[str]:
+def same_in_single(trees: TreeFunction) -> bool:
+    """Whether a value and its float32 rounding always take the same way, as in XGBoost, which rounds first."""
+    threshold = trees.value[trees.feature >= 0]
+    threshold = threshold[threshold < np.finfo(np.float64).max]
+    after = np.nextafter(threshold, np.inf)
+    with np.errstate(over="ignore", under="ignore"):
+        return bool((threshold.astype(np.float32) < after.astype(np.float32)).all())
+
+
+def side_notes(model: Model, roots: Sequence[Tree]) -> list[str]:
     """Say what is promised of thresholds in float32, and which of them are too close together for it."""
-    if isinstance(scorer, Trees) and scorer.same_in_single:
+    if isinstance(model.function, TreeFunction) and same_in_single(model.function):
         return ["the model rounds its features to float32, as the engine does: every value takes the model's way"]
     notes = [
         "thresholds are rounded so that every feature value that is a float32 number falls on the model's side; of "
         "other values only one that float32 cannot tell from a threshold can change sides (verify-export counts them)"
     ]
-    meant = 0 if isinstance(scorer, Trees) else len({t[:2] for t in scorer.thresholds})
+    function = model.function
+    meant = len({t[:2] for t in function.thresholds}) if isinstance(function, StumpFunction) else 0
     lost = meant - sum(1 for _ in splits_of(roots))
     if meant and lost:
         notes.append(
@@ -214,20 +225,20 @@ def side_notes(scorer: Stumps | Trees, roots: Sequence[Tree]) -> list[str]:
     return notes
 
 
-def used_note(scorer: Stumps | Trees, roots: Sequence[Tree]) -> str:
+def used_note(model: Model, roots: Sequence[Tree]) -> str:
     """Say how large the model is."""
     splits, used = sum(1 for _ in splits_of(roots)), len(used_features(roots))
-    if isinstance(scorer, Trees):
-        return f"{len(roots)} trees with {splits} splits look at {used} of {len(scorer.names)} features"
+    if not isinstance(model.function, StumpFunction):
+        return f"{len(roots)} trees with {splits} splits look at {used} of {len(model.names)} features"
     return (
-        f"{len(scorer.thresholds)} thresholds of RankBoost are {splits} splits in {len(roots)} trees, one for each "
-        f"feature it uses ({used} of {len(scorer.names)})"
+        f"{len(model.function.thresholds)} thresholds of RankBoost are {splits} splits in {len(roots)} trees, one for "
+        f"each feature it uses ({used} of {len(model.names)})"
     )
 
 
-def shift_up(scorer: Scorer, roots: Sequence[Tree], settings: Settings) -> tuple[float, list[str]]:
+def shift_up(model: Model, roots: Sequence[Tree], settings: Settings) -> tuple[float, list[str]]:
     """Return what to add so that no score is below 0, unless the settings say what, and what to say of it."""
-    base = lowest_score(roots, scorer)
+    base = lowest_score(roots, model)
     needed = 0.0 if base >= 0 else -base + 1e-6 * largest_sum(roots)  # and some for rounding
     shift = (round_up(needed) if needed else 0.0) if settings.shift is None else settings.shift
     notes = [shift_note(shift)] if shift else []
@@ -250,13 +261,15 @@ def negative_note(why: str, remedy: str) -> str:
     )
 
 
-def missing_note(scorer: Stumps | Trees, roots: Sequence[Tree], how: str, where: str) -> str:
+def missing_note(model: Model, roots: Sequence[Tree], how: str, where: str) -> str:
     """State the missing-value policy with the values that stand in: see `policy_note`."""
-    other = listing([f"{scorer.names[j]} = {value:g}" for j in used_features(roots) if (value := scorer.fill_value(j))])
-    return policy_note(scorer, where, f"{f' ({other})' if other else ''}: {how}")
+    other = listing(
+        [f"{model.names[j]} = {value:g}" for j in used_features(roots) if (value := model.rule.fill_value(j))]
+    )
+    return policy_note(model, where, f"{f' ({other})' if other else ''}: {how}")
 
 
-def stand_in(scorer: Stumps | Trees, roots: Sequence[Tree], target: str) -> dict[int, float]:
+def stand_in(model: Model, roots: Sequence[Tree], target: str) -> dict[int, float]:
     """Return a value for each used feature that goes every split's way for missing ones; refuse where there is none.
 
     For a target that puts one value in for a missing one: it must be above the thresholds whose missing side is high,
@@ -270,7 +283,7 @@ def stand_in(scorer: Stumps | Trees, roots: Sequence[Tree], target: str) -> dict
     for feature, (high, low) in ways.items():
         if not high < low:
             raise InputError(
-                f"in {target} one value stands in for a missing one, and the splits of {scorer.names[feature]!r} send "
+                f"in {target} one value stands in for a missing one, and the splits of {model.names[feature]!r} send "
                 'missing values where no single value goes: say missing="zero" (--missing zero) if they are 0 for you, '
                 'or missing="refuse" if there are none'
             )

@@ -17,10 +17,10 @@ import numpy as np
 from .._typing import Floats, Ints
 from .._version import __version__
 from ..errors import InputError, needed
+from ..model import LinearFunction, Model
 from . import model_trees
 from .model_trees import ModelSplit, Tree
 from .replicas import SLACK, LinearReplica, Replica, next_single, unit_roundoff
-from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, single_precision_notes
 from .tree_replicas import EngineSplit, TreeReplica
 
@@ -72,24 +72,24 @@ class Onnx(Target):
     """The field tag of the IR version, with which these files begin and no text does."""
     file = "an ONNX model as toprank writes it"
 
-    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the graph as bytes."""
         onnx = needed("onnx", "ONNX")
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-        name, width = model_name(scorer, settings), len(scorer.names)
+        name, width = model_name(model, settings), len(model.names)
         constants: dict[str, Floats] = {}
         nodes, entry = [], "features"
-        if scorer.fill is not None:
-            constants["fill"] = scorer.fill[None, :]
+        if model.rule.fill is not None:
+            constants["fill"] = model.rule.fill[None, :]
             nodes = [
                 helper.make_node("IsNaN", ["features"], ["gaps"]),
                 helper.make_node("Where", ["gaps", "fill", "features"], ["filled"]),
             ]
             entry = "filled"
-        inner, steps = (scorer.inner, scorer.steps) if isinstance(scorer, Prepared) else (scorer, ())
-        if steps and not isinstance(inner, Linear):
+        steps = model.inputs.steps
+        if steps and not isinstance(model.function, LinearFunction):
             raise InputError(
-                f"onnx takes logarithms in float32, which can move a value across a threshold of {scorer.source}: fit "
+                f"onnx takes logarithms in float32, which can move a value across a threshold of {model.source}: fit "
                 "it without them, since thresholds need no scaling"
             )
         for step in range(len(steps)):
@@ -103,13 +103,13 @@ class Onnx(Target):
                 helper.make_node("Mul", [sign, log], [made]),
             ]
             entry = made
-        constant = scorer.offset + (settings.shift or 0.0)
-        if isinstance(inner, Linear):
-            notes = single_precision_notes(inner.names, inner.weights)
-            constants |= {"weights": inner.weights[:, None], "constant": np.array([constant])}
+        constant = model.offset + (settings.shift or 0.0)
+        if isinstance(model.function, LinearFunction):
+            notes = single_precision_notes(model.names, model.weights)
+            constants |= {"weights": model.weights[:, None], "constant": np.array([constant])}
             nodes.append(helper.make_node("Gemm", [entry, "weights", "constant"], ["scores"]))
         else:
-            roots, notes = model_trees.single_forest(inner, model_trees.single_below, constant)
+            roots, notes = model_trees.single_forest(model, model_trees.single_below, constant)
             trees = {**_attributes(roots), "base_values": [model_trees.nearest_single(constant)]}
             nodes.append(helper.make_node("TreeEnsembleRegressor", [entry], ["scores"], domain="ai.onnx.ml", **trees))
         graph = helper.make_graph(
@@ -120,22 +120,26 @@ class Onnx(Target):
             [onnx.numpy_helper.from_array(value.astype(np.float32), key) for key, value in constants.items()],
         )
         opsets = [helper.make_opsetid("", OPSET)]
-        if not isinstance(inner, Linear):
+        if not isinstance(model.function, LinearFunction):
             opsets.append(helper.make_opsetid("ai.onnx.ml", ML_OPSET))
-        model = helper.make_model(graph, producer_name="toprank", producer_version=__version__, opset_imports=opsets)
-        model.ir_version = IR_VERSION
+        made = helper.make_model(graph, producer_name="toprank", producer_version=__version__, opset_imports=opsets)
+        made.ir_version = IR_VERSION
         metadata = {
-            "feature_names": json.dumps(scorer.names, ensure_ascii=False),
-            "missing": scorer.missing,
-            "source": scorer.source,
+            "feature_names": json.dumps(model.names, ensure_ascii=False),
+            "missing": model.rule.words,
+            "source": model.source,
         }
-        helper.set_model_props(model, metadata)
-        onnx.checker.check_model(model)
+        helper.set_model_props(made, metadata)
+        onnx.checker.check_model(made)
         interface = "input features (float32, documents × features), output scores (documents × 1)"
-        gap = "NaN gives NaN" if isinstance(inner, Linear) else "NaN goes some way or other, so give none"
-        how = "NaN in the input does" if scorer.follows else "IsNaN and Where in the graph"
-        rule = f"{scorer.missing}: " + (gap if scorer.fill is None and not scorer.follows else how)
-        return Artifact(model.SerializeToString(deterministic=True), name, (interface, rule, *notes))
+        gap = (
+            "NaN gives NaN"
+            if isinstance(model.function, LinearFunction)
+            else "NaN goes some way or other, so give none"
+        )
+        how = "NaN in the input does" if model.rule.native else "IsNaN and Where in the graph"
+        rule = f"{model.rule.words}: " + (gap if model.rule.fill is None and not model.rule.native else how)
+        return Artifact(made.SerializeToString(deterministic=True), name, (interface, rule, *notes))
 
     def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the graph in onnxruntime."""

@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 
 from .._version import __version__
+from ..data.transforms import steps_of as steps_of_preparation
 from ..errors import InputError, naming
-from ..rankers.models import StumpModel, TreeModel
+from ..model import Inputs, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
 from .model_trees import ModelSplit, Tree, forest_of, steps_of
 from .replicas import LinearReplica, PreparedReplica, Replica
-from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, to_json
 from .tree_replicas import EngineSplit, TreeReplica
 
@@ -51,7 +51,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     missing: Literal["refuse", "fill"]
     offset: float
     name: str | None = None
-    prepare: list[Step] = []
+    prepare: list[Literal["log", "minmax", "standard"]] = []
 
 
 class LinearFile(_File, kw_only=True):
@@ -104,74 +104,76 @@ class TreesFile(_File, kw_only=True):
 _LAYOUTS: dict[str, Any] = {LINEAR: LinearFile, STUMPS: StumpsFile, TREES: TreesFile}
 
 
-def encode(scorer: Scorer, name: str | None = None) -> bytes:
-    """Return a scorer as JSON."""
-    prepare: dict[str, Any] = {}
+def encode(model: Model, name: str | None = None) -> bytes:
+    """Return a model as JSON."""
     body: dict[str, Any]
-    if isinstance(scorer, Prepared):
-        prepare, scorer = {"prepare": list(scorer.steps)}, replace(scorer.inner, fill=scorer.fill)
-    if isinstance(scorer, Linear):
-        kind, body = LINEAR, {"features": _linear_rows(scorer)}
-    elif isinstance(scorer, Stumps):
-        kind, body = STUMPS, {"features": _stump_rows(scorer)}
-    elif isinstance(scorer, Trees):
-        kind, body = TREES, _tree_rows(scorer)
+    if isinstance(model.function, LinearFunction):
+        kind, body = LINEAR, {"features": _linear_rows(model)}
+    elif isinstance(model.function, StumpFunction):
+        kind, body = STUMPS, {"features": _stump_rows(model)}
+    elif isinstance(model.function, TreeFunction):
+        kind, body = TREES, _tree_rows(model, model.function)
     else:
-        raise InputError(f"a {type(scorer).__name__} cannot be written as JSON")
-    head = {"format": kind, "version": VERSION, "toprank": __version__, "source": scorer.source}
+        raise InputError(f"{model.source} cannot be written as JSON: it is neither linear nor a sum of trees")
+    head = {"format": kind, "version": VERSION, "toprank": __version__, "source": model.source}
     about = {} if name is None else {"name": name}
-    policy = "follow" if scorer.follows else "refuse" if scorer.fill is None else "fill"
-    known = {"missing": policy, "offset": scorer.offset, **prepare}
+    policy = "follow" if model.rule.native else "refuse" if model.rule.fill is None else "fill"
+    steps = [_IN_FILES.get(step, step) for step in model.inputs.steps]
+    known = {"missing": policy, "offset": model.offset, **({"prepare": steps} if steps else {})}
     return to_json({**head, **about, **known, **msgspec.to_builtins(body)})
 
 
-def _tree_rows(trees: Trees) -> dict[str, Any]:
-    model = trees.model
-    columns = (model.value, model.feature, model.low, model.high, model.missing_low)
+_IN_FILES = {"query": "minmax"}
+"""Steps of preparation that have another name in files."""
+
+
+def _tree_rows(model: Model, trees: TreeFunction) -> dict[str, Any]:
+    columns = (trees.value, trees.feature, trees.low, trees.high, trees.missing_low)
     nodes = [Node(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    features = [TreeFeature(name, trees.fill_value(j)) for j, name in enumerate(trees.names)]
-    return {"features": features, "roots": model.root.tolist(), "nodes": nodes}
+    features = [TreeFeature(name, model.rule.fill_value(j)) for j, name in enumerate(model.names)]
+    return {"features": features, "roots": trees.root.tolist(), "nodes": nodes}
 
 
-def _linear_rows(linear: Linear) -> list[Feature]:
-    columns = [linear.weights, linear.fill, linear.center, linear.scale]
+def _linear_rows(linear: Model) -> list[Feature]:
+    columns = [linear.weights, linear.rule.fill, *(linear.scaler or (None, None))]
     values = [[None] * len(linear.names) if column is None else column.tolist() for column in columns]
     return [Feature(*row) for row in zip(linear.names, *values, strict=True)]
 
 
-def _stump_rows(stumps: Stumps) -> list[StepFeature]:
+def _stump_rows(stumps: Model) -> list[StepFeature]:
     used = {step.feature: (list(step.thresholds), list(step.heights)) for step in steps_of(stumps)}
     rows = []
     for j, name in enumerate(stumps.names):
         thresholds, scores = used.get(j, ([], [0.0]))
-        rows.append(StepFeature(name=name, missing=stumps.fill_value(j), thresholds=thresholds, scores=scores))
+        rows.append(StepFeature(name=name, missing=stumps.rule.fill_value(j), thresholds=thresholds, scores=scores))
     return rows
 
 
-def decode(content: bytes, path: Path | str) -> Linear | Stumps | Trees | Prepared:
-    """Return the scorer of a file, with the preparation of its features where it has one."""
+def decode(content: bytes, path: Path | str) -> Model:
+    """Return the model of a file, with the preparation of its features where it has one."""
     file = _checked(content, path)
     with naming(str(path)):
-        inner = _scorer(file)
-    return Prepared(replace(inner, fill=None), tuple(file.prepare), inner.fill) if file.prepare else inner
+        return _model(file)
 
 
-def _scorer(file: LinearFile | StumpsFile | TreesFile) -> Linear | Stumps | Trees:
+def _model(file: LinearFile | StumpsFile | TreesFile) -> Model:
     names = tuple(row.name for row in file.features)
-    fill = np.array([row.missing for row in file.features], dtype=np.float64) if file.missing == "fill" else None
+    numbered = Inputs(len(names)).labels  # what a model without names of its own is written with
+    rule = MissingRule("native" if file.missing == "follow" else "error")
+    if file.missing == "fill":
+        rule = MissingRule("fill", np.array([row.missing for row in file.features], dtype=np.float64))
+    inputs = Inputs(len(names), None if names == numbered else names, rule, steps_of_preparation(file.prepare))
     if isinstance(file, TreesFile):
-        gaps: Literal["follow", "refuse"] = "follow" if file.missing == "follow" else "refuse"
-        return Trees(names, _tree_model(file), fill, file.source, file.offset, gaps)
+        return Model(_tree_function(file), inputs, file.source, file.offset)
     if isinstance(file, StumpsFile):
         base = sum(row.scores[0] for row in file.features)
-        return Stumps(names, _stump_model(file.features), fill, file.source, file.offset + base)
+        return Model(_stump_function(file.features), inputs, file.source, file.offset + base)
     scaled = [row.center is not None and row.scale is not None for row in file.features]
     if any(scaled) and not all(scaled):
         raise InputError("either every feature has center and scale, or none")
     columns = ([getattr(row, name) for row in file.features] for name in ("weight", "center", "scale"))
     weights, center, scale = (np.array(column, dtype=np.float64) for column in columns)
-    scaler = (center, scale) if any(scaled) else (None, None)
-    return Linear(names, weights, file.offset, fill, file.source, *scaler)
+    return Model(LinearFunction(weights), inputs, file.source, file.offset, (center, scale) if any(scaled) else None)
 
 
 def recognized(content: bytes) -> str | None:
@@ -180,11 +182,11 @@ def recognized(content: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-def _tree_model(file: TreesFile) -> TreeModel:
+def _tree_function(file: TreesFile) -> TreeFunction:
     rows = [(node.feature, node.value, node.low, node.high, node.missing_low) for node in file.nodes]
     feature, value, low, high, missing_low = (np.array(column) for column in zip(*rows, strict=True))
     places = (np.array(file.roots, dtype=np.int64), feature.astype(np.int64))
-    return TreeModel(len(file.features), *places, value.astype(np.float64), low, high, missing_low)
+    return TreeFunction(len(file.features), *places, value.astype(np.float64), low, high, missing_low)
 
 
 def _checked(content: bytes, path: Path | str) -> Any:
@@ -208,12 +210,12 @@ def _checked(content: bytes, path: Path | str) -> Any:
     return file
 
 
-def _stump_model(rows: list[StepFeature]) -> StumpModel:
+def _stump_function(rows: list[StepFeature]) -> StumpFunction:
     """Return the steps as stumps; what a feature adds below all its thresholds is the same for all documents."""
     feature = np.repeat(np.arange(len(rows)), [len(row.thresholds) for row in rows])
     threshold = np.array([value for row in rows for value in row.thresholds], dtype=np.float64)
     weight = np.concatenate([np.diff(row.scores) for row in rows])
-    return StumpModel(len(rows), feature, threshold, weight)
+    return StumpFunction(len(rows), feature, threshold, weight)
 
 
 class OwnJson(Target):
@@ -221,38 +223,35 @@ class OwnJson(Target):
 
     name = "json"
     settings = frozenset({"shift"})
-    prepares = frozenset({"log", "minmax", "standard"})
+    prepares = frozenset({"log", "query", "standard"})
     marks = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees))"')
     file = "a file of toprank"
 
-    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the file."""
-        name, constant = model_name(scorer, settings), scorer.offset + (settings.shift or 0.0)
-        if isinstance(scorer, Prepared):
-            shifted: Scorer = replace(scorer, inner=replace(scorer.inner, offset=constant))
-        else:
-            shifted = replace(scorer, offset=constant)
-        return Artifact(encode(shifted, name), name, (f"{scorer.missing}: the file says so",))
+        name = model_name(model, settings)
+        shifted = replace(model, offset=model.offset + (settings.shift or 0.0))
+        return Artifact(encode(shifted, name), name, (f"{model.rule.words}: the file says so",))
 
     def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the score as a careful reader would compute it."""
-        scorer = decode(content, path)
-        inner, rule = scorer.inner if isinstance(scorer, Prepared) else scorer, f"float64; {scorer.missing}"
-        like = _replica(inner, _checked(content, path), rule)
-        if isinstance(scorer, Prepared):
-            return PreparedReplica(scorer.names, scorer.steps, like, scorer.fill, rule)
+        model, file = decode(content, path), _checked(content, path)
+        names, rule = tuple(row.name for row in file.features), f"float64; {model.rule.words}"
+        like = _replica(model, names, file, rule)
+        if model.inputs.steps:
+            return PreparedReplica(names, tuple(file.prepare), like, model.rule.fill, rule)
         return like
 
 
-def _replica(scorer: Linear | Stumps | Trees, file: Any, rule: str) -> Replica:
-    names, fill, double = scorer.names, scorer.fill, np.float64
-    if isinstance(scorer, Linear):
-        return LinearReplica(names, scorer.weights, rule, double, double, fill=fill, start=scorer.offset)
-    if isinstance(scorer, Trees):
-        roots = [_split(root) for root in forest_of(scorer)]
+def _replica(model: Model, names: tuple[str, ...], file: Any, rule: str) -> Replica:
+    fill, double = model.rule.fill, np.float64
+    if isinstance(model.function, LinearFunction):
+        return LinearReplica(names, model.weights, rule, double, double, fill=fill, start=model.offset)
+    if isinstance(model.function, TreeFunction):
+        roots = [_split(root) for root in forest_of(model)]
     else:
         roots = [_ladder(j, row) for j, row in enumerate(file.features)]
-    return TreeReplica(names, roots, rule, double, double, fill, not scorer.follows, file.offset)
+    return TreeReplica(names, roots, rule, double, double, fill, not model.rule.native, file.offset)
 
 
 def _split(node: Tree) -> EngineSplit | float:

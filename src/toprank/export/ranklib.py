@@ -15,12 +15,11 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import InputError
-from ..rankers.models import StumpModel
+from ..model import Model, StumpFunction, TreeFunction
 from . import model_trees
 from .lucene import missing_notes
 from .model_trees import ModelSplit, Tree
 from .replicas import LinearReplica, Replica, next_single
-from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, model_name, policy_note
 from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
@@ -38,35 +37,35 @@ class RankLib(Target):
     """The first line names the kind of model."""
     file = "a model of RankLib that can be verified here"
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the model as text; comments give the names of the features and the missing-value policy."""
-        constant = scorer.offset + (settings.shift or 0.0)
-        if isinstance(scorer, Trees):
-            kind, notes, lines = TREES, *_trees(scorer, constant)
-        elif isinstance(scorer, Stumps):
+        constant = model.offset + (settings.shift or 0.0)
+        if isinstance(model.function, TreeFunction):
+            kind, notes, lines = TREES, *_trees(model, constant)
+        elif isinstance(model.function, StumpFunction):
             if settings.shift:
                 raise InputError("RankBoost in ranklib has no constant: leave shift out")
             kind = BOOSTED
-            lines = [" ".join(f"{feature + 1}:{t!r}:{weight!r}" for feature, t, weight in scorer.thresholds)]
-            notes = [policy_note(scorer, "RankLib takes 0", ", as RankLib has it")]
-            if scorer.offset:
-                notes.append(f"the constant {scorer.offset:+g} is left out: it changes no ranking")
+            lines = [" ".join(f"{feature + 1}:{t!r}:{weight!r}" for feature, t, weight in model.function.thresholds)]
+            notes = [policy_note(model, "RankLib takes 0", ", as RankLib has it")]
+            if model.offset:
+                notes.append(f"the constant {model.offset:+g} is left out: it changes no ranking")
         else:
             kind = CONSTANT if constant else PLAIN
             pairs = [f"0:{constant!r}"] if constant else []
-            lines = [" ".join([*pairs, *(f"{j}:{w!r}" for j, w in enumerate(scorer.weights.tolist(), start=1))])]
-            notes = missing_notes(scorer, "RankLib takes 0 for a feature without a value")
+            lines = [" ".join([*pairs, *(f"{j}:{w!r}" for j, w in enumerate(model.weights.tolist(), start=1))])]
+            notes = missing_notes(model, "RankLib takes 0 for a feature without a value")
         text = [
             f"## {kind}",
-            f"## Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
-            *(f"## {j} = {json.dumps(name)}" for j, name in enumerate(scorer.names, start=1)),
+            f"## Written by toprank {__version__} from {model.source}. In the model, {model.rule.words}.",
+            *(f"## {j} = {json.dumps(name)}" for j, name in enumerate(model.names, start=1)),
             *lines,
         ]
         usage = (
             f"score with java -jar RankLib.jar -load FILE -rank DATA -score OUT -missingZero; RankLib calls the model "
             f"{kind}, and without -missingZero it stops at a row whose last features are absent"
         )
-        return Artifact(("\n".join(text) + "\n").encode(), model_name(scorer, settings), (usage, *notes))
+        return Artifact(("\n".join(text) + "\n").encode(), model_name(model, settings), (usage, *notes))
 
     def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
         """Return the model as RankLib scores with it."""
@@ -97,16 +96,16 @@ def _boosted(thresholds: list[tuple[int, float, float]]) -> TreeReplica:
         raise ValueError("features are numbered from 1")
     width = 1 + max(feature for feature, _, _ in thresholds)
     features, limits, weights = (np.array(column) for column in zip(*thresholds, strict=True))
-    StumpModel(width, features, limits, weights)  # refuses numbers that are not finite
+    StumpFunction(width, features, limits, weights)  # refuses numbers that are not finite
     roots = [EngineSplit(feature, threshold, threshold, 0.0, weight) for feature, threshold, weight in thresholds]
     rule = RULE.format(sums="float64")
     return TreeReplica(None, roots, rule, np.float32, np.float64, np.zeros(width), width=width)
 
 
-def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:
+def _trees(model: Model, constant: float) -> tuple[list[str], list[str]]:
     """Return what to know, and the ensemble with one line for each element."""
-    roots, notes = model_trees.single_forest(scorer, model_trees.single_below, constant)
-    other = [scorer.names[j] for j, value in model_trees.stand_in(scorer, roots, "RankLib").items() if value]
+    roots, notes = model_trees.single_forest(model, model_trees.single_below, constant)
+    other = [model.names[j] for j, value in model_trees.stand_in(model, roots, "RankLib").items() if value]
     if other:
         raise InputError(
             f"RankLib takes 0 for a missing value, and the trees send one of {other[0]!r} where 0 does not go: say "
@@ -115,7 +114,8 @@ def _trees(scorer: Trees, constant: float) -> tuple[list[str], list[str]]:
     lines = ["<ensemble>"]
     for number, root in enumerate([*roots, constant] if constant else roots, start=1):
         lines += [f'<tree id="{number}" weight="1.0">', "<split>", *_lines(root), "</split>", "</tree>"]
-    policy = f"{scorer.missing}{'' if scorer.follows or scorer.fill is not None else ' by the model'}; RankLib takes 0"
+    refused = model.rule.fill is None and not model.rule.native
+    policy = f"{model.rule.words}{' by the model' if refused else ''}; RankLib takes 0"
     return [*notes, policy], [*lines, "</ensemble>"]
 
 

@@ -1,4 +1,4 @@
-"""Solr's `LinearModel` and `MultipleAdditiveTreesModel` of org.apache.solr.ltr.model.
+"""Solr's `LinearFunction` and `MultipleAdditiveTreesModel` of org.apache.solr.ltr.model.
 
 The file is the body of PUT .../schema/model-store. Beside it stands a feature store (`.features.json`, for PUT
 .../schema/feature-store) with every feature as a field of its name, to be adapted. All is float32; a feature without a
@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from ..errors import InputError
+from ..model import LinearFunction, Model
 from . import lucene, model_trees
 from .model_trees import ModelSplit, Tree
 from .replicas import Replica, next_single
-from .scorers import Linear, Stumps, Trees
 from .targets import Artifact, Settings, Target, check_names, model_name, policy_note, to_json
 from .tree_replicas import EngineSplit, TreeReplica, float32_of
 
@@ -110,27 +110,29 @@ class Solr(Target):
     file = "a model for Solr"
     companions = (FEATURES,)
 
-    def encode(self, scorer: Linear | Stumps | Trees, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the model, and a store of its features beside it."""
-        check_names(scorer.names, self.name, bad=',="')
-        name = model_name(scorer, settings)
+        check_names(model.names, self.name, bad=',="')
+        name = model_name(model, settings)
         store = {} if settings.store is None else {"store": settings.store}
-        needed, body, own_notes = _linear(scorer, settings) if isinstance(scorer, Linear) else _trees(scorer, settings)
+        needed, body, own_notes = (
+            _linear(model, settings) if isinstance(model.function, LinearFunction) else _trees(model, settings)
+        )
         stored = [
             {
                 **store,
-                "name": scorer.names[j],
+                "name": model.names[j],
                 "class": FIELD,
-                "params": {"field": scorer.names[j], **({} if value is None else {"defaultValue": value})},
+                "params": {"field": model.names[j], **({} if value is None else {"defaultValue": value})},
             }
             for j, value in needed.items()
         ]
-        does = "makes it do" if scorer.follows else "states"
+        does = "makes it do" if model.rule.native else "states"
         notes = (
             "PUT the features to schema/feature-store first, then the model to schema/model-store",
             f"in *{FEATURES} every feature is a field of its name: replace those that are computed otherwise",
             *own_notes,
-            policy_note(scorer, "Solr takes 0", f", which the defaultValue of each feature {does}"),
+            policy_note(model, "Solr takes 0", f", which the defaultValue of each feature {does}"),
         )
         rescore = {"params": {"rq": f"{{!ltr model={name} reRankDocs=100}}", "fl": "id,score"}}
         content = to_json({**store, "class": body.pop("class"), "name": name, **body})
@@ -164,29 +166,29 @@ _Encoded: TypeAlias = tuple[dict[int, float | None], dict[str, Any], list[str]]
 """The features that are needed with their default values, what stands in the file, and what to know."""
 
 
-def _linear(scorer: Linear, settings: Settings) -> _Encoded:
-    form = lucene.normal_form(scorer, settings)
-    features: list[dict[str, Any]] = [{"name": feature} for feature in scorer.names]
+def _linear(model: Model, settings: Settings) -> _Encoded:
+    form = lucene.normal_form(model, settings)
+    features: list[dict[str, Any]] = [{"name": feature} for feature in model.names]
     for j in form.moved:
         params = {"avg": repr(float(form.center[j])), "std": repr(float(form.scale[j]))}
         features[j]["norm"] = {"class": STANDARD, "params": params}
-    weights = dict(zip(scorer.names, form.weights.tolist(), strict=True))
+    weights = dict(zip(model.names, form.weights.tolist(), strict=True))
     return (
-        {j: scorer.fill_value(j) for j in range(len(features))},
+        {j: model.rule.fill_value(j) for j in range(len(features))},
         {"class": CLASS, "features": features, "params": {"weights": weights}},
         list(form.notes),
     )
 
 
-def _trees(scorer: Stumps | Trees, settings: Settings) -> _Encoded:
-    exact, constant = model_trees.forest_of(scorer), scorer.offset + (settings.shift or 0.0)
-    roots, notes = model_trees.single_forest(scorer, written, constant)
-    trees = [{"weight": "1", "root": _node(root, scorer.names)} for root in roots]
+def _trees(model: Model, settings: Settings) -> _Encoded:
+    exact, constant = model_trees.forest_of(model), model.offset + (settings.shift or 0.0)
+    roots, notes = model_trees.single_forest(model, written, constant)
+    trees = [{"weight": "1", "root": _node(root, model.names)} for root in roots]
     if model_trees.nearest_single(constant):
-        trees.append({"weight": "1", "root": _node(constant, scorer.names)})
-    defaults = model_trees.stand_in(scorer, exact, "Solr") if scorer.follows else {}
-    needed = {j: defaults.get(j, scorer.fill_value(j)) for j in model_trees.used_features(roots)}
-    body = {"class": TREES, "features": [{"name": scorer.names[j]} for j in needed], "params": {"trees": trees}}
+        trees.append({"weight": "1", "root": _node(constant, model.names)})
+    defaults = model_trees.stand_in(model, exact, "Solr") if model.rule.native else {}
+    needed = {j: defaults.get(j, model.rule.fill_value(j)) for j in model_trees.used_features(roots)}
+    body = {"class": TREES, "features": [{"name": model.names[j]} for j in needed], "params": {"trees": trees}}
     meant = [cut.threshold for cut in model_trees.splits_of(exact) if cut.threshold != model_trees.ABOVE_ALL]
     coarse = [t for t in meant if reached(written(t)) != model_trees.single_below(t)]
     if coarse:

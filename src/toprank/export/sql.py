@@ -23,9 +23,9 @@ import numpy as np
 from .._version import __version__
 from ..data.validation import check_choice
 from ..errors import InputError
+from ..model import LinearFunction, Model
 from .model_trees import ModelSplit, Tree, forest_of, used_features, used_note
 from .replicas import Replica
-from .scorers import Linear, Prepared, Scorer, Step, Stumps, Trees
 from .sql_engines import SqlReplica, run_duckdb, runner_of
 from .targets import Artifact, Form, Settings, Target, check_names, model_name
 
@@ -133,26 +133,26 @@ class Sql(Target):
 
     name = "sql"
     settings = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
-    prepares = frozenset({"log", "minmax", "standard"})
+    prepares = frozenset({"log", "query", "standard"})
     marks = re.compile(rb"\A.*\n" + HEAD.encode())
     file = "SQL as toprank writes it"
 
-    def encode(self, scorer: Scorer, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return the SQL."""
         check_choice(tuple(DIALECTS), dialect=settings.dialect)
         check_choice(get_args(Form), form=settings.form)
-        writer = _Writer(scorer, DIALECTS[settings.dialect], settings)
-        name = model_name(scorer, settings)
+        writer = _Writer(model, DIALECTS[settings.dialect], settings)
+        name = model_name(model, settings)
         about = {
             "dialect": settings.dialect,
             "form": settings.form,
-            "features": [scorer.names[j] for j in writer.used],
+            "features": [model.names[j] for j in writer.used],
             "table": settings.table,
             "qid": settings.qid,
             "id": settings.doc_id,
         }
         lines = [
-            f"-- {name}, written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
+            f"-- {name}, written by toprank {__version__} from {model.source}. In the model, {model.rule.words}.",
             f"{HEAD}{json.dumps(about)}",
             writer.statement(name),
         ]
@@ -181,50 +181,48 @@ class Sql(Target):
 
 
 class Terms:
-    """A scorer as terms of a sum: the features that count, its preparations, and its trees where it has any."""
+    """A model as terms of a sum: the features that count, its preparations, and its trees where it has any."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self.scorer = scorer
-        self.inner: Scorer = scorer.inner if isinstance(scorer, Prepared) else scorer
-        self.steps: tuple[Step, ...] = scorer.steps if isinstance(scorer, Prepared) else ()
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.steps = model.inputs.steps
         self.roots: list[Tree] = []
-        if isinstance(self.inner, Linear):
-            self.used = np.flatnonzero(self.inner.weights).tolist()
+        if isinstance(self.model.function, LinearFunction):
+            self.used = np.flatnonzero(self.model.weights).tolist()
         else:
-            assert isinstance(self.inner, (Stumps, Trees))
-            self.roots = forest_of(self.inner)
+            self.roots = forest_of(self.model)
             self.used = used_features(self.roots)
 
     def total(
         self, literal: Callable[[float], str], value: Callable[[int], str], tree: Callable[[Tree], str], shift: float
     ) -> list[str]:
         """Return the terms as text: weight times value or a tree each, and a constant where there is one."""
-        if isinstance(self.inner, Linear):
-            terms = [f"{literal(float(self.inner.weights[j]))} * {value(j)}" for j in self.used]
+        if isinstance(self.model.function, LinearFunction):
+            terms = [f"{literal(float(self.model.weights[j]))} * {value(j)}" for j in self.used]
         else:
             terms = [tree(root) for root in self.roots]
-        constant = self.inner.offset + shift
+        constant = self.model.offset + shift
         return [*terms, literal(constant)] if constant or not terms else terms
 
 
 class _Writer(Terms):
-    """One scorer in one dialect."""
+    """One model in one dialect."""
 
-    def __init__(self, scorer: Scorer, dialect: Dialect, settings: Settings) -> None:
-        super().__init__(scorer)
+    def __init__(self, model: Model, dialect: Dialect, settings: Settings) -> None:
+        super().__init__(model)
         self.dialect, self.settings = dialect, settings
         self.per_query = any(step != "log" for step in self.steps)
         keys = (settings.qid, settings.doc_id)
         clash = next((key for key in keys if key.lower() in ("score", "rank")), None)
         if clash is not None:
             raise InputError(f"the column {clash!r} is what the SQL computes: rename the column of ids or queries")
-        columns = [name.lower() for name in (*keys, *(scorer.names[j] for j in self.used))]
+        columns = [name.lower() for name in (*keys, *(model.names[j] for j in self.used))]
         twice = next((name for i, name in enumerate(columns[:2]) if name in columns[i + 1 :]), None)
         if twice is not None:
             raise InputError(
                 f"the column {twice!r} is asked for twice: queries (--qid), ids (--doc-id) and features need their own"
             )
-        if len({name.lower() for name in scorer.names}) < len(scorer.names):
+        if len({name.lower() for name in model.names}) < len(model.names):
             raise InputError("two features differ only in upper and lower case, which SQL cannot tell: rename one")
 
     def statement(self, name: str) -> str:
@@ -271,7 +269,7 @@ class _Writer(Terms):
 
     def _value(self, feature: int) -> str:
         """Return a feature with its gaps filled; those of trees are the splits' business."""
-        column, fill = self.dialect.column(self.scorer.names[feature]), self.scorer.fill_value(feature)
+        column, fill = self.dialect.column(self.model.names[feature]), self.model.rule.fill_value(feature)
         if fill is None or (self.roots and not self.steps):
             return column
         return f"COALESCE({column}, {self.dialect.literal(fill)})"
@@ -303,14 +301,13 @@ class _Writer(Terms):
         needs = "" if self.settings.form == "expression" else f", {keys}"
         notes = [f"{table} has a column for each of the {len(self.used)} features that count, by their names{needs}"]
         if self.roots:
-            assert isinstance(self.inner, (Stumps, Trees))
-            notes.append(used_note(self.inner, self.roots))
-        settled = self.scorer.fill is not None or self.scorer.follows
+            notes.append(used_note(self.model, self.roots))
+        settled = self.model.rule.fill is not None or self.model.rule.native
         how = "NULL and NaN are such values" if settled else self._refused()
-        notes.append(f"{self.scorer.missing}: {how}")
+        notes.append(f"{self.model.rule.words}: {how}")
         if self.dialect.name in ("postgres", "snowflake"):
             notes.append("names are quoted, so a table made without quotes has to be asked for in the case it keeps")
-        if any(step != "minmax" for step in self.steps) and self.dialect.name == "sqlite":
+        if any(step != "query" for step in self.steps) and self.dialect.name == "sqlite":
             notes.append("it needs SQLite's mathematical functions (LN, SQRT), which most builds have")
         if size > _LARGE and self.dialect.name == "bigquery":
             notes.append(f"the text has {size / _LARGE:.1f} MB, and BigQuery takes 1 MB: take a smaller model")
@@ -322,7 +319,7 @@ class _Writer(Terms):
 
 _STAGES = {
     "log": ("CASE WHEN {x} < {zero} THEN -LN({one} - {x}) ELSE LN({one} + {x}) END",),
-    "minmax": ("CASE WHEN {high} > {low} THEN ({x} - {low}) / ({high} - {low}) ELSE {x} - {x} END",),
+    "query": ("CASE WHEN {high} > {low} THEN ({x} - {low}) / ({high} - {low}) ELSE {x} - {x} END",),
     "standard": (
         "{x} - CASE WHEN {high} > {low} THEN {mean} ELSE {low} END",
         "CASE WHEN {square} > {zero} THEN {x} / SQRT({square}) ELSE {x} END",

@@ -1,4 +1,4 @@
-"""What an engine is to us: a way to write a scorer, and a way to read it back as the engine would run it."""
+"""What an engine is to us: a way to write a model, and a way to read it back as the engine would run it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import numpy as np
 from .._typing import Floats
 from ..data.validation import check_finite
 from ..errors import InputError
+from ..model import LinearFunction, Model, StumpFunction, TreeFunction
 from .replicas import Replica
-from .scorers import Linear, Prepared, Scorer, Stumps, Trees
 
 Form: TypeAlias = Literal["select", "view", "expression"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -29,7 +29,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Settings:
-    """How a scorer is written; each engine says which of these it has a use for (`Target.settings`)."""
+    """How a model is written; each engine says which of these it has a use for (`Target.settings`)."""
 
     name: str | None = None
     """Name of the model; that of the ranker in lower case by default."""
@@ -86,15 +86,15 @@ class Target(ABC):
     """What a file that nobody named is said to be for, where several targets write the same."""
     settings: ClassVar[frozenset[str]]
     prepares: ClassVar[frozenset[str]] = frozenset()
-    """Preparations of features (`Prepared.steps`) that it can compute itself."""
+    """Preparations of features (`Inputs.steps`) that it can compute itself."""
     marks: ClassVar[re.Pattern[bytes]]
     """What a file of this target has somewhere."""
     file: str
     """What such a file is, in a message."""
 
     @abstractmethod
-    def encode(self, scorer: Any, settings: Settings) -> Artifact:
-        """Return the file of a `Linear`, `Stumps` or `Trees`."""
+    def encode(self, model: Model, settings: Settings) -> Artifact:
+        """Return the file of a model."""
 
     @abstractmethod
     def decode(self, content: bytes, path: str, companions: Mapping[str, bytes]) -> Replica:
@@ -121,39 +121,43 @@ class Target(ABC):
             if step not in self.prepares:
                 raise InputError(f"{self.name} cannot compute {_PREPARED[step]}")
 
-    def write(self, scorer: Scorer, settings: Settings) -> Artifact:
-        """Check that scorer and settings fit this target, and encode."""
-        if isinstance(scorer, Stumps) and not scorer.thresholds:
-            raise InputError(f"{scorer.source} has learned no threshold, so all scores are equal: nothing to export")
-        if isinstance(scorer, Prepared):
-            self.check_preparation(scorer.steps)
+    def write(self, model: Model, settings: Settings) -> Artifact:
+        """Check that model and settings fit this target, and encode."""
+        if isinstance(model.function, StumpFunction) and not model.function.thresholds:
+            raise InputError(f"{model.source} has learned no threshold, so all scores are equal: nothing to export")
+        if model.rule.indicated:
+            raise InputError(
+                f"{self.name} has no column that says where {model.names[model.rule.indicated[0]]!r} is missing: fit "
+                'with missing="median" or "zero"'
+            )
+        self.check_preparation(model.inputs.steps)
         default = Settings()
         for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
                 raise InputError(f"{self.name} has no use for {key}: leave it out")
         if settings.shift is not None:
             check_finite(shift=settings.shift)
-        if settings.normalizers and not isinstance(scorer, Linear):
-            raise InputError(f"thresholds need no scaling, so {scorer.source} has no normalisers: leave them out")
-        if settings.normalizers and isinstance(scorer, Linear) and scorer.scale is None:
+        if settings.normalizers and not isinstance(model.function, LinearFunction):
+            raise InputError(f"thresholds need no scaling, so {model.source} has no normalisers: leave them out")
+        if settings.normalizers and model.scaler is None:
             raise InputError("there is no scaler to write as normalisers: they come from a folded pipeline")
-        return self.encode(scorer, settings)
+        return self.encode(model, settings)
 
 
 _PREPARED = {
     "log": "the signed logarithm of a feature: let the engine compute log(1 + x) as the feature and train on that, or "
     "take another target (sql does it)",
-    "minmax": "features scaled to 0 … 1 within a query: it scores documents one by one. Scale over all queries "
+    "query": "features scaled to 0 … 1 within a query: it scores documents one by one. Scale over all queries "
     "instead, or take another target (sql does it)",
     "standard": "features standardised within a query: it scores documents one by one. Scale over all queries "
     "instead, or take another target (sql does it)",
 }
 
 
-def model_name(scorer: Scorer, settings: Settings, pattern: re.Pattern[str] = NAME) -> str:
+def model_name(model: Model, settings: Settings, pattern: re.Pattern[str] = NAME) -> str:
     """Return NAME_VERSION; by default the ranker's name and the hash of all that decides a score."""
-    base = scorer.source.lower().replace(" ", "_") if settings.name is None else settings.name
-    version = fingerprint(scorer, settings) if settings.version is None else settings.version
+    base = model.source.lower().replace(" ", "_") if settings.name is None else settings.name
+    version = fingerprint(model, settings) if settings.version is None else settings.version
     name = f"{base}_{version}" if version else base
     if not pattern.fullmatch(name):
         allowed = "letters, digits and _" + ("" if pattern is IDENTIFIER else ", . and -")
@@ -161,18 +165,18 @@ def model_name(scorer: Scorer, settings: Settings, pattern: re.Pattern[str] = NA
     return name
 
 
-def fingerprint(scorer: Scorer, settings: Settings) -> str:
+def fingerprint(model: Model, settings: Settings) -> str:
     """Return eight letters that change whenever a score could."""
-    content: list[Any] = [scorer.names, None if scorer.fill is None else scorer.fill.tolist(), settings.shift]
-    if isinstance(scorer, Linear):
-        content += [scorer.weights.tolist(), scorer.offset, settings.normalizers]
-    elif isinstance(scorer, Stumps):
-        content += [scorer.thresholds, scorer.offset]
-    elif isinstance(scorer, Prepared):
-        content += [scorer.steps, fingerprint(scorer.inner, settings)]
-    elif isinstance(scorer, Trees):
-        nodes = (scorer.model.root, scorer.model.feature, scorer.model.value, scorer.model.missing_low)
-        content += [*(column.tolist() for column in nodes), scorer.gaps, scorer.offset]
+    content: list[Any] = [model.names, None if model.rule.fill is None else model.rule.fill.tolist(), settings.shift]
+    content += [list(model.inputs.steps)] if model.inputs.steps else []
+    function = model.function
+    if isinstance(function, LinearFunction):
+        content += [function.coef.tolist(), model.offset, settings.normalizers]
+    elif isinstance(function, StumpFunction):
+        content += [function.thresholds, model.offset]
+    elif isinstance(function, TreeFunction):
+        nodes = (function.root, function.feature, function.value, function.missing_low)
+        content += [*(column.tolist() for column in nodes), "follow" if model.rule.native else "refuse", model.offset]
     return hashlib.sha256(json.dumps([*content, sorted(settings.expressions.items())]).encode()).hexdigest()[:8]
 
 
@@ -209,11 +213,11 @@ def single_precision_notes(names: Sequence[str], weights: Floats, what: str = "w
     return [f"{what}s that float32 all but loses: {listing(lost)}; run verify-export"] if lost else []
 
 
-def policy_note(scorer: Scorer, where: str, how: str) -> str:
+def policy_note(model: Model, where: str, how: str) -> str:
     """State the missing-value policy and `how` the file follows it; or that nothing is promised (`where`)."""
-    if scorer.fill is None and not scorer.follows:
-        return f"{scorer.missing} by the model, but {where}: make sure that every feature has a value"
-    return f"{scorer.missing}{how}"
+    if model.rule.fill is None and not model.rule.native:
+        return f"{model.rule.words} by the model, but {where}: make sure that every feature has a value"
+    return f"{model.rule.words}{how}"
 
 
 def listing(names: Sequence[str], most: int = 5) -> str:

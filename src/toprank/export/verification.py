@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -11,17 +11,20 @@ from typing import Any, Literal
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
-from ..data.grouping import group_rows
 from ..data.validation import check_count
 from ..errors import InputError
+from ..model import Model, StumpFunction, TreeFunction
 from .folding import fold
+from .model_trees import same_in_single
 from .replicas import Replica, unit_roundoff
-from .scorers import Scorer, Trees, dense_blocks, with_gaps
 from .writing import read
 
 DOUBLE_SLACK = 64
 """Roundings of a float64 score beside one for each feature: logarithms, means, scales, and the sums of either side."""
+BLOCK_ROWS = 4096
+"""Rows that are dense at a time, whatever the size of a sparse X."""
 LEAST_TAU = 0.9
 """Below this mean of Kendall's tau an engine that only rounds still does not rank as the model does."""
 
@@ -133,24 +136,23 @@ def verify(
     ('solr', True, 1.0)
     """
     check_count(top=top)
-    scorer = fold(model, features, missing=missing)
+    known = fold(model, missing=missing)
+    renamed = known if features is None else fold(known, features)
     target, replica = read(path, to, gaps=gaps)
-    if isinstance(data, QueryDataset):
-        X, ptr, query_ids = data.X, data.ptr, data.query_ids
-    else:
-        X = with_gaps(data)
-        ptr, query_ids, order = group_rows(qid, X.shape[0])
-        X = X if order is None else X[order]
-    ours = scorer.scores(X, ptr)
-    columns, notes = _matched(scorer, replica)
+    queries = data if isinstance(data, QueryDataset) else known.as_queries(data, qid, grouped=True)
+    if known.inputs.names is None and queries.feature_names is not None:
+        known = renamed  # the names that the export was given are the only ones the model has
+    queries = known.inputs.matched(queries, known.source)
+    ours = known.scores(queries)
+    columns, notes = _matched(renamed, replica)
     # What the model itself rounds to float32 is no rounding of the engine.
-    rounded = isinstance(scorer, Trees) and scorer.same_in_single
-    rows = X.astype(np.float32) if rounded else X
+    rounded = isinstance(known.function, TreeFunction) and same_in_single(known.function)
+    rows = queries.X.astype(np.float32) if rounded else queries.X
 
     def compare(replica: Replica, *more: str) -> Verification:
-        theirs, bound, doubtful = _run(replica, scorer, rows, columns, ptr)
+        theirs, bound, doubtful = _run(replica, known, rows, columns, queries.ptr)
         said = (*notes, *more, *(() if doubtful is None else (_sides(doubtful),)))
-        return _compare(target, replica, ours, theirs, bound, ptr, query_ids, top, said)
+        return _compare(target, replica, ours, theirs, bound, queries.ptr, queries.query_ids, top, said)
 
     found, text = compare(replica), replica.with_text_columns()
     if text is None or not found.agrees:
@@ -159,14 +161,14 @@ def verify(
     return from_text if not from_text.agrees else replace(found, notes=(*found.notes, FROM_TEXT))
 
 
-def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
+def _matched(model: Model, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
     """Return the model's column behind each feature of the file."""
-    everything = np.arange(len(scorer.names))
+    everything = np.arange(len(model.names))
     if replica.names is None:
         if replica.n_features > len(everything):
             raise InputError(f"the file has {replica.n_features} features, but the model has {len(everything)}")
         return everything[: replica.n_features], ()
-    place = {name: j for j, name in enumerate(scorer.names)}
+    place = {name: j for j, name in enumerate(model.names)}
     unknown = [name for name in replica.names if name not in place]
     if not unknown:
         return np.array([place[name] for name in replica.names], dtype=np.int64), ()
@@ -178,7 +180,7 @@ def _matched(scorer: Scorer, replica: Replica) -> tuple[Ints, tuple[str, ...]]:
     )
 
 
-def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) -> tuple[Floats, Floats, int | None]:
+def _run(replica: Replica, model: Model, X: Matrix, columns: Ints, ptr: Ints) -> tuple[Floats, Floats, int | None]:
     scores, bound = np.empty(X.shape[0]), np.empty(X.shape[0])
     doubtful: int | None = None
     for rows, block, bounds in dense_blocks(X, ptr):
@@ -186,14 +188,49 @@ def _run(replica: Replica, scorer: Scorer, X: Matrix, columns: Ints, ptr: Ints) 
         scores[rows] = replica.score_rows(chosen, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
         known = replica.rounding(chosen)
         if known is None:
-            size = scorer.magnitude(np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
-            known = (len(scorer.names) + DOUBLE_SLACK) * unit_roundoff(np.float64) * size
+            size = _magnitude(model, np.nan_to_num(block), bounds) + np.abs(np.nan_to_num(scores[rows]))
+            known = (len(model.names) + DOUBLE_SLACK) * unit_roundoff(np.float64) * size
             known = known + 2 * replica.last * np.abs(np.nan_to_num(scores[rows]))
         bound[rows] = known
         near = replica.doubtful(chosen)
         if near is not None:
             doubtful = near + (doubtful or 0)
     return scores, bound, doubtful
+
+
+def dense_blocks(X: Matrix, ptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
+    """Yield the rows of X in dense float64 blocks of whole queries, with the boundaries of the queries in each."""
+    first = 0
+    while first < len(ptr) - 1:
+        last = max(first + 1, int(np.searchsorted(ptr, ptr[first] + BLOCK_ROWS, side="right")) - 1)
+        rows = slice(int(ptr[first]), int(ptr[last]))
+        yield rows, np.asarray(dense(X[rows]), dtype=np.float64), ptr[first : last + 1] - ptr[first]
+        first = last
+
+
+def _magnitude(model: Model, X: Floats, ptr: Ints) -> Floats:
+    """Return how large the numbers are that a dense row's score is added up from: rounding is a part of it.
+
+    That is |offset| + Σ_j |w_j x_j| of a linear model, Σ_t |weight_t| of thresholds and Σ_t the largest leaf of tree t
+    of trees; of prepared features also what was taken off them on the way.
+    """
+    function, offset = model.function, abs(model.offset)
+    if isinstance(function, StumpFunction):
+        return np.full(len(X), offset + float(np.abs(function.weight).sum()))
+    if isinstance(function, TreeFunction):
+        leaf = np.where(function.feature < 0, np.abs(function.value), 0.0)
+        return np.full(len(X), offset + float(np.maximum.reduceat(leaf, np.sort(function.root)).sum()))
+    weights = np.abs(model.weights)
+    if not model.inputs.steps:
+        return np.asarray(np.abs(X) @ weights + offset)
+    rows = QueryDataset(X, np.zeros(len(X)), ptr, np.arange(len(ptr) - 1))
+    size = np.asarray(np.abs(dense(model.inputs.prepared(rows).X)) @ weights + offset)
+    for first, last in pairwise(ptr):
+        part = X[first:last]
+        spread = np.ptp(part, axis=0)
+        taken = np.where(spread > 0, np.abs(part).max(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) + 1.0
+        size[first:last] += len(part) * float(taken @ weights)
+    return size
 
 
 def _sides(doubtful: int) -> str:

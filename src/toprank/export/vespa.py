@@ -13,7 +13,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -22,10 +21,10 @@ import numpy as np
 from .._typing import Floats
 from .._version import __version__
 from ..errors import InputError
+from ..model import LinearFunction, Model
 from . import model_trees
 from .model_trees import ModelSplit, Tree
 from .replicas import LinearReplica, PreparedReplica, Replica, next_single
-from .scorers import Linear, Prepared, Stumps, Trees
 from .targets import IDENTIFIER, Artifact, Settings, Target, check_names, model_name, policy_note
 from .tree_replicas import EngineSplit, TreeReplica, nodes_of
 
@@ -55,53 +54,52 @@ class Vespa(Target):
     marks = re.compile(rb"^ *rank-profile\s", re.MULTILINE)
     file = "a rank profile as toprank writes it"
 
-    def encode(self, scorer: Linear | Stumps | Trees | Prepared, settings: Settings) -> Artifact:
+    def encode(self, model: Model, settings: Settings) -> Artifact:
         """Return a rank profile to be put into a schema."""
-        check_names(scorer.names, self.name)
-        unknown = next((name for name in settings.expressions if name not in scorer.names), None)
+        check_names(model.names, self.name)
+        unknown = next((name for name in settings.expressions if name not in model.names), None)
         if unknown is not None:
             raise InputError(f"--map {unknown}=…: the model has no feature {unknown!r}")
-        name = model_name(scorer, settings, IDENTIFIER)
-        ids = [n if IDENTIFIER.fullmatch(n) else f"{j}_" for j, n in enumerate(scorer.names, start=1)]
-        inner, logs = (scorer.inner, len(scorer.steps)) if isinstance(scorer, Prepared) else (scorer, 0)
+        name = model_name(model, settings, IDENTIFIER)
+        ids = [n if IDENTIFIER.fullmatch(n) else f"{j}_" for j, n in enumerate(model.names, start=1)]
+        logs = len(model.inputs.steps)
         last = "l" * logs or "f"  # the score looks at f_x, a feature, or l_x, its logarithm, or ll_x, that of l_x
-        constant = scorer.offset + (settings.shift or 0.0)
+        constant = model.offset + (settings.shift or 0.0)
         lines = [
             f"rank-profile {name} {{",
-            f"    # Written by toprank {__version__} from {scorer.source}. In the model, {scorer.missing}.",
+            f"    # Written by toprank {__version__} from {model.source}. In the model, {model.rule.words}.",
         ]
-        if isinstance(inner, Linear):
+        if isinstance(model.function, LinearFunction):
             used = list(range(len(ids)))
-            pairs = zip(ids, inner.weights.tolist(), strict=True)
+            pairs = zip(ids, model.weights.tolist(), strict=True)
             lines += ["    constants {", *(f"        w_{i}: {decimal(weight)}" for i, weight in pairs), "    }"]
             terms = [f"constant(w_{i}) * {last}_{i}" for i in ids]
-            own_notes = [policy_note(scorer, "Vespa computes with NaN", ": isNan in the profile does it")]
+            own_notes = [policy_note(model, "Vespa computes with NaN", ": isNan in the profile does it")]
         else:
-            roots = model_trees.forest_of(inner, model_trees.double_after)
+            roots = model_trees.forest_of(model, model_trees.double_after)
             own_notes = []
             if large(roots):
-                roots = model_trees.forest_of(inner, model_trees.single_above)
-                model_trees.check_single(inner, roots, constant)
+                roots = model_trees.forest_of(model, model_trees.single_above)
+                model_trees.check_single(model, roots, constant)
                 own_notes = [
                     f"Vespa keeps thresholds and leaves of a forest with more than {MANY_LEAVES:,} leaves, or long "
                     "ways to them, in float32: they are written so",
-                    *model_trees.side_notes(inner, roots),
+                    *model_trees.side_notes(model, roots),
                 ]
             used = model_trees.used_features(roots)
             named = [f"{last}_{i}" for i in ids]
-            terms = [_nested(root, named, bool(own_notes), scorer.follows) for root in roots]
-            how = "the splits do it" if scorer.follows else "isNan in the profile does it"
-            asked = replace(inner, fill=scorer.fill) if logs else inner
+            terms = [_nested(root, named, bool(own_notes), model.rule.native) for root in roots]
+            how = "the splits do it" if model.rule.native else "isNan in the profile does it"
             own_notes += [
-                model_trees.used_note(inner, roots),
-                model_trees.missing_note(asked, roots, how, "NaN counts as above every threshold in Vespa"),
+                model_trees.used_note(model, roots),
+                model_trees.missing_note(model, roots, how, "NaN counts as above every threshold in Vespa"),
                 "leave the rank property vespa.eval.use_fast_forest off, as it is by default: it rounds thresholds and "
                 "features to float32",
             ]
         for j in used:
-            feature, fill = _expression(scorer.names[j], settings), scorer.fill_value(j)
+            feature, fill = _expression(model.names[j], settings), model.rule.fill_value(j)
             guarded = feature if fill is None else f"if (isNan({feature}), {fill!r}, {feature})"
-            label = json.dumps(scorer.names[j], ensure_ascii=False)
+            label = json.dumps(model.names[j], ensure_ascii=False)
             lines += [f"    function f_{ids[j]}() {{ # {label}", f"        expression: {guarded}", "    }"]
             for before, behind in pairwise(["f", *("l" * n for n in range(1, logs + 1))]):
                 log = _LOG.format(f"{before}_{ids[j]}")
@@ -116,7 +114,7 @@ class Vespa(Target):
             "    }",
             "}",
         ]
-        plain = [scorer.names[j] for j in used if scorer.names[j] not in settings.expressions]
+        plain = [model.names[j] for j in used if model.names[j] not in settings.expressions]
         notes = (
             f"keep it as schemas/SCHEMA/{name}.profile, or put it into the schema; a search uses it with "
             f"ranking.profile={name}",

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from .._files import read_whole, replacing
 from .._suggest import did_you_mean
+from ..data.transforms import steps_of
 from ..data.validation import check_choice
 from ..errors import InputError
 from .elasticsearch import LtrPlugin
@@ -21,7 +22,6 @@ from .onnx_graph import Onnx
 from .own_json import OwnJson
 from .ranklib import RankLib
 from .replicas import Replica
-from .scorers import Step, export_step
 from .solr import Solr
 from .sql import Sql
 from .targets import Artifact, Settings, Target, round_up
@@ -85,9 +85,9 @@ def render(
     settings: Settings | None = None,
 ) -> tuple[Export, Artifact]:
     """Return what `write` would write, without writing it."""
-    target, scorer = target_of(to), fold(model, features, missing=missing)
-    artifact = target.write(scorer, settings or Settings())
-    return Export(target.name, artifact.name, (), scorer.missing, artifact.notes, artifact.rescore), artifact
+    target, model = target_of(to), fold(model, features, missing=missing)
+    artifact = target.write(model, settings or Settings())
+    return Export(target.name, artifact.name, (), model.rule.words, artifact.notes, artifact.rescore), artifact
 
 
 def write(
@@ -170,7 +170,8 @@ def read(
 def check_preparation(to: str, prepare: str | Sequence[str]) -> None:
     """Refuse, before anything is trained, preparations of features that a target cannot compute.
 
-    `prepare` has "log" (`SignedLog`), "minmax" or "query" and "standard" (`QueryNormalizer`).
+    `prepare` is what a ranker's parameter of that name takes: "log" (`SignedLog`), "query" and "standard"
+    (`QueryNormalizer`).
 
     >>> check_preparation("sql", ["log", "query"])
     >>> check_preparation("solr", ["log"])
@@ -178,20 +179,16 @@ def check_preparation(to: str, prepare: str | Sequence[str]) -> None:
     ...
     toprank.errors.InputError: solr cannot compute the signed logarithm of a feature: let the engine ...
     """
-    steps = [export_step(step) for step in (prepare.split(",") if isinstance(prepare, str) else prepare)]
-    for step in steps:
-        check_choice(get_args(Step), prepare=step)
-    target_of(to).check_preparation(steps)
+    target_of(to).check_preparation(steps_of(prepare))
 
 
 def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> float:
     """Return what to add so that no document of `data` scores below 0, with a tenth of the range of scores to spare.
 
-    Documents that were not seen can score lower still. A scorer's own constant counts; 0 where nothing is needed.
+    Documents that were not seen can score lower still. A model's own constant counts; 0 where nothing is needed.
 
-    >>> import numpy as np
-    >>> from toprank.export import Linear
-    >>> shift_for(Linear(("age",), np.array([-2.0])), np.array([[0.0], [10.0]]))
+    >>> from toprank.model import Model
+    >>> shift_for(Model.linear(["age"], [-2.0]), [[0.0], [10.0]])
     22.0
     """
     scores = fold(model, features).predict(data)

@@ -18,7 +18,7 @@ from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
 from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, per_query_weight
-from .trees import Boosted, BoosterModel, SurrogateTrees, TreeRanker
+from .trees import Boosted, BoosterFunction, SurrogateTrees, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def lightgbm_objective(surrogate: Surrogate, **options: Any) -> LightGBMObjectiv
 
 
 @dataclass(frozen=True, eq=False)
-class LightGBMModel(BoosterModel):
+class LightGBMFunction(BoosterFunction):
     """The sum of trees of a LightGBM booster."""
 
     @property
@@ -82,7 +82,7 @@ class LightGBMRanker(SurrogateTrees):
     True
     """
 
-    model = LightGBMModel
+    model = LightGBMFunction
 
     def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
         params = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ import numpy as np
 from .._files import read_whole
 from .._typing import AnyArray, Floats
 from ..errors import InputError, needed
-from ..rankers.models import Nested, TreeModel
+from ..model import Inputs, MissingRule, Model, TreeFunction
+from ..model.functions import Nested
 
 ZERO = float(np.float32(1e-35))
 """What LightGBM takes for 0."""
@@ -29,17 +29,8 @@ _MISSING = ("none", "zero", "nan")
 """LightGBM's missing types, by the bits 2 and 3 of a decision type."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trees:
-    """Trees of another package: the model, the names of its features where it knows them, and where it comes from."""
-
-    model: TreeModel
-    names: tuple[str, ...] | None
-    source: str
-
-
-def read_trees(source: Any) -> Trees:
-    """Return the trees of a booster, of a fitted estimator of LightGBM or XGBoost, or of a file that they saved.
+def read_trees(source: Any) -> Model:
+    """Return the model of a booster, of a fitted estimator of LightGBM or XGBoost, or of a file that they saved.
 
     Files are LightGBM's text (`booster.save_model`) and XGBoost's JSON or UBJSON; only UBJSON needs XGBoost to be
     installed. Scores are raw: what the package returns with `raw_score=True` or `output_margin=True`. XGBoost adds up
@@ -50,7 +41,7 @@ def read_trees(source: Any) -> Trees:
     >>> data = tr.datasets.make_graded(n_queries=20, random_state=0)
     >>> ranker = lgb.LGBMRanker(n_estimators=3, verbosity=-1).fit(data.X, data.y, group=data.lengths)
     >>> trees = tr.interop.read_trees(ranker)
-    >>> trees.source, bool((trees.model.scores(data.X) == ranker.booster_.predict(data.X, raw_score=True)).all())
+    >>> trees.source, bool((trees.scores(data) == ranker.booster_.predict(data.X, raw_score=True)).all())
     ('LightGBM', True)
     """
     if isinstance(source, (str, os.PathLike)):
@@ -79,7 +70,7 @@ def looks_like_trees(content: bytes) -> bool:
     return content.startswith(b"tree\n") or (content.startswith(b"{") and b"learner" in content[:200])
 
 
-def _from_file(path: Path) -> Trees:
+def _from_file(path: Path) -> Model:
     content, _ = read_whole(path)
     if content.startswith(b"tree\n"):
         return _lightgbm(content, str(path))
@@ -98,7 +89,7 @@ def _from_ubjson(content: bytes, path: Path) -> bytes:
         raise InputError(f"{path} is no model that XGBoost can read: {str(error).splitlines()[0]}") from None
 
 
-def _lightgbm(content: bytes, place: str) -> Trees:
+def _lightgbm(content: bytes, place: str) -> Model:
     try:
         head, *parts = content.decode().partition("\nend of trees")[0].split("\nTree=")
         about = _fields(head)
@@ -110,9 +101,14 @@ def _lightgbm(content: bytes, place: str) -> Trees:
         trees = [_lightgbm_tree(_fields(part)) for part in parts]
         names = tuple(about["feature_names"].split(" "))
         plain = names == tuple(f"Column_{j}" for j in range(width)) or len(set(names)) != width
-        return Trees(TreeModel.build(width, trees), None if plain else names, "LightGBM")
+        return _model(TreeFunction.build(width, trees), None if plain else names, "LightGBM")
     except (UnicodeDecodeError, ValueError, KeyError, IndexError, InputError) as error:
         raise InputError(f"{place} is not a LightGBM model that can be read here: {_said(error)}") from None
+
+
+def _model(trees: TreeFunction, names: tuple[str, ...] | None, source: str) -> Model:
+    """Return trees as a model: each split has a side for a missing value."""
+    return Model(trees, Inputs(trees.n_features, names, MissingRule("native")), source)
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -230,7 +226,7 @@ class _XgbFile(msgspec.Struct):
     learner: _XgbLearner
 
 
-def _xgboost(content: bytes, place: str) -> Trees:
+def _xgboost(content: bytes, place: str) -> Model:
     try:
         learner = msgspec.json.decode(content, type=_XgbFile).learner
         param, booster = learner.learner_model_param, learner.gradient_booster
@@ -242,8 +238,8 @@ def _xgboost(content: bytes, place: str) -> Trees:
         base = _margin(float(param.base_score.strip("[]")), learner.objective.name)
         width = int(param.num_feature)
         names = tuple(learner.feature_names)
-        model = TreeModel.build(width, [base, *trees] if base else trees, absent_missing=True)
-        return Trees(model, names if len(set(names)) == width else None, "XGBoost")
+        function = TreeFunction.build(width, [base, *trees] if base else trees, absent_missing=True)
+        return _model(function, names if len(set(names)) == width else None, "XGBoost")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, IndexError, InputError) as error:
         raise InputError(f"{place} is not an XGBoost model that can be read here: {error}") from None
 

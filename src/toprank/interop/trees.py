@@ -14,21 +14,21 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import ScoringFunction
 from ..rankers.base import Ranker, parameters
-from ..rankers.models import Model, TreeModel
 from ..surrogates.base import Surrogate
 from .tree_files import read_trees
 
 
 @dataclass(frozen=True, eq=False)
-class BoosterModel(Model):
+class BoosterFunction(ScoringFunction):
     """The sum of trees of another package's booster."""
 
     booster: Any
 
-    def as_value(self) -> TreeModel:
+    def as_value(self) -> ScoringFunction:
         """Return the trees without the package: what a file holds, and what is exported."""
-        return read_trees(self.booster).model
+        return read_trees(self.booster).function
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TreeRanker(Ranker):
     the best round is kept. The booster is in `booster_`; save it with its own `save_model`.
     """
 
-    model: ClassVar[type[BoosterModel]]
+    model: ClassVar[type[BoosterFunction]]
 
     rounds: int = 100
     eta: float = 0.1
@@ -65,8 +65,8 @@ class TreeRanker(Ranker):
     @property
     def booster_(self) -> Any:
         """The booster of the other package."""
-        model = vars(self).get("model_")
-        if not isinstance(model, BoosterModel):
+        model = vars(self).get("function_")
+        if not isinstance(model, BoosterFunction):
             raise AttributeError(f"{type(self).__name__} has no booster_: it is not fitted")
         return model.booster
 
@@ -74,7 +74,7 @@ class TreeRanker(Ranker):
         check_count(rounds=self.rounds, patience=self.patience)
         check_positive(eta=self.eta)
         found = self._boost(data, valid, parse_measure(self.measure))
-        self.model_ = self.model(found.booster)
+        self.function_ = self.model(found.booster)
         self.trace_ = {} if valid is None else {"valid": found.valid}
         self.n_iter_ = found.rounds
         self.capped_ = valid is not None and len(found.valid) == self.rounds and found.rising(self.patience)

@@ -17,7 +17,7 @@ from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
 from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, per_query_weight
-from .trees import Boosted, BoosterModel, SurrogateTrees, TreeRanker
+from .trees import Boosted, BoosterFunction, SurrogateTrees, TreeRanker
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _boundaries(matrix: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class XGBoostModel(BoosterModel):
+class XGBoostFunction(BoosterFunction):
     """The sum of trees of an XGBoost booster."""
 
     @property
@@ -81,7 +81,7 @@ class XGBoostRanker(SurrogateTrees):
     True
     """
 
-    model = XGBoostModel
+    model = XGBoostFunction
 
     def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
         params = {

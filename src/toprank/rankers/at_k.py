@@ -16,10 +16,12 @@ from sklearn.utils.validation import validate_data
 from .._progress import track
 from .._typing import ArrayLike, Floats, Ints
 from ..certificates.base import Assumption, Certificate
+from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.labels import Indicator, TwoClasses
 from ..data.validation import check_positive
 from ..errors import InputError
+from ..model.functions import LinearFunction
 from ..solvers.batches import Batches, Lost, Shuffle
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import Rule, Steps, Total
@@ -34,7 +36,6 @@ from ..surrogates.precision_at_k import (
     cutoff,
 )
 from .base import parameters
-from .models import LinearModel
 from .two_classes import TwoClassRanker
 from .watching import BestOnValidation
 
@@ -80,10 +81,10 @@ class _MiniBatchRanker(TwoClassRanker):
         sound = all(type(n) is int and n >= 0 for n in (self.n_batches_, self.n_skipped_, self.n_updates_))
         for values in (self.weights_, self.drift_):
             sound = sound and isinstance(values, np.ndarray) and values.dtype == np.float64
-            sound = sound and values.shape == (self.n_features_in_,) and bool(np.isfinite(values).all())
+            sound = sound and values.shape == (self.inputs_.n_outputs,) and bool(np.isfinite(values).all())
         sound = sound and _is_record_of_run(vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)}))
         if not sound:
-            raise InputError(f"$.state is not that of a {type(self).__name__} on {self.n_features_in_} features")
+            raise InputError(f"$.state is not that of a {type(self).__name__} on {self.inputs_.n_outputs} columns")
 
     @abstractmethod
     def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
@@ -108,7 +109,7 @@ class _MiniBatchRanker(TwoClassRanker):
         batches = Batches.of(data, self.batch_size if data.n_queries == 1 else None)
         learner = self._learner(batches, self.n_positive_)
         state, lost = learner.start(data.n_features), []
-        watch = BestOnValidation[LinearModel](self._judge(), valid, verbose=self.verbose)
+        watch = BestOnValidation[LinearFunction](self._judge(), valid, verbose=self.verbose)
         trace: dict[str, list[float]] = {name: [] for name in ("loss", "updates", "skipped", "norm")}
         self.run_ = self._plan()
         passes = self._passes(data, self.run_)
@@ -135,7 +136,7 @@ class _MiniBatchRanker(TwoClassRanker):
         self._keep(state, skipped)
         self.run_ |= {"epochs": self.n_iter_, "lost": np.array(lost)}
         if watch.best is not None:
-            self.model_ = watch.best
+            self.function_ = watch.best
         curves = {name: np.array(values, dtype=np.float64) for name, values in trace.items()}
         self.trace_ = {**curves, **watch.trace()}
 
@@ -174,7 +175,7 @@ class _MiniBatchRanker(TwoClassRanker):
         return self
 
     def _learn_more_each(self, X: Any, labels: Indicator, *others: Any) -> None:
-        first, rows = "model_" not in vars(self), self._matrix(X)
+        first, rows = "function_" not in vars(self), validation.as_matrix(X, missing="keep")
         before = None if first else self._learned_before(labels)
         validate_data(self, X, reset=first, skip_check_array=True)
         self._learn_each(labels.count, before, lambda one, j: one.partial_fit(rows, labels.column(j), *others))
@@ -187,10 +188,10 @@ class _MiniBatchRanker(TwoClassRanker):
         query_weight: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> None:
-        first = "model_" not in vars(self)
+        first = "function_" not in vars(self)
         coding = TwoClasses.of_first_rows(y, self.pos_label, classes) if first else self.coding
         given = self._grouped(X, self._read(coding, y), qid, query_weight, reset=first)
-        data = self._learnable(given)
+        data = self._learnable(given, first=first)
         self._check()
         batches = Batches.of(data, self.batch_size if qid is None else None)
         learner = self._learner(batches, int(data.y.sum()) + (0 if first else self.n_positive_))
@@ -222,10 +223,10 @@ class _MiniBatchRanker(TwoClassRanker):
     def _keep(self, state: State, skipped: int) -> None:
         self.weights_, self.drift_, _ = state.weights
         self.n_batches_, self.n_updates_ = (int(state.totals[at]) for at in (Total.ROUNDS, Total.STEPS))
-        self.n_skipped_, self.model_ = skipped, self._model(state)
+        self.n_skipped_, self.function_ = skipped, self._model(state)
 
-    def _model(self, state: State) -> LinearModel:
-        return LinearModel(state.average if self.average else state.last)
+    def _model(self, state: State) -> LinearFunction:
+        return LinearFunction(state.average if self.average else state.last)
 
     def _certify(
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float

@@ -23,15 +23,17 @@ from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
+from ..data.transforms import steps_of
 from ..errors import InputError
 from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
+from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
+from ..model.missing import Missing
 from ..solvers.base import Solution, warn_of_failure
 from . import checking
 from ._estimator import BaseEstimator
-from .models import LinearModel, LinearModels, Model, check_features, check_one_list
 from .watching import BestOnValidation, Judge, mean_of_rows
 
 R = TypeVar("R", bound="Ranker")
@@ -57,8 +59,11 @@ class Ranker(BaseEstimator, ABC):
     final: their fields are hyper-parameters, and they implement `_fit`.
 
     `prepare` names what is done to the features first, in learning and in scoring: "log" (`SignedLog`), "query"
-    (`QueryNormalizer`), "standard" (its other method), or several by commas. It is kept in the model file. What is
-    prepared query by query needs `qid` to score, too.
+    (`QueryNormalizer`), "standard" (its other method), or several by commas. What is prepared query by query needs
+    `qid` to score, too. `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero" takes them for
+    0, "median" for the median of the feature in the rows that were learned from, "indicator" does the same and adds a
+    column that says where cells were missing. Both rules are fixed by `fit` with what they learned (`inputs_`), belong
+    to the model (`model_`) and are kept in its file: setting the parameters later changes the next fit only.
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
@@ -84,9 +89,12 @@ class Ranker(BaseEstimator, ABC):
     """State attributes that older model files lack."""
 
     measure: str | Measure = field(default="ndcg@10", kw_only=False)
-    missing: validation.Missing = "error"
+    missing: Missing = "error"
     prepare: str | Sequence[str] = ""
-    model_: Model = field(init=False)
+    function_: ScoringFunction = field(init=False)
+    """What was learned: it scores rows that are filled in and prepared."""
+    inputs_: Inputs = field(init=False)
+    """Names of the features, the rule for missing cells and the preparation, as they were when learning began."""
     n_features_in_: int = field(init=False)
     n_queries_in_: int = field(init=False)
     n_iter_: int = field(init=False)
@@ -159,10 +167,14 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(data.X, RemoteMatrix):
             self.check_cluster()
         given = [data] if valid is None else [data, valid]
-        data = self._learnable(data)
+        going_on = bool(vars(self).get("warm_start")) and "function_" in vars(self)
+        if going_on and data.n_features != self.inputs_.n_features:
+            raise InputError(
+                f"warm_start: the weights so far are for {self.inputs_.n_features} features, got {data.n_features}"
+            )
+        data = self._learnable(data, first=not going_on)
         if valid is not None:
-            self._check_same_features(valid)
-            valid = self._learnable(valid)
+            valid = self._learnable(valid, first=False)
         warn_of_lowest_grade(data.y, data.n_queries)
         if self._depends_on_units and vars(self).get("scale") is None:
             checking.warn_of_uneven_features(type(self).__name__, data, "scale" in vars(self))
@@ -176,7 +188,7 @@ class Ranker(BaseEstimator, ABC):
         solution = vars(self).get("solution_")
         if solution is not None:
             warn_of_failure(type(self).__name__, solution)
-        going_on = bool(vars(self).get("warm_start")) and "learned_from_" in vars(self)
+        going_on = going_on and "learned_from_" in vars(self)
         for i, part in enumerate(given):
             self._note_rows(part.X, part.ptr, first=i == 0 and not going_on)
 
@@ -185,47 +197,45 @@ class Ranker(BaseEstimator, ABC):
         if self.needs_all_rows:
             raise InputError(f"{type(self).__name__}: {ALL_ROWS}")
 
-    def _learnable(self, data: QueryDataset) -> QueryDataset:
-        """Return checked data as the learner sees them: every way in leads through here."""
+    def _learnable(self, data: QueryDataset, *, first: bool) -> QueryDataset:
+        """Return checked data as the learner sees them: every way in leads through here.
+
+        The `first` rows decide what the model wants of all others: names, what fills missing cells, preparation.
+        """
         checking.check_parameters(self)
         checking.check_learnable(data)
         if not self.weighs_documents:
             checking.check_no_doc_weight(type(self).__name__, data)
-        return self.prepared(data)
-
-    def prepared(self, data: QueryDataset) -> QueryDataset:
-        """Return a data set with its features as the model sees them: the data set itself, unless `prepare` is set."""
-        if not self.prepare:
-            return data
-        from ..data.transforms import prepared
-
-        return prepared(data, self.prepare)
-
-    def _prepared_rows(self, X: Matrix, qid: ArrayLike | None) -> Matrix:
-        if not self.prepare:
-            return X
-        from ..data.transforms import prepared_rows, steps_of
-
-        if qid is None and vars(self).get("n_queries_in_", 1) > 1 and set(steps_of(self.prepare)) - {"log"}:
+        if first:
+            names = vars(self).get("feature_names_in_")
+            fitted = Inputs.fit(data, self.missing, self.prepare)
+            self.inputs_ = replace(fitted, names=None if names is None else tuple(map(str, names)))
+            return self.inputs_.prepared(data)
+        if steps_of(self.prepare) != self.inputs_.steps:
+            before = ",".join(self.inputs_.steps)
             raise InputError(
-                f"predict needs qid: this {type(self).__name__} prepares features query by query, and without qid all "
-                "rows would count as one list; or pass a data set"
+                f'prepare cannot change while learning goes on: the weights so far belong to prepare="{before}"; fit '
+                "anew, without warm_start"
             )
-        return prepared_rows(X, self.prepare, qid)
+        return self.inputs_.apply(data, type(self).__name__)
 
-    def _start(self, data: QueryDataset) -> Floats | None:
+    @property
+    def model_(self) -> Model:
+        """Everything between a row of features and a score, as one value."""
+        own = vars(self)
+        if "function_" not in own or "inputs_" not in own:
+            raise AttributeError(f"{type(self).__name__} has no model_: it is not fitted")
+        return Model(self.function_, self.inputs_, type(self).__name__)
+
+    def _start(self) -> Floats | None:
         """Return the weights to begin at: those so far with `warm_start`, else None."""
-        if not vars(self).get("warm_start") or "model_" not in vars(self):
+        if not vars(self).get("warm_start") or "function_" not in vars(self):
             return None
-        if len(self.coef_) != data.n_features:
-            raise InputError(
-                f"warm_start: the weights so far are for {len(self.coef_)} features, got {data.n_features}"
-            )
         return self.coef_
 
     def _keep_solution(self, coef: Floats, solution: Solution, watch: BestOnValidation[Any]) -> None:
         """Keep what a solver found."""
-        self.model_, self.solution_ = LinearModel(coef), solution
+        self.function_, self.solution_ = LinearFunction(coef), solution
         self.trace_ = {**solution.trace, **watch.trace()}
         self.n_iter_ = solution.n_iter
 
@@ -272,15 +282,24 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(X, QueryDataset):
             return X.in_caller_order(self.predict_grouped(X))
         check_is_fitted(self, "model_")
-        matrix = self._matrix(X)
+        if qid is None and self.inputs_.needs_queries and vars(self).get("n_queries_in_", 1) > 1:
+            raise InputError(
+                f"predict needs qid: this {type(self).__name__} prepares features query by query, and without qid all "
+                "rows would count as one list; or pass a data set"
+            )
+        data = self._rows(X, qid)
+        return data.in_caller_order(self.model_.scores(data))
+
+    def _rows(self, X: Any, qid: ArrayLike | None) -> QueryDataset:
+        """Return the caller's rows as a data set; scikit-learn compares their columns with those of the fit."""
+        data = self.model_.as_queries(X, qid)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.model_.scores(self._prepared_rows(matrix, qid))
+        return data._with(feature_names=self.inputs_.names)
 
     def predict_grouped(self, data: QueryDataset) -> Floats:
         """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
         check_is_fitted(self, "model_")
-        self._check_same_features(data)
-        return self.model_.scores(self.prepared(data).X)
+        return self.model_.predict_grouped(checked_data_set(data))
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> Ints:
         """Return each row's place in its query, 1 for the best; ties keep the order of the rows."""
@@ -330,9 +349,10 @@ class Ranker(BaseEstimator, ABC):
     @property
     def coef_(self) -> Floats:
         """Weights of a linear model; a row for each label where there are several."""
-        if "model_" not in vars(self) or not isinstance(self.model_, (LinearModel, LinearModels)):
+        function = vars(self).get("function_")
+        if not isinstance(function, (LinearFunction, LinearFunctions)):
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
-        return self.model_.coef
+        return function.coef
 
     def certify(
         self, data: QueryDataset | None = None, comparator: Any = None, *, delta: float = 0.05
@@ -349,10 +369,10 @@ class Ranker(BaseEstimator, ABC):
     def _as_comparator(self, comparator: Any) -> Any:
         """Return what the caller compares with as `_certify` takes it: a vector, unless the ranker is not linear."""
         if isinstance(comparator, Ranker):
-            comparator = comparator.model_
-        if isinstance(comparator, LinearModel):
+            comparator = comparator.function_
+        if isinstance(comparator, LinearFunction):
             comparator = comparator.coef
-        return validation.as_vector(comparator, self.n_features_in_, "the comparator")
+        return validation.as_vector(comparator, self.function_.n_features, "the comparator")
 
     def _certify(self, data: QueryDataset, here: Assumption, comparator: Any, delta: float) -> list[Certificate]:
         """Return what is proved on prepared data; `here` says whether the ranker learned from them."""
@@ -374,24 +394,15 @@ class Ranker(BaseEstimator, ABC):
         """Return the caller's arrays as a data set, and note its features (or compare them, where not `reset`)."""
         if not reset:
             validate_data(self, X, reset=False, skip_check_array=True)
-        data = QueryDataset.from_arrays(X, y, qid, query_weight=query_weight, missing=self.missing)
+        data = QueryDataset.from_arrays(X, y, qid, query_weight=query_weight, missing="keep")
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
         return data
 
-    def _matrix(self, X: Any) -> Any:
-        return validation.as_matrix(X, feature_names=getattr(self, "feature_names_in_", None), missing=self.missing)
-
-    def _check_same_features(self, data: QueryDataset) -> None:
-        who = type(self).__name__
-        if "model_" in vars(self):
-            check_one_list(self.model_, who)
-        check_features(checked_data_set(data), self.n_features_in_, getattr(self, "feature_names_in_", None), who)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing == "zero"
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.required = True
         tags.target_tags.positive_only = True
         return tags

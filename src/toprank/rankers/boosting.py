@@ -17,6 +17,7 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import LinearFunction, StumpFunction
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, AdaRankRule, candidate_column, feature_weights, replay
 from ..solvers.base import warn_nothing_learned
@@ -24,7 +25,6 @@ from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
 from ..surrogates.direct import ALL_ALIKE, is_informative, parse_bounded
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
-from .models import LinearModel, StumpModel
 from .watching import BestOnValidation
 
 
@@ -76,7 +76,7 @@ class AdaRank(Ranker):
         both = self.rule == "improve" if self.both_directions is None else bool(self.both_directions)
         look = None if valid is None else _ValidationRounds(watch).feature
         boost = AdaRankRounds(measure, self.rounds, self.rule, look, both)
-        before = None if self._start(data) is None else Rounds(self.candidates_, self.alphas_)
+        before = None if self._start() is None else Rounds(self.candidates_, self.alphas_)
         done = boost.run(data, importance, executor, before)
         keep = watch.best or len(done.candidates)
         self._keep_rounds(done.candidates[:keep], done.weights[:keep], {**done.trace, "valid": np.array(watch.reached)})
@@ -86,13 +86,13 @@ class AdaRank(Ranker):
 
     def _keep_rounds(self, candidates: Ints, alphas: Floats, trace: dict[str, Floats]) -> None:
         self.candidates_, self.alphas_, self.trace_, self.n_iter_ = candidates, alphas, trace, len(candidates)
-        self.model_ = LinearModel(feature_weights(candidates, alphas, self.n_features_in_))
+        self.function_ = LinearFunction(feature_weights(candidates, alphas, self.inputs_.n_outputs))
 
     def _check_state(self) -> None:
         both = (self.candidates_, self.alphas_)
         sound = all(isinstance(values, np.ndarray) and values.shape == np.shape(both[0]) for values in both)
         sound = sound and self.candidates_.dtype == np.int64 and bool(np.isfinite(self.alphas_).all())
-        sound = sound and bool(((self.candidates_ >= 0) & (self.candidates_ < 2 * self.n_features_in_)).all())
+        sound = sound and bool(((self.candidates_ >= 0) & (self.candidates_ < 2 * self.inputs_.n_outputs)).all())
         if not sound or self.candidates_.ndim != 1:
             raise InputError("$.state is not that of an AdaRank: one feature and one weight per round")
 
@@ -104,7 +104,7 @@ class AdaRank(Ranker):
         played = replay(measure, data, rounds, self._importance(data, measure))
         found = self._theorem_4(measure, played, data, here)
         near = np.allclose(
-            self.coef_, feature_weights(self.candidates_, self.alphas_, self.n_features_in_), rtol=1e-9, atol=1e-12
+            self.coef_, feature_weights(self.candidates_, self.alphas_, self.inputs_.n_outputs), rtol=1e-9, atol=1e-12
         )
         own = Assumption("the weights are those of the rounds", bool(near))
         return [replace(certificate, assumptions=(own, *certificate.assumptions)) for certificate in found]
@@ -197,7 +197,7 @@ class RankBoost(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         weight = self._pair_weight(data)
         watch = BestOnValidation[int](parse_measure(self.measure), valid, self.patience)
-        looks, before = _ValidationRounds(watch, min(self.every, self.rounds)), self._before(data)
+        looks, before = _ValidationRounds(watch, min(self.every, self.rounds)), self._before()
         if before is not None and valid is not None:
             looks.scores = before.scores(valid.X)
         boost = RankBoostRounds(self.rounds, bool(self.both_directions), None if valid is None else looks.stump)
@@ -208,19 +208,14 @@ class RankBoost(Ranker):
         if before is not None:
             so_far = before.feature, before.threshold, before.weight
             stumps = tuple(np.concatenate(pair) for pair in zip(so_far, stumps, strict=True))  # type: ignore[assignment]
-        self.model_ = StumpModel(data.n_features, *stumps)
+        self.function_ = StumpFunction(data.n_features, *stumps)
         self.n_iter_ = len(stumps[0])
         self.trace_ = {**done.trace, "valid": np.array(watch.reached)}
         self.certificates_ = self._certify(data, Assumption("it learned from these rows", True), None, 0.05)
 
-    def _before(self, data: QueryDataset) -> StumpModel | None:
+    def _before(self) -> StumpFunction | None:
         """Return the stumps so far, where `warm_start` goes on from them."""
-        model = vars(self).get("model_") if self.warm_start else None
-        if model is not None and model.n_features != data.n_features:
-            raise InputError(
-                f"warm_start: the stumps so far are for {model.n_features} features, got {data.n_features}"
-            )
-        return model
+        return vars(self).get("function_") if self.warm_start else None
 
     def _pair_weight(self, data: QueryDataset) -> Floats:
         pairs, share = pair_counts(data.y, data.ptr), query_importance(data)
@@ -230,7 +225,7 @@ class RankBoost(Ranker):
     def _certify(
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
     ) -> list[Certificate]:
-        weight, scores = self._pair_weight(data), self.model_.scores(data.X)
+        weight, scores = self._pair_weight(data), self.function_.scores(data.X)
         wrong, tied = misordered_pairs(scores, data.y, data.ptr)
         found = exponential_loss(scores, data, weight), float(weight @ (wrong + tied))
         weighted = data.query_weight is not None

@@ -19,7 +19,7 @@ from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch, copied_queries
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
-from ..evaluation import evaluate
+from ..evaluation import checked_data_set, evaluate
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
@@ -93,10 +93,11 @@ def proved(ranker: Ranker, data: QueryDataset | None, comparator: Any, delta: fl
         if comparator is not None:
             check_positive(comparator=comparator)
         return ranker._certify_stream(comparator, 1 - delta)
-    ranker._check_same_features(data)
+    ranker.model_.check_one_score()
+    seen = ranker.inputs_.apply(checked_data_set(data), type(ranker).__name__)
     against = None if comparator is None else ranker._as_comparator(comparator)
     try:
-        return ranker._certify(ranker.prepared(data), learned_here(ranker.learned_from_, data), against, delta)
+        return ranker._certify(seen, learned_here(ranker.learned_from_, data), against, delta)
     except NotInMemoryError as error:
         warnings.warn(f"the theorems about {type(ranker).__name__} are left out: {error}", stacklevel=4)
         return []

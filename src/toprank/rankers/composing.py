@@ -15,6 +15,7 @@ from ..data.validation import check_positive
 from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import LinearFunction
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solution, Solver, Watch
@@ -22,7 +23,6 @@ from ..solvers.lbfgs import LBFGS
 from ..solvers.minibatch import MiniBatch
 from ..surrogates.base import Surrogate
 from .base import Ranker, parameters
-from .models import LinearModel
 from .watching import BestOnValidation
 
 ValuesOfC = float | Sequence[float]
@@ -51,7 +51,7 @@ def minimise(
     """
 
     def look(iteration: int, w: Floats, value: float) -> bool:
-        return watch.look(LinearModel(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
+        return watch.look(LinearFunction(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
 
     wanted = watch.valid is not None or watch.verbose
     try:
@@ -92,7 +92,7 @@ class MinimisingRanker(Ranker):
         check_positive(eta=self.eta)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, loss, executor=executor)
-        found = minimise(objective, [self.alpha], self._solver, watch, self._start(data))
+        found = minimise(objective, [self.alpha], self._solver, watch, self._start())
         self._keep_solution(found.coef, found.solution, watch)
 
     @abstractmethod
@@ -115,7 +115,7 @@ def minimise_by_C(
     values = values_of_C(C, valid)
     watch = BestOnValidation[Floats](ranker._judge(), valid)
     alphas = [1 / (value * weight) for value in values]
-    found = minimise(objective, alphas, lambda look: solver, watch, ranker._start(objective.data))
+    found = minimise(objective, alphas, lambda look: solver, watch, ranker._start())
     ranker._keep_solution(found.coef, found.solution, watch)
     ranker.trace_ |= {"C": np.array(values), "valid": np.array(watch.reached)}
     return values[found.place]
@@ -143,5 +143,5 @@ def choose_C(
     watch = BestOnValidation[tuple[float, Solution]](parse_measure(measure), valid)
     solutions = solve(values)
     for pair in zip(values, solutions, strict=True):
-        watch.look(LinearModel(pair[1].w), lambda pair=pair: pair)  # type: ignore[misc]
+        watch.look(LinearFunction(pair[1].w), lambda pair=pair: pair)  # type: ignore[misc]
     return *(watch.best or (values[0], solutions[0])), watch.reached

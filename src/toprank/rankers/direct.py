@@ -16,6 +16,7 @@ from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import LinearFunction
 from ..objective import Objective
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
@@ -24,7 +25,6 @@ from ..surrogates.direct import ALL_ALIKE, StructuralHinge, in_training, is_info
 from .base import Ranker, parameters
 from .boosting import AdaRank, query_importance
 from .composing import choose_C, minimise_by_C, values_of_C
-from .models import LinearModel
 from .watching import BestOnValidation, mean_on
 
 
@@ -113,7 +113,7 @@ class PermuRank(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         measure = parse_bounded(self.measure)
         query_importance(data)  # refuses data from which nothing can be learned
-        w0 = self._start(data)
+        w0 = self._start()
         if w0 is None and self.start == "adarank":
             w0 = AdaRank(measure).fit_queries(data, valid, executor).coef_
         values = values_of_C(self.C, valid)
@@ -130,7 +130,7 @@ class PermuRank(Ranker):
 
         self.C_, self.solution_, reached = choose_C(values, solve, measure, valid)
         seen = watched[values.index(self.C_)]
-        self.model_ = LinearModel(self.solution_.w)
+        self.function_ = LinearFunction(self.solution_.w)
         self.n_iter_ = self.solution_.n_iter
         self.trace_ = {**self.solution_.trace, "C": np.array(values), "valid": np.array(reached), **seen.trace()}
 
@@ -151,7 +151,7 @@ class _RoundValues:
         self.total = np.zeros(data.n_features)
 
     def __call__(self, t: int, w: Floats, value: float) -> bool:
-        model = LinearModel(w)
+        model = LinearFunction(w)
         self.total += w
         self.train_curve.append(mean_on(self.measure, model.scores(self.data.X), self.data))
         return self.watch.look(model, lambda: w)

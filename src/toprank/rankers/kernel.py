@@ -21,6 +21,7 @@ from ..errors import InputError, NumbersOverflowError
 from ..measures import AP, NDCG, Norm
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import KernelFunction
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import COMPARE_EVERY, TIE_TOLERANCE, Steps, Total
 from ..solvers.stream import OnlineDescent, judge_of_rounds
@@ -28,7 +29,6 @@ from ..surrogates import Minimax, Slam
 from .base import parameters
 from .checking import check_parameters
 from .kernel_store import Count, Store, settings, squared_norm
-from .models import KernelModel
 from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
@@ -97,7 +97,7 @@ class KernelSlamPerceptron(StreamRanker):
     patience: int | None = None
     random_state: int | None = 0
     verbose: bool = False
-    model_: KernelModel = field(init=False)
+    function_: KernelFunction = field(init=False)
     trace_: Trace = field(init=False)
     averaged_: bool = field(init=False)
     n_epochs_: int = field(init=False)
@@ -234,7 +234,7 @@ class KernelSlamPerceptron(StreamRanker):
 
     def _keep(self, store: Store, averaged: bool) -> None:
         self._store, self.averaged_ = store, averaged
-        self.model_ = store.model(averaged)
+        self.function_ = store.model(averaged)
 
     @property
     def n_stored_(self) -> int:
@@ -262,12 +262,12 @@ class KernelSlamPerceptron(StreamRanker):
     @state_.setter
     def state_(self, content: dict[str, Any]) -> None:
         self._check()
-        store = Store.empty(self, self.n_features_in_, 0)
+        store = Store.empty(self, self.inputs_.n_outputs, 0)
         sound = False
         try:
             averaged = content["averaged"]
-            sound = store.restore(content, self.model_.stored) and type(averaged) is bool
-            sound &= np.array_equal(self.model_.alpha, store.model(averaged).alpha)
+            sound = store.restore(content, self.function_.stored) and type(averaged) is bool
+            sound &= np.array_equal(self.function_.alpha, store.model(averaged).alpha)
             passes = read_passes(content, store.totals[Total.ROUNDS])
             if by_theory(self.eta):
                 self.eta_ = float(content["eta"])
@@ -280,13 +280,13 @@ class KernelSlamPerceptron(StreamRanker):
         self._passes = passes
         self.trace_, self.certificates_ = Trace(np.empty((0, 4)), store.totals), []
 
-    def _as_comparator(self, comparator: Any) -> KernelModel:
+    def _as_comparator(self, comparator: Any) -> KernelFunction:
         from .kernel_replay import as_function
 
         return as_function(self._store.model(), comparator)
 
     def _certify(
-        self, data: QueryDataset, here: Assumption, comparator: KernelModel | None, delta: float
+        self, data: QueryDataset, here: Assumption, comparator: KernelFunction | None, delta: float
     ) -> list[Certificate]:
         from .kernel_replay import KernelReplay
         from .replay import certify_replay

@@ -23,11 +23,11 @@ from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.mapped import read_in_any_order
 from ..errors import InputError
+from ..model.functions import KernelFunction, LinearFunction, ScoringFunction
 from ..solvers.stream import OnlineDescent
 from .base import Ranker
 from .kernel import KernelSlamPerceptron
 from .kernel_store import Count, Store, squared_norm
-from .models import KernelModel, LinearModel, Model
 from .replay import (
     SAME_RUN,
     SeenLists,
@@ -105,7 +105,7 @@ class KernelReplay(Replay):
         zero = self.seen.loss(np.zeros(self.data.n_docs))[0]
         return replace(found, dropped=self.dropped, rest=rest, tight=tight, zero=zero)
 
-    def direction(self, u: KernelModel) -> Direction:
+    def direction(self, u: KernelFunction) -> Direction:
         """Measure a function."""
         norm = sqrt(squared_norm(u))
         unit = _times(u, 1 / norm) if norm > 0 else u
@@ -118,13 +118,13 @@ class KernelReplay(Replay):
         margin = ranking_margin(scores, self.learner.compared(self.data.y), self.data.ptr)
         return Direction(unit, norm, margin, partial(self.seen.losses, scores), along, _times)
 
-    def directions(self) -> Iterator[KernelModel]:
+    def directions(self) -> Iterator[KernelFunction]:
         """Yield the learner's last function, its average over the rounds, and two of a longer run.
 
         The longer run is the linear learner's search, in coordinates of the space that some documents span. All that it
         looks at are functions Σ_j β_j k(s_j, ·), so their norms and scores are exact.
         """
-        from . import _kernel_kernels as kernels
+        from ..model import _kernel_kernels as kernels
 
         own = self.store.model()
         yield own
@@ -164,7 +164,7 @@ def distance(settings: tuple[Any, ...]) -> Callable[[float], float] | None:
     return {"linear": float, "rbf": lambda d2: -2 * expm1(-gamma * d2)}.get(kernel)
 
 
-def _times(f: KernelModel, c: float) -> KernelModel:
+def _times(f: KernelFunction, c: float) -> KernelFunction:
     return replace(f, alpha=c * f.alpha)
 
 
@@ -177,10 +177,10 @@ def _dense(X: Matrix) -> Floats:
     return np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
-def as_function(own: KernelModel, comparator: Any) -> KernelModel:
+def as_function(own: KernelFunction, comparator: Any) -> KernelFunction:
     """Return a comparator as a function in the space of the kernel that `own` has.
 
-    >>> own = KernelModel(np.array([[1.0, 0.0]]), np.array([2.0]), "linear")
+    >>> own = KernelFunction(np.array([[1.0, 0.0]]), np.array([2.0]), "linear")
     >>> as_function(own, ([[1.0, 1.0], [0.0, 1.0]], [1.0, -1.0])).scores(np.array([[5.0, 7.0]])).tolist()
     [5.0]
     >>> as_function(own, [1.0, 3.0]).scores(np.array([[5.0, 7.0]])).tolist()
@@ -188,9 +188,9 @@ def as_function(own: KernelModel, comparator: Any) -> KernelModel:
     """
     if isinstance(comparator, Ranker):
         check_is_fitted(comparator, "model_")
-        comparator = comparator.model_
-    if isinstance(comparator, Model) and not isinstance(comparator, LinearModel):
-        if not isinstance(comparator, KernelModel) or _kernel(comparator) != _kernel(own):
+        comparator = comparator.function_
+    if isinstance(comparator, ScoringFunction) and not isinstance(comparator, LinearFunction):
+        if not isinstance(comparator, KernelFunction) or _kernel(comparator) != _kernel(own):
             raise InputError(f"the comparator must have the ranker's own kernel, {_kernel(own)}")
         found = comparator
     else:
@@ -201,10 +201,10 @@ def as_function(own: KernelModel, comparator: Any) -> KernelModel:
     return found
 
 
-def _expansion(own: KernelModel, comparator: Any) -> tuple[Floats, Floats]:
+def _expansion(own: KernelFunction, comparator: Any) -> tuple[Floats, Floats]:
     """Return the documents and coefficients that the caller gave; with the linear kernel a weight vector is one."""
     pair = isinstance(comparator, (tuple, list)) and len(comparator) == 2 and np.ndim(comparator[0]) == 2
-    if isinstance(comparator, LinearModel):
+    if isinstance(comparator, LinearFunction):
         comparator = comparator.coef
     if own.kernel == "linear" and not pair:
         comparator = ([comparator], [1.0])
@@ -220,7 +220,7 @@ def _expansion(own: KernelModel, comparator: Any) -> tuple[Floats, Floats]:
     return documents, alpha
 
 
-def _kernel(model: KernelModel) -> str:
+def _kernel(model: KernelFunction) -> str:
     """Return what makes two kernels the same, as text."""
     if model.kernel == "linear":
         return "linear"

@@ -12,8 +12,8 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints
 from ..data._growing import physical_memory
 from ..errors import InputError
+from ..model.functions import KernelFunction
 from ..solvers.steps import Total
-from .models import KernelModel
 
 if TYPE_CHECKING:
     from .kernel import KernelSlamPerceptron
@@ -121,15 +121,15 @@ class Store:
             self._add_up()
         return bool(sound)
 
-    def model(self, average: bool = False) -> KernelModel:
+    def model(self, average: bool = False) -> KernelFunction:
         """Return the scoring function, or its average over the rounds; it shares the stored documents."""
         n, rounds = int(self.counters[Count.DOCUMENTS]), max(float(self.totals[Total.ROUNDS]), 1.0)
         return self.function(self.documents[:n], self.sums[:n] / rounds if average else self.alpha[:n])
 
-    def function(self, documents: Floats, alpha: Floats) -> KernelModel:
+    def function(self, documents: Floats, alpha: Floats) -> KernelFunction:
         """Return Σ_b alpha_b k(s_b, ·) of any documents."""
         kernel, gamma, coef0, degree, _, _ = self.settings
-        return KernelModel(documents, alpha, kernel, gamma, coef0, degree)
+        return KernelFunction(documents, alpha, kernel, gamma, coef0, degree)
 
     def end_round(self) -> None:
         """Add f to the sum that the average is made of."""
@@ -190,7 +190,7 @@ class Store:
 
     def _round_to_drop(self, key: np.uint64) -> int | None:
         """Return the round that makes room for the one of this key; None where there is no other."""
-        from . import _kernel_kernels as kernels
+        from ..model import _kernel_kernels as kernels
 
         others = [at for at in range(int(self.counters[Count.ROUNDS])) if self.key[at] != key]
         if not others:
@@ -211,7 +211,7 @@ class Store:
         norm = sqrt(max(f_norm2, 0.0))
         return float(min(rounds ** (-0.5 / rounds), most / norm if norm > 0 else 1.0))
 
-    def update(self, at: int) -> KernelModel:
+    def update(self, at: int) -> KernelFunction:
         """Return what one of the rounds added to f, as far as it is still there."""
         parts = np.flatnonzero(self.part_of[: self.counters[Count.PARTS]] == at)
         return self.function(self.documents[self.part_doc[parts]], self.part[parts])
@@ -267,7 +267,7 @@ class Store:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def squared_norm(f: KernelModel) -> float:
+def squared_norm(f: KernelFunction) -> float:
     """‖f‖² = Σ_b alpha_b f(s_b) in the space of the kernel."""
     values = np.empty(len(f.alpha))
     f.score_rows(f.stored, values)

@@ -15,6 +15,7 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import LinearFunction
 from ..solvers.base import Solver, Watch
 from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
@@ -23,7 +24,6 @@ from ..solvers.stream import OnlineDescent, State
 from ..surrogates.base import Surrogate, TwiceDifferentiable
 from .base import parameters
 from .composing import MinimisingRanker
-from .models import LinearModel
 from .stream import StreamRanker
 
 Method = Literal["auto", "lbfgs", "newton", "bundle", "minibatch"]
@@ -107,7 +107,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
         elif not first:  # after a fit
             state.weights[0] = self.coef_ / steps.eta
         learner.play(state, data.X, data.y, data.ptr, None, data.query_weight)
-        self.model_ = LinearModel(state.average if self.average else state.last)
+        self.function_ = LinearFunction(state.average if self.average else state.last)
         self.stream_ = {"weights": state.weights, "totals": state.totals, "eta": np.array([state.unit])}
         self._count_lists(data.n_queries, first)
         if first:
@@ -120,7 +120,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
 
     def _check_state(self) -> None:
         try:
-            sound = self.stream_ is None or self._stream.is_sound(self.n_features_in_)
+            sound = self.stream_ is None or self._stream.is_sound(self.inputs_.n_outputs)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             sound = False
         if not sound:

@@ -20,13 +20,13 @@ from ..data.validation import check_informative
 from ..errors import InputError, WorkersLost
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..model.functions import LinearFunction
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import Note, Scaling, Total
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates import Surrogate
 from .base import parameters
 from .checking import check_parameters
-from .models import LinearModel
 from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .stream_notes import certify_stream, compiled, note
 from .trace import Trace
@@ -50,8 +50,8 @@ class _KeptEpoch(NamedTuple):
         return self._replace(state=self.state.copy())
 
 
-def _model(state: State, averaged: bool) -> LinearModel:
-    return LinearModel(state.average if averaged else state.last)
+def _model(state: State, averaged: bool) -> LinearFunction:
+    return LinearFunction(state.average if averaged else state.last)
 
 
 def _play_part(learner: OnlineDescent, state: State, lists: QueryDataset) -> tuple[State, Floats]:
@@ -214,7 +214,9 @@ class OnlineRanker(StreamRanker):
 
     def _is_plain_list(self, X: Any, y: Any) -> bool:
         """Say whether one list comes as two sound arrays, which then need no further look (microseconds count here)."""
-        if type(X) is not np.ndarray or type(y) is not np.ndarray or "_state" not in vars(self) or self.prepare:
+        if type(X) is not np.ndarray or type(y) is not np.ndarray or "_state" not in vars(self):
+            return False
+        if self.inputs_.steps or self.inputs_.missing.indicated:
             return False
         sound = X.ndim == 2 and y.ndim == 1 and len(X) == len(y) > 0 and X.shape[1] == self.n_features_in_
         if not sound or "feature_names_in_" in vars(self) or not X.flags.c_contiguous or not X.flags.writeable:
@@ -255,7 +257,7 @@ class OnlineRanker(StreamRanker):
     def _keep(self, state: State, averaged: bool | None = None) -> None:
         if averaged is None:
             averaged = state.average_ranks_better if self.average == "auto" else bool(self.average)
-        self.model_ = _model(state, averaged)
+        self.function_ = _model(state, averaged)
         self.averaged_ = averaged
         self._state = state
 
@@ -293,7 +295,7 @@ class OnlineRanker(StreamRanker):
         try:
             totals, eta = content["totals"], content["eta"]
             state = State(content["weights"], totals, eta, Scaling[content["scaling"].upper()])
-            sound = state.is_sound(self.n_features_in_)
+            sound = state.is_sound(self.inputs_.n_outputs)
             passes = read_passes(content, totals[Total.ROUNDS], "fresh")
             self.averaged_ = bool(content["averaged"])
             noted = content.get("noted")

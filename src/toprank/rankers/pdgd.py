@@ -16,10 +16,10 @@ from ..data.mapped import read_in_any_order
 from ..data.sketch import Sketch
 from ..data.validation import check_count, check_informative, check_not_negative
 from ..errors import InputError
+from ..model import LinearFunction, Model, ScoringFunction
 from ..solvers.deadline import out_of_time
 from ..solvers.steps import Rule, Steps
 from .base import Ranker, parameters
-from .models import LinearModel, Model
 from .watching import BestOnValidation
 
 
@@ -60,30 +60,34 @@ class PDGD(Ranker):
     counts_: dict[str, int] = field(init=False)
     """Pages sampled, pages learned from, and pairs that they told."""
 
-    def start_at(self, ranker: Ranker) -> Self:
-        """Start at the weights of any fitted linear ranker instead of 0.
+    def start_at(self, ranker: Ranker | Model) -> Self:
+        """Start at the weights of any fitted linear ranker, or of its model, instead of 0.
+
+        Its features, its rule for missing cells and its preparation come along, and its parameters say so.
 
         >>> import toprank as tr
         >>> ranker = tr.ListNet().fit([[1.0], [0.0]], [1, 0])
         >>> bool((tr.PDGD().start_at(ranker).coef_ == ranker.coef_).all())
         True
         """
-        if not isinstance(ranker.model_, LinearModel):
-            raise InputError(f"{type(ranker).__name__} is not linear: clicks are learned by linear models")
-        self.__dict__.pop("counts_", None)
-        self._begin(ranker.model_.n_features)
-        self.model_, self.n_queries_in_, self.learned_from_ = ranker.model_, ranker.n_queries_in_, ranker.learned_from_
-        if "feature_names_in_" in vars(ranker):
-            self.feature_names_in_ = ranker.feature_names_in_
+        model = ranker.model_ if isinstance(ranker, Ranker) else ranker
+        if not isinstance(model.function, LinearFunction):
+            raise InputError(f"{model.source} is not linear: clicks are learned by linear models")
+        self.inputs_, self.prepare = model.inputs, ",".join(model.inputs.steps)
+        self._begin_at(model.function)
+        if isinstance(ranker, Ranker):
+            self.missing, self.learned_from_ = ranker.missing, ranker.learned_from_
+            self.n_queries_in_ = ranker.n_queries_in_
+        if model.inputs.names is not None:
+            self.feature_names_in_ = np.array(model.inputs.names, dtype=object)
         return self
 
     def sample(self, X: Any) -> Ints:
         """Return the rows of one list to show, best first: drawn by the current weights, `cut` of them at most."""
         check_count(cut=self.cut)
-        matrix = self._prepared_list(self._matrix(X))
         with self._learning_copy() as new:
-            new._begin(matrix.shape[1])
-            scores = new.model_.scores(matrix)
+            _, rows = new._one_list(X)
+            scores = new.function_.scores(rows)
             rng = np.random.default_rng(None if self.random_state is None else (self.random_state, new._next_page()))
         return sampled_order(scores, rng)[: self.cut]
 
@@ -93,46 +97,49 @@ class PDGD(Ranker):
         A page on which nothing was clicked, or everything, tells nothing. Bad input raises before anything changes.
         """
         check_not_negative(weight=weight)
-        given = self._matrix(X)
-        matrix = self._prepared_list(given)
-        rows, flags = _page(shown, clicked, matrix.shape[0])
         with self._learning_copy() as new:
-            new._begin(matrix.shape[1])
+            given, matrix = new._one_list(X)
+            rows, flags = _page(shown, clicked, matrix.shape[0])
             new._step(matrix, rows, flags, weight)
             new._note_rows(given, np.array([0, matrix.shape[0]]), first=False)
         return self
 
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         check_informative(data.informative, data.n_docs)
-        self.__dict__.pop("counts_", None)
-        self._begin(data.n_features)
+        self._begin_at(LinearFunction(np.zeros(data.n_features)))
         rng = np.random.default_rng(self.random_state)
         informative = np.flatnonzero(data.informative)
-        watch = BestOnValidation[Model](self._judge(), valid, verbose=self.verbose)
+        watch = BestOnValidation[ScoringFunction](self._judge(), valid, verbose=self.verbose)
         for epoch in track(range(self.epochs), "epochs", show=self.verbose):
             order = rng.permutation(informative)
             with read_in_any_order(data.X, order):
                 for q in order.tolist():
                     query = data[q]
-                    shown = sampled_order(self.model_.scores(query.X), rng)[: self.cut]
+                    shown = sampled_order(self.function_.scores(query.X), rng)[: self.cut]
                     weight = 1.0 if query.query_weight is None else float(query.query_weight[0])
                     self._step(query.X, shown, query.y[shown] > query.y.min(), weight)
             self.n_iter_ = epoch + 1
-            if watch.look(self.model_, lambda: self.model_, f"{epoch + 1:5d}") or out_of_time():
+            if watch.look(self.function_, lambda: self.function_, f"{epoch + 1:5d}") or out_of_time():
                 break
-        self.model_, self.trace_ = watch.best or self.model_, watch.trace()
+        self.function_, self.trace_ = watch.best or self.function_, watch.trace()
 
-    def _prepared_list(self, matrix: Matrix) -> Matrix:
-        return self._prepared_rows(matrix, np.zeros(matrix.shape[0]))
+    def _one_list(self, X: Any) -> tuple[Matrix, Matrix]:
+        """Return the rows of one list as they came, and as the scoring function sees them.
 
-    def _begin(self, n_features: int) -> None:
-        """Start at w = 0 unless something was learned already; compare the number of features if so."""
-        if "counts_" in vars(self):
-            if n_features != self.n_features_in_:
-                raise InputError(f"the weights so far are for {self.n_features_in_} features, got {n_features}")
-            return
-        self.model_, self.trace_, self.certificates_ = LinearModel(np.zeros(n_features)), {}, []
-        self.n_features_in_, self.n_queries_in_ = n_features, vars(self).get("n_queries_in_", 0)
+        The first list of all decides the features.
+        """
+        if "function_" in vars(self):
+            given = self._rows(X, None)
+            return given.X, self.inputs_.prepared(given).X
+        data = self._grouped(X, np.zeros(len(X) if not hasattr(X, "shape") else X.shape[0]), None, reset=True)
+        rows = self._learnable(data, first=True).X
+        self._begin_at(LinearFunction(np.zeros(rows.shape[1])))
+        return data.X, rows
+
+    def _begin_at(self, function: LinearFunction) -> None:
+        """Start at these weights, before any page."""
+        self.function_, self.trace_, self.certificates_ = function, {}, []
+        self.n_features_in_, self.n_queries_in_ = self.inputs_.n_features, vars(self).get("n_queries_in_", 0)
         vars(self).setdefault("learned_from_", Sketch.of())
         self.counts_ = {"sampled": 0, "pages": 0, "pairs": 0}
 
@@ -147,7 +154,7 @@ class PDGD(Ranker):
         steps = Steps.parse(self.eta)
         if steps.rule == Rule.ADAPTIVE:
             raise InputError("eta must be a number or 'sqrt' (with η as in 'sqrt:0.1') here, not 'adaptive'")
-        w = self.model_.coef if isinstance(self.model_, LinearModel) else np.zeros(X.shape[1])
+        w = self.coef_
         scores = linear.scores(X, w)
         if not np.isfinite(scores).all():
             raise InputError("scores overflow: scale the features, or take a smaller eta")
@@ -156,7 +163,7 @@ class PDGD(Ranker):
         pages = self.counts_["pages"] + 1
         if pairs:
             eta = steps.size(pages, None)
-            self.model_ = LinearModel(w + eta * weight * linear.adjoint(X, grad))
+            self.function_ = LinearFunction(w + eta * weight * linear.adjoint(X, grad))
         self.counts_ = {**self.counts_, "pages": pages, "pairs": self.counts_["pairs"] + pairs}
         self.n_iter_ = pages
 

@@ -15,6 +15,7 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError, NumbersOverflowError
 from ..measures import AP
 from ..measures.base import Measure
+from ..model import Inputs
 from ..solvers.steps import Steps
 from ..surrogates import ListNet as ListNetLoss
 from ..surrogates import Minimax, Slam, Surrogate
@@ -155,5 +156,6 @@ def _unit(ranker: OnlineRanker, past: QueryDataset) -> float:
         return 1.0
     if ranker.scale == "running":
         return 1.0 / past.n_features
-    longest = float(linear.square_norms(ranker.prepared(past).X).max(initial=0.0))
+    seen = Inputs.fit(past, ranker.missing, ranker.prepare).prepared(past)
+    longest = float(linear.square_norms(seen.X).max(initial=0.0))
     return 1.0 / longest if longest > 0 else 1.0

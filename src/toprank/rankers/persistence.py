@@ -1,7 +1,7 @@
 """Model files: versioned JSON that is data, never code.
 
 Parameters, models and learner state are numbers, strings, lists, arrays and a closed set of frozen values (the
-dataclasses that `toprank.surrogates`, `toprank.measures` and `toprank.rankers.models` list in `__all__`). Nothing
+dataclasses that `toprank.surrogates`, `toprank.measures` and `toprank.model.functions` list in `__all__`). Nothing
 else can be named by a file, and sizes are checked before anything is allocated.
 """
 
@@ -11,7 +11,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -21,15 +20,12 @@ import numpy as np
 
 from .. import measures, surrogates
 from .._files import read_whole, replacing
-from .._typing import Floats
 from .._version import __version__
 from ..data.sketch import Sketch
-from ..data.validation import Missing
 from ..errors import InputError
-from . import models
+from ..model import Inputs, MissingRule, Model, functions
 
 if TYPE_CHECKING:
-    from ..data.dataset import QueryDataset
     from .base import Ranker
 
 FORMAT = "toprank-model"
@@ -39,31 +35,6 @@ LARGEST_COUNT = 2**31 - 1
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class SavedScorer:
-    """The model of a file with what it must know of the data."""
-
-    ranker: str
-    model: models.Model
-    feature_names_in_: list[str] | None
-    missing: Missing
-    prepare: str | Sequence[str]
-
-    def predict_grouped(self, data: QueryDataset) -> Floats:
-        """Return one score per row of `data.X`, grouped by query, after comparing its features with the fit's."""
-        models.check_one_list(self.model, self.ranker)
-        models.check_features(data, self.model.n_features, self.feature_names_in_, self.ranker)
-        if self.prepare:
-            from ..data.transforms import prepared
-
-            data = prepared(data, self.prepare)
-        return self.model.scores(data.X)
-
-    def predict(self, data: QueryDataset) -> Floats:
-        """Return one score per row in the caller's order."""
-        return data.in_caller_order(self.predict_grouped(data))
 
 
 class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,6 +51,8 @@ class ModelFile(msgspec.Struct, forbid_unknown_fields=True):
     model: dict[str, Any]
     state: dict[str, Any]
     learned_from: str | None = None
+    inputs: dict[str, Any] | None = None
+    """What rows become before the model scores them: "missing" and "steps"; older files have it in the parameters."""
 
 
 def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
@@ -94,9 +67,10 @@ def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
         n_features=int(ranker.n_features_in_),
         feature_names=None if names is None else [str(name) for name in names],
         n_queries=int(ranker.n_queries_in_),
-        model=encode(ranker.model_.as_value(), "model"),
+        model=encode(ranker.function_.as_value(), "model"),
         state=_state(ranker),
         learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
+        inputs={"missing": encode(ranker.inputs_.missing, "missing"), "steps": list(ranker.inputs_.steps)},
     )
 
 
@@ -145,9 +119,9 @@ def is_model_file(text: bytes) -> bool:
         return False
 
 
-def parse_scorer(text: bytes, file: str) -> SavedScorer:
+def parse_model(text: bytes, file: str) -> Model:
     """Return what a model file scores with: no estimator is made, and scikit-learn is not loaded."""
-    return _read(text, file, _scorer)
+    return _read(text, file, _model)
 
 
 def _read(text: bytes, file: str, restore: Callable[[ModelFile], T]) -> T:
@@ -178,17 +152,18 @@ def _restore(content: ModelFile) -> Ranker:
     except TypeError as error:
         raise InputError(f"the parameters do not fit {content.ranker}: {error}") from None
     model, names = _model(content), content.feature_names
-    several = isinstance(model, models.LinearModels) and "estimators_" in hints
+    function = model.function
+    several = isinstance(function, functions.LinearFunctions) and "estimators_" in hints
     wanted = ("estimators_",) if several else ranker.state_attributes
     if set(content.state) - set(ranker.optional_attributes) != set(wanted):
         raise InputError(f"$.state must hold exactly: {', '.join(wanted) or 'nothing'}")
-    ranker.model_ = model
+    ranker.function_, ranker.inputs_ = function, model.inputs
     ranker.n_features_in_, ranker.n_queries_in_ = content.n_features, content.n_queries
     if names is not None:
         ranker.feature_names_in_ = np.array(names, dtype=object)
     ranker.learned_from_ = None if content.learned_from is None else Sketch.read(content.learned_from)
     if several:
-        vars(ranker)["estimators_"] = _rankers_of_labels(content, model)
+        vars(ranker)["estimators_"] = _rankers_of_labels(content, function)
         return ranker
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
@@ -196,11 +171,11 @@ def _restore(content: ModelFile) -> Ranker:
     return ranker
 
 
-def _rankers_of_labels(content: ModelFile, model: Any) -> list[Ranker]:
+def _rankers_of_labels(content: ModelFile, function: Any) -> list[Ranker]:
     """Return one ranker for each label: of the kind that the file names, and each of one label only."""
     files = content.state["estimators_"]
-    if not isinstance(files, list) or len(files) != len(model.coef):
-        raise InputError(f"$.state.estimators_ must be {len(model.coef)} rankers, one for each label of $.model")
+    if not isinstance(files, list) or len(files) != len(function.coef):
+        raise InputError(f"$.state.estimators_ must be {len(function.coef)} rankers, one for each label of $.model")
     ones = []
     for i, file in enumerate(files):
         try:
@@ -210,29 +185,49 @@ def _rankers_of_labels(content: ModelFile, model: Any) -> list[Ranker]:
         if part.ranker != content.ranker or "estimators_" in part.state:
             raise InputError(f"$.state.estimators_[{i}] is not a {content.ranker} of one label")
         ones.append(_restore(part))
-        if not np.array_equal(ones[-1].coef_, model.coef[i]):
+        if not np.array_equal(ones[-1].coef_, function.coef[i]):
             raise InputError(f"$.state.estimators_[{i}] has other weights than $.model")
     return ones
 
 
-def _scorer(content: ModelFile) -> SavedScorer:
-    _package_of(content.ranker)
-    missing = _parameter(content.params.get("missing", "error"), "missing", Missing)
-    prepare = _parameter(decode(content.params.get("prepare", ""), "$.params.prepare"), "prepare", str | Sequence[str])
-    return SavedScorer(content.ranker, _model(content), content.feature_names, missing, prepare)
-
-
-def _model(content: ModelFile) -> models.Model:
+def _model(content: ModelFile) -> Model:
     """Return the model of a file, which fits what the file says of its features."""
-    model = decode(content.model, "$.model")
+    _package_of(content.ranker)
+    function = decode(content.model, "$.model")
     if content.n_features < 1 or content.n_queries < 0:
         raise InputError("$.n_features must be at least 1, and $.n_queries not below 0")
-    if not isinstance(model, models.Model) or model.n_features != content.n_features:
-        raise InputError(f"$.model does not score {content.n_features} features")
     names = content.feature_names
     if names is not None and len(names) != content.n_features:
         raise InputError(f"$.feature_names has {len(names)} names for {content.n_features} features")
-    return model
+    rule, steps = _rule_and_steps(content)
+    inputs = Inputs(content.n_features, None if names is None else tuple(names), rule, steps)
+    if not isinstance(function, functions.ScoringFunction) or function.n_features != inputs.n_outputs:
+        raise InputError(f"$.model does not score {inputs.n_outputs} features")
+    return Model(function, inputs, content.ranker)
+
+
+def _rule_and_steps(content: ModelFile) -> tuple[MissingRule, tuple[str, ...]]:
+    """Return the rule for missing cells and the preparation that a file keeps; older ones have them as parameters."""
+    if content.inputs is None:
+        word = _parameter(content.params.get("missing", "error"), "missing", Literal["error", "zero"])
+        given = decode(content.params.get("prepare", ""), "$.params.prepare")
+        prepare = _parameter(given, "prepare", str | Sequence[str])
+        rule = MissingRule("fill", np.zeros(content.n_features)) if word == "zero" else MissingRule()
+        return rule, _checked_steps(prepare)
+    rule, steps = decode(content.inputs.get("missing"), "$.inputs.missing"), content.inputs.get("steps")
+    if not isinstance(rule, MissingRule) or not isinstance(steps, list) or set(content.inputs) != {"missing", "steps"}:
+        raise InputError("$.inputs must hold the rule for missing cells and the steps of preparation, and no more")
+    if rule.fill is not None and len(rule.fill) != content.n_features:
+        raise InputError(f"$.inputs.missing fills {len(rule.fill)} features, and there are {content.n_features}")
+    return rule, _checked_steps([str(step) for step in steps])
+
+
+def _checked_steps(prepare: str | Sequence[str]) -> tuple[str, ...]:
+    if not prepare:
+        return ()
+    from ..data.transforms import steps_of  # loads scikit-learn, which a model without preparation does without
+
+    return steps_of(prepare)
 
 
 OTHER_RANKERS = {
@@ -257,7 +252,7 @@ def _package_of(name: str) -> str:
 
 def _parameter(value: Any, key: str, hint: Any) -> Any:
     """Refuse what the field cannot hold; whether a number makes sense is checked where it is used, as by hand."""
-    if isinstance(value, (np.ndarray, models.Model)) or (isinstance(value, dict) and key != "params"):
+    if isinstance(value, (np.ndarray, functions.ScoringFunction)) or (isinstance(value, dict) and key != "params"):
         raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
     if hint is not None and not _fits(value, hint):
         raise InputError(f"$.params.{key} must be {_name(hint)}, got {value!r}")
@@ -390,9 +385,14 @@ def register(kind: K) -> K:
 
 
 def _values() -> dict[str, type]:
-    """Return the frozen values a file may name: what packages list in `__all__`, and what was registered."""
+    """Return the frozen values a file may name: what packages list in `__all__`, and what was registered.
+
+    Files call a scoring function a model: `LinearFunction` is "LinearModel" there.
+    """
     found = dict(_REGISTERED)
-    for package in (surrogates, measures, models):
+    found |= {name.replace("Function", "Model"): getattr(functions, name) for name in functions.__all__}
+    found["MissingRule"] = MissingRule
+    for package in (surrogates, measures):
         for name in package.__all__:
             kind = getattr(package, name)
             if isinstance(kind, type) and dataclasses.is_dataclass(kind):

@@ -9,9 +9,10 @@ from typing import Any, Literal, Self, TypeAlias
 from .._typing import ArrayLike
 from ..data.dataset import QueryDataset
 from ..errors import InputError
+from ..evaluation import checked_data_set
+from ..model.functions import ScoringFunction
 from ..solvers.steps import Steps
 from .base import Ranker, parameters
-from .models import Model
 from .watching import BestOnValidation
 
 Average: TypeAlias = bool | Literal["auto"]
@@ -35,17 +36,15 @@ class StreamRanker(Ranker):
     def partial_fit_queries(self, data: QueryDataset) -> Self:
         """Learn from more lists, in their order."""
         with self._learning_copy() as new:
-            if self._has_learned:
-                self._check_same_features(data)
-            else:
+            if not self._has_learned:
                 new._note_features(data)
-            new._learn_more_from(data)
+            new._learn_more_from(checked_data_set(data))
         return self
 
     def _learn_more_from(self, data: QueryDataset) -> None:
         """Learn from lists as they came."""
         first = not self._has_learned
-        self._learn_more(self._learnable(data))
+        self._learn_more(self._learnable(data, first=first))
         self._note_rows(data.X, data.ptr, first=first)
 
     @abstractmethod
@@ -54,7 +53,7 @@ class StreamRanker(Ranker):
 
     @property
     def _has_learned(self) -> bool:
-        return "model_" in vars(self)
+        return "function_" in vars(self)
 
     def _count_lists(self, lists: int, first: bool) -> None:
         """Note that so many lists were learned from."""
@@ -63,7 +62,7 @@ class StreamRanker(Ranker):
 
 
 def choose_average(
-    watch: BestOnValidation[Any], average: Average, model: Callable[[bool], Model]
+    watch: BestOnValidation[Any], average: Average, model: Callable[[bool], ScoringFunction]
 ) -> tuple[float | None, bool]:
     """Return what is reached on the validation set, and whether by the averaged weights: "auto" tries both.
 

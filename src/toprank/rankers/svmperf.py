@@ -54,7 +54,7 @@ class SVMPerf(TwoClassRanker):
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
         objective = Objective(data, surrogate, executor=executor)
         solver, watch = Bundle(tol=self.tol, max_iter=self.max_iter), BestOnValidation[Floats](self._judge(), valid)
-        found = minimise(objective, [1 / self.C], lambda look: solver, watch, self._start(data))
+        found = minimise(objective, [1 / self.C], lambda look: solver, watch, self._start())
         self._keep_solution(found.coef, found.solution, watch)
         if self.solution_.converged and not found.coef.any():
             told = "the minimum is at w = 0, which ranks nothing: raise kappa, or learn in batches (SGDAtK)"

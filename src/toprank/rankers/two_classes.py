@@ -19,9 +19,9 @@ from ..data.grouping import group_rows
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..measures.base import Measure, mean_value
+from ..model.functions import LinearFunctions
 from ..surrogates.precision_at_k import cutoff
 from .base import Ranker, parameters
-from .models import LinearModels
 from .watching import Judge
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class TwoClassRanker(Ranker):
         if labels is None:
             return super().fit(X, y, qid, query_weight, valid)
         with self._learning_copy() as new:
-            before = new._learned_before(labels) if vars(self).get("warm_start") and "model_" in vars(self) else None
+            before = new._learned_before(labels) if vars(self).get("warm_start") and "function_" in vars(self) else None
             data = new._grouped(X, labels.column(0), qid, query_weight, reset=True)
             held, held_labels = new._valid_with_labels(valid, labels.count)
 
@@ -158,7 +158,9 @@ class TwoClassRanker(Ranker):
                 told.setdefault((warning.category, text.partition(":")[0]), []).append(f"label {label}: {text}")
         for name in (*self.state_attributes, *self.optional_attributes, "solution_", "n_iter_", "_lists"):
             vars(self).pop(name, None)  # of a fit before, to one label
-        self.estimators_, self.model_ = ones, LinearModels(np.stack([one.coef_ for one in ones]))
+        self.estimators_, self.function_ = ones, LinearFunctions(np.stack([one.coef_ for one in ones]))
+        names = vars(self).get("feature_names_in_")
+        self.inputs_ = replace(ones[0].inputs_, names=None if names is None else tuple(map(str, names)))
         self.n_queries_in_, self.learned_from_ = ones[0].n_queries_in_, ones[0].learned_from_
         self.certificates_, self.trace_ = [], {}
         for (kind, _), (first, *more) in told.items():
@@ -166,7 +168,7 @@ class TwoClassRanker(Ranker):
 
     def _first_labels(self, y: ArrayLike) -> Floats:
         if vars(self).pop("estimators_", None):
-            del self.model_  # of several labels: there is nothing to go on from
+            del self.function_  # of several labels: there is nothing to go on from
         if not np.size(y):
             return np.empty(0)  # the data set is refused as empty, in the words that every ranker has
         return self._read(TwoClasses.of(y, self.pos_label), y)

@@ -14,7 +14,7 @@ from ..data.grouping import group_rows
 from ..data.validation import as_labels, check_count
 from ..errors import InputError
 from ..measures.base import mean_value
-from .models import Model
+from ..model.functions import ScoringFunction
 
 T = TypeVar("T")
 
@@ -55,13 +55,13 @@ class BestOnValidation(Generic[T]):
         self.best: T | None = None
         self.best_at = -1
 
-    def value(self, scores: Floats | Model) -> float:
+    def value(self, scores: Floats | ScoringFunction) -> float:
         """Return what scores, or a model, reach on the validation set."""
         assert self.valid is not None
-        found = scores.scores(self.valid.X) if isinstance(scores, Model) else scores
+        found = scores.scores(self.valid.X) if isinstance(scores, ScoringFunction) else scores
         return choice_value(self.judge, found, self.valid)
 
-    def look(self, scores: Floats | Model, keep: Callable[[], T], text: str = "") -> bool:
+    def look(self, scores: Floats | ScoringFunction, keep: Callable[[], T], text: str = "") -> bool:
         """Note what is reached, keep what `keep` returns where that is the best so far; True where to stop."""
         return self.note(None if self.valid is None else self.value(scores), keep, text)
 

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Matrix
+from .._typing import AnyArray, Floats
 from ..data.csr import dense
 from ..data.dataset import QueryDataset
-from ..rankers.models import LinearModel, Model, StumpModel
+from ..model import Inputs, LinearFunction, Model, StumpFunction
 
 if TYPE_CHECKING:
     from ..contests.base import Contest, Entrant
 
-Prepare = Callable[[QueryDataset], QueryDataset]
 
+def contributions(model: Model, data: QueryDataset) -> Floats | None:
+    """f_j(x_j) per document and column that the function sees: w_j x_j, or the steps on feature j of a sum of stumps.
 
-def _as_it_is(data: QueryDataset) -> QueryDataset:
-    return data
+    The columns are `model.inputs.output_labels`: the features after filling in and preparation. None for a model that
+    is no sum over features.
 
-
-def contributions(model: Model, X: Matrix) -> Floats | None:
-    """f_j(x_j) per document and feature: w_j x_j of a linear model, the steps on feature j of a sum of stumps.
-
-    None for a model that is no sum over features.
-
-    >>> contributions(LinearModel(np.array([1.0, 2.0])), np.array([[3.0, 4.0]])).tolist()
-    [[3.0, 8.0]]
-    >>> stumps = StumpModel(2, np.array([0, 1]), np.array([0.5, 2.0]), np.array([1.0, -3.0]))
-    >>> contributions(stumps, np.array([[1.0, 1.0], [0.5, 3.0]])).tolist()
+    >>> rows = QueryDataset.from_arrays([[1.0, 1.0], [0.5, 3.0]], [0, 1])
+    >>> contributions(Model(LinearFunction(np.array([1.0, 2.0])), Inputs(2)), rows).tolist()
+    [[1.0, 2.0], [0.5, 6.0]]
+    >>> stumps = StumpFunction(2, np.array([0, 1]), np.array([0.5, 2.0]), np.array([1.0, -3.0]))
+    >>> contributions(Model(stumps, Inputs(2)), rows).tolist()
     [[1.0, 0.0], [0.0, -3.0]]
     """
-    rows = np.asarray(dense(X), dtype=np.float64)
-    if isinstance(model, LinearModel):
-        return rows * model.coef
-    if isinstance(model, StumpModel):
-        parts = np.zeros(rows.shape)
-        for feature, threshold, weight in zip(model.feature, model.threshold, model.weight, strict=True):
-            parts[:, feature] += weight * (rows[:, feature] > threshold)
-        return parts
-    return None
+    function = model.function
+    if not isinstance(function, (LinearFunction, StumpFunction)):
+        return None
+    rows = np.asarray(dense(model.inputs.apply(data, model.source).X), dtype=np.float64)
+    if isinstance(function, LinearFunction):
+        return rows * function.coef
+    parts = np.zeros(rows.shape)
+    for feature, threshold, weight in function.thresholds:
+        parts[:, feature] += weight * (rows[:, feature] > threshold)
+    return parts
 
 
 class Explainer:
@@ -56,30 +52,30 @@ class Explainer:
             raise ValueError("a contest without documents has no scores to take apart")
         self._data, self._scores = data, entrant.scores
         folds, self._fold = np.unique(contest.fold, return_inverse=True)
-        found: list[tuple[Model | None, Prepare]] = [(ranker.model_, ranker.prepared) for ranker in entrant.rankers]
+        found: list[Model | None] = [ranker.model_ for ranker in entrant.rankers]
         if not found:
-            found = [(_one_feature(data, entrant.scores, self._fold == f), _as_it_is) for f in range(len(folds))]
+            found = [_one_feature(data, entrant.scores, self._fold == f) for f in range(len(folds))]
         self._models = found * len(folds) if len(found) == 1 else found
         if len(self._models) != len(folds):
-            self._models = [(None, _as_it_is)] * len(folds)
+            self._models = [None] * len(folds)
 
     def parts(self, q: int) -> Floats | None:
         """Return document × feature contributions of query q, or None where they do not add up to the scores.
 
         They do not where the ranker saw other features than the contest's data hold (scaled ones, say).
         """
-        model, prepare = self._models[self._fold[q]]
-        if model is None or model.n_features != self._data.n_features:
+        model = self._models[self._fold[q]]
+        if model is None or model.n_features != self._data.n_features or model.rule.indicated:
             return None
         rows = slice(int(self._data.ptr[q]), int(self._data.ptr[q + 1]))
-        parts = contributions(model, prepare(self._data[q]).X)
+        parts = contributions(model, self._data[q])
         if parts is None:
             return None
         slack = 1e-6 * np.abs(parts).sum(axis=1).max(initial=0)
         return parts if np.allclose(parts.sum(axis=1), self._scores[rows], rtol=1e-6, atol=slack) else None
 
 
-def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> LinearModel | None:
+def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> Model | None:
     """Return the feature, or its opposite, that gives these queries' documents their scores; None where none does."""
     rows = np.flatnonzero(np.repeat(queries, data.lengths))
     few = rows[:100]
@@ -88,9 +84,9 @@ def _one_feature(data: QueryDataset, scores: Floats, queries: AnyArray) -> Linea
         return None
     for sign in (1.0, -1.0):
         for j in np.flatnonzero((sign * sample == scores[few][:, None]).all(axis=0)):
-            model = LinearModel(sign * np.eye(1, data.n_features, int(j))[0])
-            if np.array_equal(model.scores(data.X[rows]), scores[rows]):
-                return model
+            function = LinearFunction(sign * np.eye(1, data.n_features, int(j))[0])
+            if np.array_equal(function.scores(data.X[rows]), scores[rows]):
+                return Model(function, Inputs(data.n_features, data.feature_names), "one feature")
     return None
 
 

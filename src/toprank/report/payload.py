@@ -123,7 +123,7 @@ def _header(view: ContestView, queries: Ints) -> dict[str, Any]:
 
 def _weights(view: ContestView) -> list[dict[str, Any]]:
     """Return the weights of every linear entrant: mean over folds, smallest, largest, and mean × spread."""
-    from ..rankers.models import LinearModel
+    from ..model.functions import LinearFunction
 
     found: list[dict[str, Any]] = []
     spreads: dict[str, Any] = {}
@@ -132,15 +132,15 @@ def _weights(view: ContestView) -> list[dict[str, Any]]:
         return found
     for i, entrant in enumerate(view.contest.entrants):
         models = [ranker.model_ for ranker in entrant.rankers]
-        coefs = [model.coef for model in models if isinstance(model, LinearModel)]
+        coefs = [model.weights for model in models if isinstance(model.function, LinearFunction)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
             continue
-        prepare = {str(ranker.prepare) for ranker in entrant.rankers}
+        prepare = {",".join(model.inputs.steps) for model in models}
         if len(coefs[0]) != data.n_features or len(prepare) > 1:  # weights of other features have no mean
             continue
         key = prepare.pop()
         if key not in spreads:
-            spreads[key] = spread_within_queries(entrant.rankers[0].prepared(data))
+            spreads[key] = spread_within_queries(models[0].inputs.apply(data, models[0].source))
         spread = spreads[key]
         folds = np.stack(coefs)
         mean = folds.mean(axis=0)

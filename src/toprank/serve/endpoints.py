@@ -43,11 +43,11 @@ async def rank(call: Call, body: bodies.Rank) -> Ranking:
     docs = call.service.served.columns.read(body)
     served, rows, ranking = _ranked(call.service, docs, body.explore, body.top)
     if body.explain:
-        parts = contributions(served.ranker.model_, docs.X[rows])
+        parts = contributions(served.ranker.model_, served.as_list(docs.X))
         if parts is None:
             raise BodyError("the scores of this model are no sums over features", "$.explain")
-        for item, row in zip(ranking.items, parts.tolist(), strict=True):
-            item.contributions = dict(zip(served.columns.labels, row, strict=True))
+        for item, row in zip(ranking.items, parts[rows].tolist(), strict=True):
+            item.contributions = dict(zip(served.weight_labels, row, strict=True))
     return ranking
 
 
@@ -118,7 +118,7 @@ async def model(call: Call) -> bodies.Model | Response:
         return Response(served.model_text(), headers=call.headers, media_type=JSON)
     ranker, columns = served.ranker, served.columns
     totals = ranker.totals_ if isinstance(ranker, OnlineRanker) else vars(ranker).get("counts_", {})
-    weights = None if served.coef is None else dict(zip(columns.labels, served.coef.tolist(), strict=True))
+    weights = None if served.coef is None else dict(zip(served.weight_labels, served.coef.tolist(), strict=True))
     return bodies.Model(
         served.version, type(ranker).__name__, ranker.learns_from, served.measure, call.service.frozen,
         call.service.oldest, columns.n_features, weights, dict(totals), call.service.age,
@@ -232,7 +232,7 @@ def _page(service: Service, demo: bool) -> dict[str, Any]:
     if served.coef is not None and start is not None:
         largest = np.argsort(-abs(served.coef), kind="stable")[:WEIGHTS].tolist()
         moved = (served.coef - start).tolist()
-        weights = [(served.columns.labels[j], float(served.coef[j]), moved[j]) for j in largest]
+        weights = [(served.weight_labels[j], float(served.coef[j]), moved[j]) for j in largest]
     if service.curve:
         _, means, lows, highs = zip(*service.curve, strict=True)
         label = f"mean {served.measure} by event, from {means[0]:.3f} to {means[-1]:.3f}"
@@ -247,7 +247,7 @@ def _last(step: Step) -> dict[str, Any]:
     """The best documents of an event before and after it was learned from."""
     found: dict[str, Any] = {"seq": step.after.version, "event": step.event.given_id, "measure": step.measure}
     for when, learner in (("before", step.before), ("after", step.after)):
-        order = np.argsort(-learner.ranker.model_.scores(step.event.docs.X), kind="stable")[:TOP]
+        order = np.argsort(-learner.scores(step.event.docs.X), kind="stable")[:TOP]
         found[when] = [step.event.docs.ids[row] for row in order.tolist()]
     return found
 

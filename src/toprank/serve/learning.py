@@ -10,13 +10,14 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from .._typing import Floats
+from .._typing import AnyArray, Floats
 from ..certificates.performance import RunningMean
+from ..data.dataset import QueryDataset
 from ..data.documents import Columns, DocumentList
 from ..data.sketch import Sketch
 from ..errors import InputError
+from ..model.functions import LinearFunction
 from ..rankers.base import Ranker
-from ..rankers.models import LinearModel
 from ..rankers.online import OnlineRanker
 from ..rankers.pdgd import PDGD
 from ..rankers.persistence import ModelFile, content_of, parse
@@ -138,8 +139,11 @@ class Learner:
     @classmethod
     def of(cls, ranker: Ranker, version: int = 0, progress: str = NO_PROGRESS) -> Learner:
         """Return the learner of a ranker that is its own, and of what `progress_text` wrote."""
-        names = vars(ranker).pop("feature_names_in_", None)  # columns are checked here, not again at every step
-        columns = Columns(ranker.n_features_in_, None if names is None else [str(name) for name in names])
+        inputs = ranker.inputs_
+        vars(ranker).pop("feature_names_in_", None)  # columns are compared here, not again at every step
+        ranker.inputs_ = replace(inputs, names=None)
+        names = None if inputs.names is None else list(inputs.names)
+        columns = Columns(inputs.n_features, names, allows_missing=inputs.missing.kind != "error")
         try:
             n, total, spread, mistakes = msgspec.json.decode(progress, type=tuple[int, float, float, int])
         except msgspec.DecodeError as error:
@@ -180,8 +184,23 @@ class Learner:
     @property
     def coef(self) -> Floats | None:
         """The weights of a linear model."""
-        model = self.ranker.model_
-        return model.coef if isinstance(model, LinearModel) else None
+        function = self.ranker.function_
+        return function.coef if isinstance(function, LinearFunction) else None
+
+    @property
+    def weight_labels(self) -> list[str]:
+        """What each weight of a linear model belongs to: a feature, or where it is missing."""
+        return [*replace(self.ranker.inputs_, names=tuple(self.columns.labels)).output_labels]
+
+    def scores(self, X: AnyArray) -> Floats:
+        """Return one score per row of a list, whose columns `columns` has put in the model's order."""
+        return self.ranker.model_.scores(self.as_list(X))
+
+    def as_list(self, X: AnyArray) -> QueryDataset:
+        """Return rows as a data set of one list without grades."""
+        gaps = self.columns.allows_missing and bool(np.isnan(X).any())
+        ptr = np.array([0, len(X)])
+        return QueryDataset(X, np.zeros(len(X)), ptr, np.zeros(1, dtype=np.int64), has_missing=gaps)
 
     def check(self, kind: str) -> None:
         """Refuse feedback of a kind that this ranker cannot learn from."""

@@ -114,7 +114,7 @@ class Service:
     def rank(self, docs: DocumentList, *, explore: bool = False) -> tuple[Learner, Floats, Ints]:
         """Return what was served, the scores, and the rows best first; `explore` samples as PDGD does."""
         served = self.served
-        scores = served.ranker.model_.scores(docs.X)
+        scores = served.scores(docs.X)
         require(np.isfinite(scores).all(), "scores overflow: scale the features down")
         if not explore:
             return served, scores, np.argsort(-scores, kind="stable")
@@ -251,7 +251,7 @@ class Service:
         for dtype in (np.float64, np.float32):
             X = np.zeros((2, self.served.columns.n_features), dtype=dtype)
             X[0] = 1
-            self.served.ranker.model_.scores(X)
+            self.served.scores(X)
             if self.served.ranker.learns_from != "nothing":
                 shown = [0, 1] if self.served.ranker.learns_from == "clicks" else None
                 with suppress(InputError):  # compiled all the same

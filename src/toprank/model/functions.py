@@ -1,4 +1,4 @@
-"""What a ranker has learned: a scoring function, as a value."""
+"""Functions from rows to scores, as values: linear, sums of thresholds, trees, kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,32 +18,18 @@ from ..data.remote import RemoteMatrix
 from ..data.validation import check_count, check_finite, check_positive, is_sparse
 from ..errors import InputError
 
-if TYPE_CHECKING:
-    from ..data.dataset import QueryDataset
-
-__all__ = ["KernelModel", "LinearModel", "LinearModels", "StumpModel", "TreeModel"]
+__all__ = ["KernelFunction", "LinearFunction", "LinearFunctions", "StumpFunction", "TreeFunction"]
 
 
 Nested: TypeAlias = "float | tuple[int, float, bool, Nested, Nested]"
-"""A tree for `TreeModel.build`: a leaf, or (feature, value, whether a missing value goes low, low, high)."""
+"""A tree for `TreeFunction.build`: a leaf, or (feature, value, whether a missing value goes low, low, high)."""
 
 
-def check_features(data: QueryDataset, n_features: int, names: Sequence[str] | None, who: str) -> None:
-    """Refuse a data set whose features are not those that a model was fitted on."""
-    if data.n_features != n_features:
-        raise InputError(
-            f"the data set has {data.n_features} features, but {who} is expecting {n_features} features as input"
-        )
-    if names is not None and data.feature_names is not None and tuple(names) != data.feature_names:
-        at = next(i for i, (a, b) in enumerate(zip(names, data.feature_names, strict=True)) if a != b)
-        raise InputError(
-            f"feature {at} is {data.feature_names[at]!r} in the data set but was {names[at]!r} during fit: "
-            "give the features in the same order"
-        )
+class ScoringFunction(ABC):
+    """A function from rows of numbers to scores. Subclasses are frozen dataclasses, listed in `__all__`.
 
-
-class Model(ABC):
-    """A function from feature rows to scores. Subclasses are frozen dataclasses, listed in `__all__`."""
+    It knows neither names nor missing cells nor preparation: `Model` does, and is what everybody scores with.
+    """
 
     @property
     @abstractmethod
@@ -53,7 +39,7 @@ class Model(ABC):
     def scores(self, X: Matrix) -> Floats:
         """Return one score per row; values are taken as already checked, but neither the width nor where they stand."""
         if X.shape[1] != self.n_features:
-            raise InputError(f"X has {X.shape[1]} features, but this model is expecting {self.n_features} features")
+            raise InputError(f"X has {X.shape[1]} features, but this function is expecting {self.n_features} features")
         if isinstance(X, RemoteMatrix):
             return X.collect(self._scores_of_part)
         return self._scores(as_csr(X) if is_sparse(X) else X)
@@ -65,16 +51,16 @@ class Model(ABC):
     def _scores(self, X: Matrix) -> Floats:
         """Return one score per row of a matrix as wide as the model."""
 
-    def as_value(self) -> Model:
-        """Return the model as one that a file can hold: itself, unless it belongs to another package."""
+    def as_value(self) -> ScoringFunction:
+        """Return the function as one that a file can hold: itself, unless it belongs to another package."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(Model):
+class LinearFunction(ScoringFunction):
     """f(x) = w·x.
 
-    >>> LinearModel(np.array([1.0, 2.0])).scores(np.array([[1.0, 1.0]])).tolist()
+    >>> LinearFunction(np.array([1.0, 2.0])).scores(np.array([[1.0, 1.0]])).tolist()
     [3.0]
     """
 
@@ -96,10 +82,10 @@ class LinearModel(Model):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModels(Model):
+class LinearFunctions(ScoringFunction):
     """f_j(x) = w_j·x for each label j: as many scores a row as there are labels.
 
-    >>> LinearModels(np.array([[1.0, 2.0], [0.0, 1.0]])).scores(np.array([[1.0, 1.0]])).tolist()
+    >>> LinearFunctions(np.array([[1.0, 2.0], [0.0, 1.0]])).scores(np.array([[1.0, 1.0]])).tolist()
     [[3.0, 1.0]]
     """
 
@@ -121,20 +107,11 @@ class LinearModels(Model):
         return np.column_stack([linear.scores(X, w) for w in self.coef])
 
 
-def check_one_list(model: Model, who: str) -> None:
-    """Refuse a model of several labels where documents have one score each."""
-    if isinstance(model, LinearModels):
-        raise InputError(
-            f"this {who} learned {len(model.coef)} labels and gives a row as many scores, where one is needed: take "
-            "that of one label, estimators_[i]"
-        )
-
-
 @dataclass(frozen=True, eq=False)
-class StumpModel(Model):
+class StumpFunction(ScoringFunction):
     """f(x) = Σ_t weight_t [x_{feature_t} > threshold_t].
 
-    >>> model = StumpModel(2, np.array([0, 1]), np.array([0.5, 2.0]), np.array([1.0, -3.0]))
+    >>> model = StumpFunction(2, np.array([0, 1]), np.array([0.5, 2.0]), np.array([1.0, -3.0]))
     >>> model.scores(np.array([[1.0, 1.0], [0.5, 3.0]])).tolist()
     [1.0, -3.0]
     """
@@ -159,6 +136,12 @@ class StumpModel(Model):
     def n_features(self) -> int:
         """How many features a row has."""
         return self.width
+
+    @cached_property
+    def thresholds(self) -> list[tuple[int, float, float]]:
+        """One (feature, threshold, weight) per stump."""
+        columns = (self.feature, self.threshold, self.weight)
+        return [(int(f), float(t), float(w)) for f, t, w in zip(*columns, strict=True)]
 
     @cached_property
     def _steps(self) -> tuple[Ints, Floats, Floats, Ints]:
@@ -198,16 +181,16 @@ def _scores_in_parts(X: Matrix, write: Callable[[Matrix, Floats], None]) -> Floa
 
 
 @dataclass(frozen=True, eq=False)
-class TreeModel(Model):
+class TreeFunction(ScoringFunction):
     """f(x) = Σ_t the leaf of tree t that x reaches, added in the order of the trees: boosted trees of any origin.
 
     Nodes of all trees stand in one list, children behind their parents; tree t begins at node `root[t]`. At a node with
     a `feature`, x ≤ `value` goes on at `low`, any other number at `high`, and a missing value (NaN) at `low` where
     `missing_low` says so. A node without one (−1) is a leaf, and its `value` is what the tree adds. Absent entries of a
-    sparse X are 0, or missing where `absent_missing` says so, as in XGBoost. `TreeModel.build` takes nested trees.
+    sparse X are 0, or missing where `absent_missing` says so, as in XGBoost. `TreeFunction.build` takes nested trees.
 
     >>> stump = (0, 0.5, True, -1.0, (1, 2.0, False, 1.0, 3.0))  # feature, x ≤, missing goes low?, low, high
-    >>> model = TreeModel.build(2, [stump, 10.0])
+    >>> model = TreeFunction.build(2, [stump, 10.0])
     >>> model.scores(np.array([[0.5, 9.0], [1.0, 9.0], [1.0, np.nan], [np.nan, 0.0]])).tolist()
     [9.0, 13.0, 13.0, 9.0]
     """
@@ -222,7 +205,7 @@ class TreeModel(Model):
     absent_missing: bool = False
 
     @classmethod
-    def build(cls, width: int, trees: Sequence[Nested], *, absent_missing: bool = False) -> TreeModel:
+    def build(cls, width: int, trees: Sequence[Nested], *, absent_missing: bool = False) -> TreeFunction:
         """Return the model of trees, each a leaf (a number) or (feature, value, missing goes low, low, high)."""
         rows: list[list[Any]] = []
         root = []
@@ -292,10 +275,10 @@ class TreeModel(Model):
 
 
 @dataclass(frozen=True, eq=False)
-class KernelModel(Model):
+class KernelFunction(ScoringFunction):
     """f(x) = Σ_b alpha_b k(x, s_b); k is x·s (linear), (γ x·s + c)^p (polynomial) or exp(−γ‖x − s‖²) (rbf).
 
-    >>> model = KernelModel(np.array([[1.0, 0.0]]), np.array([2.0]), "polynomial", gamma=1.0, coef0=1.0, degree=2)
+    >>> model = KernelFunction(np.array([[1.0, 0.0]]), np.array([2.0]), "polynomial", gamma=1.0, coef0=1.0, degree=2)
     >>> model.scores(np.array([[1.0, 5.0], [0.0, 1.0]])).tolist()
     [8.0, 2.0]
     """

@@ -1,0 +1,145 @@
+"""The one door for columns: how rows of any data set become the rows that a scoring function sees."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._suggest import did_you_mean
+from ..data.dataset import QueryDataset
+from ..data.remote import RemoteMatrix
+from ..data.validation import as_feature_names
+from ..errors import InputError
+from .missing import Missing, MissingRule
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a model wants of a row before its function sees it: the features, the missing cells, the preparation.
+
+    Parameters
+    ----------
+    n_features : how many features a row has as it comes.
+    names : their names; None where nobody gave them any.
+    missing : what stands in for missing cells.
+    steps : the preparation, one step after the other ("log", "query", "standard").
+
+    >>> inputs = Inputs(2, ("bm25", "age"), steps=("query",))
+    >>> data = QueryDataset.from_arrays([[9.0, 1.0], [8.0, 3.0]], [0, 1], feature_names=["age", "bm25"])
+    >>> inputs.apply(data).X.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None = None
+    missing: MissingRule = field(default_factory=MissingRule)
+    steps: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        as_feature_names(self.names, self.n_features)
+        if self.missing.fill is not None and len(self.missing.fill) != self.n_features:
+            raise InputError(
+                f"{len(self.missing.fill)} values are to fill missing cells of {self.n_features} features: each needs "
+                "one"
+            )
+
+    @classmethod
+    def fit(cls, data: QueryDataset, missing: Missing = "error", prepare: str | Sequence[str] = "") -> Inputs:
+        """Return what a model that learns from these rows will want of all others."""
+        rule = MissingRule.learned(missing, data.X)
+        return cls(data.n_features, data.feature_names, rule, _steps_of(prepare))
+
+    @property
+    def n_outputs(self) -> int:
+        """How many columns the scoring function sees."""
+        return self.n_features + len(self.missing.indicated)
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether it matters which rows belong to one query."""
+        return any(step != "log" for step in self.steps)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each feature: its own, or f1, f2, … where nobody gave it one."""
+        return self.names or tuple(f"f{j}" for j in range(1, self.n_features + 1))
+
+    @property
+    def output_labels(self) -> tuple[str, ...]:
+        """A name for each column that the scoring function sees."""
+        return (*self.labels, *(f"{self.labels[j]} is missing" for j in self.missing.indicated))
+
+    def apply(self, data: QueryDataset, who: str = "the model") -> QueryDataset:
+        """Return the data set as the scoring function sees it; `who` names the model in messages."""
+        return self.prepared(self.matched(data, who))
+
+    def matched(self, data: QueryDataset, who: str = "the model") -> QueryDataset:
+        """Return the data set with the columns that the model wants, in its order.
+
+        Names on both sides: by name; other columns are left out, which a warning says, and a missing one is refused.
+        No names on one side: by position, which a warning says.
+        """
+        if self.names is not None and data.feature_names is not None:
+            return self._by_name(data, self.names, data.feature_names, who)
+        if data.n_features != self.n_features:
+            raise InputError(
+                f"the data set has {data.n_features} features, but {who} is expecting {self.n_features} features as "
+                "input"
+            )
+        if self.names is not None or data.feature_names is not None:
+            unnamed = "the data set" if data.feature_names is None else who
+            warnings.warn(f"features are matched by position: {unnamed} has no names for them", stacklevel=3)
+        return data
+
+    def _by_name(self, data: QueryDataset, wanted: tuple[str, ...], given: tuple[str, ...], who: str) -> QueryDataset:
+        if wanted == given:
+            return data
+        place = {name: column for column, name in enumerate(given)}
+        absent = [name for name in wanted if name not in place]
+        if absent:
+            others = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+            raise InputError(
+                f"the data set has no feature {absent[0]!r}{others}{did_you_mean(absent[0], given)}, and {who} learned "
+                f"from it"
+            )
+        if isinstance(data.X, RemoteMatrix):
+            at = next(j for j, name in enumerate(wanted) if given[j] != name)
+            raise InputError(
+                f"feature {at} is {given[at]!r} in the data set but was {wanted[at]!r} during fit: name the features "
+                "in the model's order where the files are read"
+            )
+        extra = [name for name in given if name not in wanted]
+        if extra:
+            warnings.warn(
+                f"{who} did not learn from {_listing(extra)}: left out, and the other features are matched by name",
+                stacklevel=4,
+            )
+        return data.with_columns(np.array([place[name] for name in wanted]))
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return a data set whose columns are the model's, filled in and prepared; itself where nothing is to do."""
+        if data.has_missing and self.missing.kind == "error":
+            self.missing.check_none_missing(data, self.names)
+        if self.missing.indicated or (data.has_missing and self.missing.kind == "fill"):
+            data = data.with_X(self.missing.filled(data.X), self.output_labels if self.names else None)
+        if not self.steps:
+            return data
+        from ..data.transforms import prepared
+
+        return prepared(data, self.steps)
+
+
+def _steps_of(prepare: str | Sequence[str]) -> tuple[str, ...]:
+    if not prepare:
+        return ()
+    from ..data.transforms import steps_of
+
+    return steps_of(prepare)
+
+
+def _listing(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
