@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from ._checkpoint import plain
+from ._estimators import estimator_scores
 from ._tables import Shown, Table
 from ._typing import AnyArray, ArrayLike, Floats
 from .data import blocks, validation
@@ -38,7 +39,7 @@ class QueryScorer(Protocol):
 
 @runtime_checkable
 class RowScorer(Protocol):
-    """A model that scores rows: anything with scikit-learn's `predict`."""
+    """A model that scores rows: anything with scikit-learn's `predict`; a classifier scores by how sure it is."""
 
     def predict(self, X: Any) -> ArrayLike:
         """Return one score per row."""
@@ -245,10 +246,11 @@ def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
     """Return one score per row of `data.X`."""
     if isinstance(model, type):
         raise InputError(f"{model.__name__} is a class: make one, fit it and evaluate that")
+    model = getattr(model, "best_estimator_", model)  # a search for settings that was fitted
     if isinstance(model, QueryScorer):
         return model.predict_grouped(data)
     if isinstance(model, RowScorer):
-        return predicted(model, data.X, np.repeat(np.arange(data.n_queries), data.lengths))
+        return estimator_scores(model, data)
     if data.order is not None and (validation.is_sparse(model) or _is_ours(model, data)):
         raise InputError(
             "these scores are rows of the data set, which are grouped by query, and scores are taken in the row order "
@@ -256,20 +258,6 @@ def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
         )
     values: Any = model.toarray().ravel() if validation.is_sparse(model) else model  # a column of sparse features
     return data.grouped(validation.as_scores(values, data.n_docs))
-
-
-def predicted(model: Any, X: Any, qid: ArrayLike | None) -> ArrayLike:
-    """Return `model.predict(X)`, with qid where the model, or a step of it, asks scikit-learn's routing for it."""
-    scores: ArrayLike
-    if qid is None or not hasattr(model, "get_metadata_routing"):
-        scores = model.predict(X)
-        return scores
-    from sklearn import config_context
-
-    with config_context(enable_metadata_routing=True):
-        wanted = {"qid": qid} if model.get_metadata_routing().consumes("predict", {"qid"}) else {}
-        scores = model.predict(X, **wanted)
-    return scores
 
 
 def _is_ours(scores: Any, data: QueryDataset) -> bool:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from .._suggest import did_you_mean
 from ..data.dataset import QueryDataset
-from ..data.remote import RemoteMatrix
+from ..data.matching import match_columns
 from ..data.validation import as_feature_names
 from ..errors import InputError
 from .missing import Missing, MissingRule
@@ -77,47 +73,8 @@ class Inputs:
         return self.prepared(self.matched(data, who))
 
     def matched(self, data: QueryDataset, who: str = "the model") -> QueryDataset:
-        """Return the data set with the columns that the model wants, in its order.
-
-        Names on both sides: by name; other columns are left out, which a warning says, and a missing one is refused.
-        No names on one side: by position, which a warning says.
-        """
-        if self.names is not None and data.feature_names is not None:
-            return self._by_name(data, self.names, data.feature_names, who)
-        if data.n_features != self.n_features:
-            raise InputError(
-                f"the data set has {data.n_features} features, but {who} is expecting {self.n_features} features as "
-                "input"
-            )
-        if self.names is not None or data.feature_names is not None:
-            unnamed = "the data set" if data.feature_names is None else who
-            warnings.warn(f"features are matched by position: {unnamed} has no names for them", stacklevel=3)
-        return data
-
-    def _by_name(self, data: QueryDataset, wanted: tuple[str, ...], given: tuple[str, ...], who: str) -> QueryDataset:
-        if wanted == given:
-            return data
-        place = {name: column for column, name in enumerate(given)}
-        absent = [name for name in wanted if name not in place]
-        if absent:
-            others = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-            raise InputError(
-                f"the data set has no feature {absent[0]!r}{others}{did_you_mean(absent[0], given)}, and {who} learned "
-                f"from it"
-            )
-        if isinstance(data.X, RemoteMatrix):
-            at = next(j for j, name in enumerate(wanted) if given[j] != name)
-            raise InputError(
-                f"feature {at} is {given[at]!r} in the data set but was {wanted[at]!r} during fit: name the features "
-                "in the model's order where the files are read"
-            )
-        extra = [name for name in given if name not in wanted]
-        if extra:
-            warnings.warn(
-                f"{who} did not learn from {_listing(extra)}: left out, and the other features are matched by name",
-                stacklevel=4,
-            )
-        return data.with_columns(np.array([place[name] for name in wanted]))
+        """Return the data set with the columns that the model wants, in its order, by the rule of `match_columns`."""
+        return match_columns(data, self.n_features, self.names, who, stacklevel=4)
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
         """Return a data set whose columns are the model's, filled in and prepared; itself where nothing is to do."""
@@ -138,8 +95,3 @@ def _steps_of(prepare: str | Sequence[str]) -> tuple[str, ...]:
     from ..data.transforms import steps_of
 
     return steps_of(prepare)
-
-
-def _listing(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._estimators import response
 from .._typing import AnyArray, ArrayLike
 from ..data import validation
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
-from ..evaluation import predicted
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..surrogates.precision_at_k import cutoff
@@ -37,7 +37,7 @@ class Scorer(_WantsQid):
     measure: Measure
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Score a fitted estimator with `predict`; qid says which rows are one list."""
+        """Score a fitted estimator by what it says of order; qid says which rows are one list."""
         if qid is None and not (isinstance(estimator, Ranker) and estimator.n_queries_in_ == 1):
             raise InputError(
                 f"the {self.measure} scorer needs qid: switch on sklearn.set_config(enable_metadata_routing=True) and "
@@ -45,7 +45,7 @@ class Scorer(_WantsQid):
             )
         if isinstance(estimator, Ranker):
             return estimator._mean(estimator.predict(X, qid), y, qid, self.measure)
-        return mean_of_rows(self.measure, validation.as_scores(predicted(estimator, X, qid)), y, qid)
+        return mean_of_rows(self.measure, validation.as_scores(response(estimator, X, qid)), y, qid)
 
 
 def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
@@ -75,7 +75,7 @@ class PrecisionScorer(_WantsQid):
         """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
         labels, judge = Indicator.of(y), TopPrecision(self.k, self.kappa)
         if labels is not None:
-            found = np.asarray(predicted(estimator, X, qid))
+            found = np.asarray(response(estimator, X, qid))
             if found.shape != labels.columns.shape:
                 raise InputError(f"y has the shape {labels.columns.shape} and what is predicted {found.shape}")
             each = [mean_of_rows(judge, found[:, j], labels.column(j), qid) for j in range(labels.count)]
