@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -20,6 +20,7 @@ from .grades import check_not_swapped
 from .grouping import bounds_of, group_rows, in_order, query_of_rows, rows_of
 from .remote import RemoteMatrix
 from .source import TableNotes
+from .weights import weight_of_queries
 
 if TYPE_CHECKING:
     from .blocks import BlockResults
@@ -106,7 +107,7 @@ class QueryDataset:
         *,
         feature_names: Sequence[str] | None = None,
         doc_ids: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | Mapping[Any, float] | None = None,
         doc_weight: ArrayLike | None = None,
         missing: validation.Missing = "error",
     ) -> QueryDataset:
@@ -115,7 +116,8 @@ class QueryDataset:
         `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero" takes them for 0, "keep" leaves
         them to the model that learns from the rows or scores them.
 
-        `query_weight` has one weight per query, in order of first appearance, `doc_weight` one per row. Only rows that
+        `query_weight` is a mapping or a Series by query id, one weight per row (the same in all rows of a query), or
+        one per query in order of first appearance; `doc_weight` has one per row. Only rows that
         are not yet grouped by query are copied.
         """
         if feature_names is None:
@@ -142,7 +144,7 @@ class QueryDataset:
             query_ids=query_ids,
             feature_names=feature_names,  # type: ignore[arg-type]
             doc_ids=in_order(ids, order),
-            query_weight=query_weight,  # type: ignore[arg-type]
+            query_weight=weight_of_queries(query_weight, query_ids, ptr, order),
             doc_weight=in_order(weights, order),
             order=order,
             has_missing=has_missing,

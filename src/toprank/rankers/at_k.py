@@ -35,7 +35,7 @@ from ..surrogates.precision_at_k import (
     PrecStruct,
     cutoff,
 )
-from .base import parameters
+from .base import QueryWeight, parameters
 from .two_classes import TwoClassRanker
 from .watching import BestOnValidation
 
@@ -158,7 +158,7 @@ class _MiniBatchRanker(TwoClassRanker):
         X: Any,
         y: Any,
         qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        query_weight: QueryWeight | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
         """Go on with one pass over these rows, in their order: in batches of `batch_size`, or query by query with qid.
@@ -185,7 +185,7 @@ class _MiniBatchRanker(TwoClassRanker):
         X: Any,
         y: ArrayLike,
         qid: ArrayLike | None,
-        query_weight: ArrayLike | None,
+        query_weight: QueryWeight | None,
         classes: ArrayLike | None,
     ) -> None:
         first = "function_" not in vars(self)

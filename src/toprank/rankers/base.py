@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.utils import Tags
@@ -37,6 +37,8 @@ from ._estimator import BaseEstimator
 from .watching import BestOnValidation, Judge, mean_of_rows
 
 R = TypeVar("R", bound="Ranker")
+QueryWeight: TypeAlias = "ArrayLike | Mapping[Any, float]"
+"""Weights of queries: by id, one per row, or one per query as they appear."""
 _COMMIT = Lock()
 
 
@@ -115,10 +117,13 @@ class Ranker(BaseEstimator, ABC):
         X: Any,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
     ) -> Self:
-        """Learn from rows X with grades y, grouped by qid; `query_weight` is one weight per query as they appear.
+        """Learn from rows X with grades y, grouped by qid.
+
+        `query_weight` is a mapping or a Series by query id, one weight per row (the same in all rows of a query), or
+        one per query in order of first appearance.
 
         `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
         set.
@@ -389,7 +394,7 @@ class Ranker(BaseEstimator, ABC):
         save(self, path)
 
     def _grouped(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None, query_weight: ArrayLike | None = None, *, reset: bool
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None, query_weight: QueryWeight | None = None, *, reset: bool
     ) -> QueryDataset:
         """Return the caller's arrays as a data set, and note its features (or compare them, where not `reset`)."""
         if not reset:

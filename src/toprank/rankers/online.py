@@ -25,7 +25,7 @@ from ..solvers.deadline import out_of_time
 from ..solvers.steps import Note, Scaling, Total
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates import Surrogate
-from .base import parameters
+from .base import QueryWeight, parameters
 from .checking import check_parameters
 from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .stream_notes import certify_stream, compiled, note
@@ -194,7 +194,7 @@ class OnlineRanker(StreamRanker):
         return rng.permutation(n_queries) if self.shuffle else np.arange(n_queries)
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: QueryWeight | None = None
     ) -> Self:
         """Learn from one more list, or from several in the order in which their ids appear.
 

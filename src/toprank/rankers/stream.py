@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..evaluation import checked_data_set
 from ..model.functions import ScoringFunction
 from ..solvers.steps import Steps
-from .base import Ranker, parameters
+from .base import QueryWeight, Ranker, parameters
 from .watching import BestOnValidation
 
 Average: TypeAlias = bool | Literal["auto"]
@@ -23,7 +23,7 @@ class StreamRanker(Ranker):
     """A ranker that learns from more lists at any time: subclasses implement `_learn_more`."""
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: QueryWeight | None = None
     ) -> Self:
         """Learn from one more list, or from several in the order in which their ids appear.
 

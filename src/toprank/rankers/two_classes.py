@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..measures.base import Measure, mean_value
 from ..model.functions import LinearFunctions
 from ..surrogates.precision_at_k import cutoff
-from .base import Ranker, parameters
+from .base import QueryWeight, Ranker, parameters
 from .watching import Judge
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class TwoClassRanker(Ranker):
         X: Any,
         y: Any,
         qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
     ) -> Self:
         """Learn from rows X with labels y; a y with several columns of 0 and 1 is one list per column.
