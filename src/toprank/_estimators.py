@@ -46,7 +46,7 @@ def response(estimator: Any, X: Any, qid: ArrayLike | None) -> Floats:
     several = classes is not None and np.ndim(classes) == 1 and len(classes) > 2
     if hasattr(estimator, "decision_function") and not several:
         scores = np.asarray(_call(estimator, "decision_function", X, qid))
-        if scores.ndim == 1 or hasattr(estimator, "estimators_"):
+        if scores.ndim == 1:
             return np.asarray(scores, dtype=np.float64)
     if classes is not None and hasattr(estimator, "predict_proba"):
         return _expected_grade(estimator, np.asarray(_call(estimator, "predict_proba", X, qid)), np.asarray(classes))

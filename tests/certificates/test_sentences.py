@@ -158,7 +158,7 @@ def test_a_file_with_other_weights_is_not_the_run_that_happened(average, tmp_pat
     content = json.loads(file.read_text())
     own = tr.load(file).coef_
     other = tr.ListNet().fit_queries(data)
-    other.model_ = type(other.model_)(-2 * own + 0.1)
+    other.function_ = type(other.function_)(-2 * own + 0.1)
     other.save(tmp_path / "other.json")
     content["model"] = json.loads((tmp_path / "other.json").read_text())["model"]
     file.write_text(json.dumps(content))

@@ -99,6 +99,7 @@ def test_a_kept_value_of_another_rule_is_not_taken(log, tmp_path):
     assert again.entrant("ListNet").valid == one.entrant("ListNet").valid
 
 
+@pytest.mark.filterwarnings("ignore:features are matched by position")
 def test_on_the_command_line(capsys, log, tmp_path):
     data, train, valid = log
     tr.write_parquet(train, tmp_path / "train.parquet")

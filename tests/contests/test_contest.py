@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -378,6 +379,14 @@ class TestTrouble:
         expected = np.average(entrant.report.per_query["map"], weights=np.arange(1.0, 13.0))
         assert entrant.report.mean["map"] == pytest.approx(expected)
 
+    def test_parts_with_names_are_matched_by_name(self, parts):
+        train, valid, test = parts
+        named = [part.with_X(part.X, list("abcd")) for part in (train, valid, test)]
+        turned = [part.with_X(part.X[:, ::-1], list("dcba")) for part in (valid, test)]
+        run = partial(tr.contest, rankers=["RankSVM"], budget=0, progress=False)
+        plain, matched = run(named[0], named[2], named[1]), run(named[0], turned[1], turned[0])
+        assert np.array_equal(matched.entrant("RankSVM").scores, plain.entrant("RankSVM").scores)
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
@@ -390,8 +399,8 @@ class TestTrouble:
             (lambda a, v, t: ([Fold(a, v, t)], t, None), "folds bring their own"),
             (lambda a, v, t: ([], None, None), "there are no folds"),
             (
-                lambda a, v, t: (a.with_X(a.X, list("abcd")), t.with_X(t.X, list("abdc")), None),
-                "feature 2 is 'd' in the test part and 'c' in the training part",
+                lambda a, v, t: (a.with_X(a.X, list("abcd")), t.with_X(t.X, list("abed")), None),
+                "the test part: the data set has no feature 'c'",
             ),
         ],
     )

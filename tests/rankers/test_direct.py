@@ -211,6 +211,7 @@ def test_the_papers_rule_counts_every_query():
     assert few.alphas_[0] == all_of_them.alphas_[0]
 
 
+@pytest.mark.filterwarnings("ignore:no document has grade 0")
 @pytest.mark.parametrize(
     "ranker", [tr.AdaRank("map"), tr.PermuRank("map"), tr.SVMMap("map"), tr.SVMMap("ndcg", threshold=9)], ids=str
 )

@@ -39,8 +39,13 @@ def test_the_end_of_a_grid_is_told(data):
 @pytest.mark.parametrize("kind", [tr.ListNet, tr.RankSVM, tr.AdaRank, tr.SlamPerceptron])
 def test_uneven_features_are_told_with_the_transformer_that_helps(kind, storage, data):
     raw = tr.QueryDataset.from_arrays(storage(data.X * UNITS), data.y, data.qid)
-    with pytest.warns(UserWarning, match=PREPARE):
-        kind().fit_queries(raw)
+    if kind is tr.SlamPerceptron:
+        for learn in (kind().fit_queries, kind().partial_fit_queries):
+            with pytest.raises(tr.InputError, match=PREPARE + ".*scale=.running."):
+                learn(raw)
+    else:
+        with pytest.warns(UserWarning, match=PREPARE):
+            kind().fit_queries(raw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kind().fit_queries(data)
@@ -53,6 +58,25 @@ def test_who_does_not_feel_units_says_nothing(data):
         warnings.simplefilter("error")
         tr.RankBoost(rounds=5).fit_queries(raw)
         tr.SlamPerceptron(scale="running").fit_queries(raw)
+
+
+@pytest.mark.parametrize("kind", [tr.OnlineListNet, tr.SlamPerceptron, tr.MinimaxPerceptron])
+def test_learners_that_step_are_told_of_features_that_are_somewhat_uneven(kind, data):
+    raw = data.with_X(data.X * np.array([300.0, 1.0, 1.0, 1.0]))
+    for learn in (kind().fit_queries, kind().partial_fit_queries):
+        with pytest.warns(UserWarning, match="treats features alike"):
+            learn(raw)
+
+
+def test_a_penalty_that_outweighs_the_loss_is_told(data):
+    large = tr.evaluate(tr.ListNet().fit_queries(data), data).mean["ndcg@10"]
+    for unit in (1e-3, 1e-8):
+        small = data.with_X(data.X * unit)
+        with pytest.warns(UserWarning, match="the penalty alpha=0.001 outweighs the loss.*set alpha below"):
+            held_back = tr.ListNet().fit_queries(small)
+        assert tr.evaluate(held_back, small).mean["ndcg@10"] < large
+        mended = tr.ListNet(alpha=1e-3 * unit**2).fit_queries(small)
+        assert tr.evaluate(mended, small).mean["ndcg@10"] == pytest.approx(large, abs=1e-3)
 
 
 def test_info_names_uneven_columns(data):

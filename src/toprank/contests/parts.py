@@ -13,6 +13,7 @@ import numpy as np
 from .._typing import Ints
 from ..data.dataset import QueryDataset
 from ..data.ids import distinct_ids, id_text
+from ..data.matching import match_columns
 from ..data.splits import Fold, query_train_test_split, stacked
 from ..data.validation import check_informative
 from ..errors import InputError
@@ -61,12 +62,12 @@ def folds_of(
 
 def checked(fold: Fold | Parts, random_state: int, notes: Notes) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
     """Return training, validation and test queries that fit together; what a reader must know goes to `notes`."""
-    train, valid, test = fold.train, fold.valid, fold.test
+    train = fold.train
+    valid = None if fold.valid is None else _like_training(train, fold.valid, "validation")
+    test = _like_training(train, fold.test, "test")
     for name, part in (("training", train), ("validation", valid), ("test", test)):
-        if part is not None:
-            _check_same_features(train, part, name)
-            if part.n_queries == 0:
-                raise InputError(f"the {name} part holds no queries")
+        if part is not None and part.n_queries == 0:
+            raise InputError(f"the {name} part holds no queries")
     held_out = ""
     if valid is None:
         if train.n_queries < 2:
@@ -156,19 +157,19 @@ def digests(data: QueryDataset) -> list[bytes]:
     return result
 
 
-def _check_same_features(train: QueryDataset, other: QueryDataset, name: str) -> None:
-    if other.n_features != train.n_features:
-        raise InputError(
-            f"the {name} part has {other.n_features} features and the training part {train.n_features}: "
-            "all parts need the same ones"
-        )
-    if train.feature_names is None or other.feature_names is None or train.feature_names == other.feature_names:
-        return
-    at = next(i for i, (a, b) in enumerate(zip(train.feature_names, other.feature_names, strict=True)) if a != b)
-    raise InputError(
-        f"feature {at} is {other.feature_names[at]!r} in the {name} part and {train.feature_names[at]!r} in the "
-        "training part: give the features in the same order"
-    )
+def _like_training(train: QueryDataset, other: QueryDataset, name: str) -> QueryDataset:
+    """Return a part with the columns of the training part: by name where both have names, else by position."""
+    if train.feature_names is None or other.feature_names is None:
+        if other.n_features != train.n_features:
+            raise InputError(
+                f"the {name} part has {other.n_features} features and the training part {train.n_features}: "
+                "all parts need the same ones"
+            )
+        return other
+    try:
+        return match_columns(other, train.n_features, train.feature_names, "the training part", stacklevel=5)
+    except InputError as error:
+        raise InputError(f"the {name} part: {error}") from None
 
 
 def pool(parts: Sequence[QueryDataset]) -> tuple[QueryDataset, Ints]:

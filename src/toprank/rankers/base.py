@@ -182,7 +182,7 @@ class Ranker(BaseEstimator, ABC):
             valid = self._learnable(valid, first=False)
         warn_of_lowest_grade(data.y, data.n_queries)
         if self._depends_on_units and vars(self).get("scale") is None:
-            checking.warn_of_uneven_features(type(self).__name__, data, "scale" in vars(self))
+            checking.check_even_features(type(self).__name__, data, steps="scale" in vars(self))
         self._note_labels(data)
         self.n_queries_in_, self._lists = data.n_queries, (data.query_ids, data.lengths)
         self.certificates_ = []

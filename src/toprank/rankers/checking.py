@@ -9,6 +9,8 @@ from numbers import Integral
 from types import UnionType
 from typing import TYPE_CHECKING, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from .._typing import AnyArray, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
@@ -17,6 +19,7 @@ from ..data.remote import RemoteMatrix
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ..objective import Objective
     from .base import Ranker
 
 ONE_LIST = 20
@@ -109,16 +112,52 @@ def warn_of_one_list(what: str, rows: int) -> None:
         )
 
 
-def warn_of_uneven_features(who: str, data: QueryDataset, scales: bool) -> None:
-    """Say that ranges of features differ by orders of magnitude, to a ranker that treats all of them alike."""
+UNEVEN_FOR_STEPS = 100.0
+"""From here on one step size for all features serves the largest ones alone."""
+
+
+def check_even_features(who: str, data: QueryDataset, *, steps: bool) -> None:
+    """Warn of features whose ranges differ by orders of magnitude, to a ranker that treats all of them alike.
+
+    A ranker that takes `steps` of one size learns nothing from the smaller features: it is warned much earlier, and
+    refuses to start where the others are warned.
+    """
     known = data.mapped is None and not isinstance(data.X, RemoteMatrix)
     ratio = validation.unevenness(data.X) if known else 1.0
-    if ratio >= validation.UNEVEN:
-        own = ', or set scale="running"' if scales else ""
+    if ratio < (UNEVEN_FOR_STEPS if steps else validation.UNEVEN):
+        return
+    own = ', or set scale="running"' if steps else ""
+    told = (
+        f"{who} treats features alike, and the largest is {ratio:.0e} times the median one: set "
+        f'prepare="log,query" (toprank.SignedLog, then toprank.QueryNormalizer){own}'
+    )
+    if steps and ratio >= validation.UNEVEN:
+        raise InputError(told)
+    warnings.warn(told, stacklevel=4)
+
+
+OUTWEIGHS = 3.0
+"""A penalty that is so many times the loss leaves nothing of it."""
+
+
+def warn_of_small_features(who: str, objective: Objective, alpha: float) -> None:
+    """Warn where the penalty outweighs the loss: weights that part the scores of a list by 1 cost more than it.
+
+    Scores that differ by 1 need weights of 1/σ, σ the largest spread of a feature inside lists, and alpha/(2σ²) of
+    penalty; at w = 0 there is the whole loss to gain.
+    """
+    if isinstance(objective.data.X, RemoteMatrix):
+        return
+    sample = objective.sample
+    found = sample.spread()
+    spread2 = float((found.diagonal() if found.ndim == 2 else found).max(initial=0.0))
+    loss_at_zero, _ = sample.value_and_grad(np.zeros(objective.n_features))
+    if spread2 > 0 and alpha / (2 * spread2) > OUTWEIGHS * loss_at_zero:
         warnings.warn(
-            f"{who} treats features alike, and the largest is {ratio:.0e} times the median one: set "
-            f'prepare="log,query" (toprank.SignedLog, then toprank.QueryNormalizer){own}',
-            stacklevel=4,
+            f"{who}: the penalty alpha={alpha:g} outweighs the loss, since no feature spreads by more than "
+            f"{np.sqrt(spread2):.1e} inside lists: weights stay near 0. Scale the features up (prepare='query' or "
+            f"'standard'), or set alpha below {spread2 / 10:.0e}",
+            stacklevel=5,
         )
 
 

@@ -23,6 +23,7 @@ from ..solvers.lbfgs import LBFGS
 from ..solvers.minibatch import MiniBatch
 from ..surrogates.base import Surrogate
 from .base import Ranker, parameters
+from .checking import warn_of_small_features
 from .watching import BestOnValidation
 
 ValuesOfC = float | Sequence[float]
@@ -92,6 +93,8 @@ class MinimisingRanker(Ranker):
         check_positive(eta=self.eta)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, loss, executor=executor)
+        if self.radius is None and self.alpha > 0:
+            warn_of_small_features(type(self).__name__, objective, self.alpha)
         found = minimise(objective, [self.alpha], self._solver, watch, self._start())
         self._keep_solution(found.coef, found.solution, watch)
 

@@ -75,7 +75,8 @@ class PrecisionScorer(_WantsQid):
         """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
         labels, judge = Indicator.of(y), TopPrecision(self.k, self.kappa)
         if labels is not None:
-            found = np.asarray(response(estimator, X, qid))
+            own = isinstance(estimator, Ranker)
+            found = np.asarray(estimator.predict(X, qid) if own else response(estimator, X, qid))
             if found.shape != labels.columns.shape:
                 raise InputError(f"y has the shape {labels.columns.shape} and what is predicted {found.shape}")
             each = [mean_of_rows(judge, found[:, j], labels.column(j), qid) for j in range(labels.count)]

@@ -13,6 +13,7 @@ from ..evaluation import checked_data_set
 from ..model.functions import ScoringFunction
 from ..solvers.steps import Steps
 from .base import QueryWeight, Ranker, parameters
+from .checking import check_even_features
 from .watching import BestOnValidation
 
 Average: TypeAlias = bool | Literal["auto"]
@@ -44,7 +45,10 @@ class StreamRanker(Ranker):
     def _learn_more_from(self, data: QueryDataset) -> None:
         """Learn from lists as they came."""
         first = not self._has_learned
-        self._learn_more(self._learnable(data, first=first))
+        seen = self._learnable(data, first=first)
+        if first and self._depends_on_units and "scale" in vars(self) and vars(self)["scale"] is None:
+            check_even_features(type(self).__name__, seen, steps=True)
+        self._learn_more(seen)
         self._note_rows(data.X, data.ptr, first=first)
 
     @abstractmethod
