@@ -70,6 +70,17 @@ def test_it_serves_learns_stops_and_goes_on(tmp_path: Path, saved: Path, capsys:
     assert json.loads(run(capsys, "serve", "--verify", store, "--json"))["equal"] is True
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_right_after_the_start_stops_it(tmp_path: Path, saved: Path, number: int) -> None:
+    process, _ = started(saved, "--store", tmp_path / "rank.db")
+    try:
+        process.send_signal(number)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_verify_says_no_with_another_exit_code(tmp_path: Path, capsys: Any) -> None:
     import sqlite3
 

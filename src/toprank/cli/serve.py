@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..serve.app import App
     from ..serve.guard import Keys
     from ..serve.learning import Learner
+    from ..serve.running import Server
 
 RATE = click.FloatRange(0, min_open=True)
 
@@ -63,6 +64,10 @@ def serve(
         "Do not serve: load the state of a store, learn all its events again, and compare the results to the bit.",
         metavar="DB",
     ),
+    restore: str | None = option(
+        "Do not serve: put a copy of this backup into the place of --store, which is kept under another name.",
+        metavar="BACKUP",
+    ),
     rollback: int | None = option(
         "Do not serve: make this version of --store the newest one, as the server's :rollback does.",
         metavar="N",
@@ -82,6 +87,7 @@ def serve(
               toprank serve --demo
               toprank serve --verify rank.db
               toprank serve --rollback 1200 --store rank.db
+              toprank serve --restore rank-1200-17.db --store rank.db
     """
     _needs_extra()
     if verify is not None:
@@ -89,6 +95,9 @@ def serve(
         return
     if rollback is not None:
         _roll_back(rollback, store, as_json)
+        return
+    if restore is not None:
+        _restore(restore, store, as_json)
         return
     if sum((follow is not None, demo, model is not None)) > 1 or (follow is not None and store is not None):
         raise InputError("give one of MODEL, --demo and --follow; a replica has no --store")
@@ -125,6 +134,7 @@ def serve(
             allowed_bytes = StorageLimits(request_mb * 1e6, key_mb * 1e6)
             service = Service(Store(store or "", learner), seconds, allowed_bytes, most=wait_mb * 1e6, seconds=waiting)
         app = App(service, allowed, Limits(rate=rate), _log_to(log), searched)
+        server = stoppable(app)
         address, number = bound.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
         served = service.served
@@ -134,7 +144,7 @@ def serve(
         else:
             who = "this machine only, no keys" if allowed.open else f"keys of {keys_file}"
             click.echo(f"serving {name}, version {served.version}, on {url} ({who})")
-        run(app, bound)
+        run(server, app, bound)
 
 
 def listen(host: str, port: int, keys: Keys) -> socket.socket:
@@ -153,14 +163,24 @@ def listen(host: str, port: int, keys: Keys) -> socket.socket:
         raise InputError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
 
 
-def run(app: App, bound: socket.socket) -> None:
-    """Serve until a signal comes; then answer what was begun, and close the store."""
+def stoppable(app: App) -> Server:
+    """Return the server of an app, which a signal stops from now on: before it runs, and while it does."""
     from ..serve.running import Server
 
+    server = Server(app)
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn raises it again when it is done, and there is more to do
+        signal.signal(number, stop)  # uvicorn raises a signal again when it is done, and there is more to do
+    return server
+
+
+def run(server: Server, app: App, bound: socket.socket) -> None:
+    """Serve until a signal comes; then answer what was begun, and close the store."""
     try:
-        Server(app).run(sockets=[bound])
+        server.run(sockets=[bound])
     finally:
         app.service.stop()
 
@@ -201,6 +221,17 @@ def _roll_back(version: int, path: str | None, as_json: bool) -> None:
     with closing(Store(path)) as opened:
         new = history.roll_back(opened, version).version
     answer(as_json, {"version": new, "same_as": version}, f"version {new} of {path} is the model of version {version}")
+
+
+def _restore(backup: str, path: str | None, as_json: bool) -> None:
+    from ..serve.restoring import restore
+
+    if path is None:
+        raise InputError("--restore needs --store: the store whose place the backup takes")
+    version, aside = restore(Path(backup), Path(path))
+    kept = "" if aside is None else f"; what was there is {aside} now"
+    facts = {"version": version, "store": path, "replaced": None if aside is None else str(aside)}
+    answer(as_json, facts, f"{path} is a copy of {backup}, at version {version}{kept}")
 
 
 def _learner(path: str, clicks: bool) -> Learner:

@@ -1,11 +1,18 @@
-"""The tables of a store, and how a file of the first layout gets those of the second."""
+"""The tables of a store, how a file of the first layout gets those of the second, and which log belongs to a file.
+
+SQLite takes a write-ahead log that lies beside a file for that file's own. A backup that is copied over a store whose
+server was killed would be mixed with the log of that server. So every start gives the file a new mark, and writes it
+beside the file as long as there may be a log: another file in its place is refused.
+"""
 
 from __future__ import annotations
 
 import secrets
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+from .._files import replacing
 from ..errors import InputError
 
 MARK, LAYOUT = 0x746F7072, 2
@@ -34,6 +41,38 @@ ALTER TABLE events ADD COLUMN content BLOB;
 """
 """Events of the first layout stay as they are: they hold their lists themselves, their ids are not scoped by a key, and
 `list` and `content` are NULL in them."""
+
+
+def beside(path: Path, part: str) -> Path:
+    """Return a file that belongs to a store: `-wal` is SQLite's log, `-mark` names the file whose log it is."""
+    return path.with_name(path.name + part)
+
+
+def check_log(path: Path) -> None:
+    """Refuse a log that was written for another file."""
+    log, mark = beside(path, "-wal"), beside(path, "-mark")
+    if not path.exists() or not log.exists() or not log.stat().st_size or not mark.exists():
+        return
+    try:
+        # As it is without the log. Where a kill left half of a page, the log is needed to read it: then it is its own.
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            found = db.execute("SELECT value FROM meta WHERE key = 'mark'").fetchone()
+    except sqlite3.DatabaseError:
+        return
+    if found is None or found[0] != mark.read_text(encoding="ascii").strip():
+        advice = (
+            f"restore a backup by toprank serve --restore BACKUP --store {path}, or remove {log.name} and {mark.name}"
+        )
+        raise InputError(f"{log} was written for another file than {path}, which was replaced since: {advice}")
+
+
+def mark(db: sqlite3.Connection, path: Path) -> None:
+    """Give a file a new mark, before anything of this start is in its log."""
+    new = secrets.token_hex(8)
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('mark', ?)", (new,))
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with replacing(beside(path, "-mark")) as draft:
+        draft.write_text(new, encoding="ascii")
 
 
 def prepare(db: sqlite3.Connection, path: Path, *, may_create: bool) -> bool:

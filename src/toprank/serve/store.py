@@ -8,6 +8,7 @@ however many events name it. One connection holds the file alone.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -60,6 +61,7 @@ class Store:
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
         elif not self.path.is_file():
             raise InputError(f"{path}: there is no such store; give the MODEL to begin one with")
+        layout.check_log(self.path)
         try:
             with ExitStack() as undo:
                 self._db = sqlite3.connect(self.path, timeout=1.0, isolation_level=None, check_same_thread=False)
@@ -79,8 +81,9 @@ class Store:
         if layout.prepare(self._db, self.path, may_create=model is not None) and model is not None:
             self._write([], model, snapshot=True)
         self._db.execute("COMMIT")
+        layout.mark(self._db, self.path)
         self.store_id = str(self._first_value("SELECT value FROM meta WHERE key = 'store'"))
-        """What tells this store from others; its backups have it too."""
+        """What tells this store from others; its backups have it too, until they take its place."""
         self._list: tuple[int | None, DocumentList | None] = None, None
         """The list that was read last."""
         self.clock = Clock(self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0)
@@ -96,6 +99,12 @@ class Store:
     def close(self) -> None:
         """Close the file; what is in the write-ahead log goes into it."""
         self._db.close()
+        if not layout.beside(self.path, "-wal").exists():
+            layout.beside(self.path, "-mark").unlink(missing_ok=True)
+
+    def renew_id(self) -> None:
+        """Become another store: versions that come from now on are not those of before."""
+        self._db.execute("UPDATE meta SET value = ? WHERE key = 'store'", (secrets.token_hex(8),))
 
     @property
     def oldest_and_newest(self) -> tuple[int, int]:
