@@ -53,8 +53,8 @@ MUTANTS = [
     # A fit that fails, and the doors
     Mutant("rankers/base.py", "new = object.__new__(type(self))", "new = self", f"{FAILED} -k refused_fit and ListNet"),
     Mutant("rankers/base.py", "self.__dict__ is not before", "False", f"{FAILED} -k two_threads and SlamPerceptron"),
-    Mutant("rankers/checking.py", "validation.check_grades(grades)", "pass", f"{WATCH} -k same_words and ListNet"),
-    Mutant("rankers/checking.py", "grades, largest, f", "grades, 1e9, f", f"{WATCH} -k same_words and ListNet"),
+    Mutant("rankers/checking.py", "check_grades(grades,", "LARGEST_GRADE, (", f"{WATCH} -k same_words and ListNet"),
+    Mutant("rankers/checking.py", "grades, largest, r", "grades, 1e9, r", f"{WATCH} -k same_words and ListNet"),
     Mutant(
         "rankers/checking.py", "grades = data.in_caller_order(data.y)", "grades = data.y",
         f"{WATCH} -k same_words and ListNet",

@@ -280,5 +280,5 @@ def test_a_feature_stays_a_number_where_it_is_called_like_an_id(tmp_path):
     (tmp_path / "a.csv").write_text("query,label,doc_id,x\n1,0,3,0.5\n1,1,4,1.5\n")
     data = tr.read_table(tmp_path / "a.csv", features=["doc_id", "x"])
     assert data.X.tolist() == [[3, 0.5], [4, 1.5]]
-    table, _ = open_columns(tmp_path / "a.csv")
+    table, *_ = open_columns(tmp_path / "a.csv")
     assert table["doc_id"].numeric

@@ -148,7 +148,7 @@ def test_feature_choice() -> None:
         ({}, {"qid": "zzz"}, "no column 'zzz': its columns are 'query', 'label', 'bm25', 'url', 'clicks', 'votes'"),
         ({}, {"features": ["bm52"]}, "the table has no column 'bm52' (did you mean 'bm25'?)"),
         ({}, {"exclude": ["ulr"]}, "did you mean 'url'?"),
-        ({}, {"label": "url"}, "column 'url' must hold numbers, it holds String"),
+        ({}, {"label": "url"}, "column 'url' must hold numbers, it holds 'u0' in row 0"),
         ({"label": [1, 2, None, 0, 0]}, {"features": ["bm25"]}, "column 'label' is empty in row 2"),
         ({"query": ["a", None, "b", "b", "b"]}, {"features": ["bm25"]}, "column 'query' is empty in row 1"),
         ({"bm25": [1.0, 2.0, 3.0, None, 0.0]}, {"features": ["bm25"]}, "column 'bm25' is empty in row 3"),
@@ -188,7 +188,7 @@ def test_missing_zero_fills_both_nulls_and_nans(make) -> None:
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column names must differ"),
         (pd.DataFrame({"label": [1], "query": [1]}), "no feature column is left beside 'label', 'query'"),
         (pd.DataFrame({"label": [], "query": [], "x": []}, dtype=float), "the table is empty"),
-        ("train.txt", "a table is .parquet, .csv or .tsv"),
+        ("train.txt", "a table is .parquet, .csv, .tsv or .xlsx"),
         ("no-such.csv", "no-such.csv cannot be read: No such file"),
         ("no-such.parquet", "no-such.parquet cannot be read: No such file"),
     ],
@@ -200,9 +200,14 @@ def test_what_is_no_table_is_refused(source, message: str) -> None:
 
 
 def test_broken_files_are_parse_errors(tmp_path: Path) -> None:
-    for name, text in (("x.parquet", "PAR"), ("x.csv", "a,b\n1,2\n1\n"), ("y.csv", "")):
+    broken = {
+        "x.parquet": ("PAR", "x.parquet: not a readable"),
+        "x.csv": ("a,b\n1,2\n1\n", "x.csv:3: expected 2 columns, got 1"),
+        "y.csv": ("", "y.csv: not a readable"),
+    }
+    for name, (text, says) in broken.items():
         (tmp_path / name).write_text(text)
-        with pytest.raises(ParseError, match=f"{name}: not a readable"):
+        with pytest.raises(ParseError, match=says):
             read_table(tmp_path / name)
 
 

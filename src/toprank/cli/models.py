@@ -175,6 +175,9 @@ def rank(
         trec_files.write_run(run, output, tag=scorer.source)
         return
     rows = zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), run.scores.tolist(), strict=True)
+    broken = [one for one in (*run.qid.tolist(), *run.doc_ids.tolist()) if not as_json and set(one) & set("\t\r\n")]
+    if broken:
+        raise InputError(f"the id {broken[0]!r} holds a tab, and tabs part the columns of the output: use --json")
     if as_json:
         text = json.dumps([dict(zip(("query", "document", "rank", "score"), row, strict=True)) for row in rows])
     else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,8 +13,9 @@ import numpy as np
 from .._typing import AnyArray, ArrayLike, Ints
 from ..data._columns import Column, open_columns
 from ..data.ids import id_text
+from ..data.source import Source
 from ..data.validation import as_generator, check_choice, check_share
-from ..errors import InputError, needed
+from ..errors import InputError, naming, needed
 
 if TYPE_CHECKING:
     from ..data.dataset import QueryDataset
@@ -71,6 +73,24 @@ class Counts:
         )
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Where rows of a log came from: lines of a file, or rows of arrays, from 0."""
+
+    source: Source = field(default_factory=Source)
+
+    def one(self, row: int) -> str:
+        """Name a row."""
+        return f"row {row} of the log" if self.source.file is None else self.source.place(row)
+
+    def both(self, row: int, other: int) -> str:
+        """Name two rows."""
+        if self.source.file is None:
+            return f"rows {row} and {other} of the log"
+        unit, number = self.source.place(row).split(" ")[:2]
+        return f"{unit}s {number} and {self.source.place(other).split(' ')[1]} of {self.source.file}"
+
+
 @dataclass(frozen=True, eq=False)
 class ClickLog:
     """One row per document shown: its query, the position it was shown at (from 1), and whether it was clicked.
@@ -106,13 +126,27 @@ class ClickLog:
         ranker: ArrayLike | None = None,
     ) -> ClickLog:
         """Check and number one value per row; `session` says which rows were one page of results."""
+        return cls._checked(_Places(), query, document, position, clicked, session, ranker)
+
+    @classmethod
+    def _checked(
+        cls,
+        places: _Places,
+        query: ArrayLike,
+        document: ArrayLike,
+        position: ArrayLike,
+        clicked: ArrayLike,
+        session: ArrayLike | None = None,
+        ranker: ArrayLike | None = None,
+    ) -> ClickLog:
+        """Do what `from_arrays` does; `places` says where a row came from."""
         queries, query_ids = _numbered(query, "query")
         documents, doc_ids = _numbered(document, "document", len(queries))
         sessions = None if session is None else _numbered(session, "session", len(queries))[0]
         rankers, names = (None, None) if ranker is None else _numbered(ranker, "ranker", len(queries))
-        places, flags = _positions(position, len(queries)), _flags(clicked, len(queries))
-        log = cls(queries, documents, places, flags, query_ids, doc_ids, sessions, rankers, names)
-        log._check_sessions()
+        shown_at, flags = _positions(position, len(queries), places), _flags(clicked, len(queries), places)
+        log = cls(queries, documents, shown_at, flags, query_ids, doc_ids, sessions, rankers, names)
+        log._check_sessions(places)
         return log
 
     @classmethod
@@ -132,20 +166,21 @@ class ClickLog:
         if unknown:
             raise InputError(f"a click log has no {unknown[0]!r}: name columns for {', '.join(_ROLES)}")
         ids = {name for role in _IDS for name in (columns.get(role), *_ROLES[role]) if name is not None}
-        table, _ = open_columns(source, as_written=ids - {columns.get("position"), columns.get("clicked")})
+        table, _, origin = open_columns(source, as_written=ids - {columns.get("position"), columns.get("clicked")})
         values = {}
         for role, names in _ROLES.items():
             named = columns.get(role)
             found = next((name for name in ([named] if named else names) if name in table), None)
             if found is not None:
-                values[role] = table[found].ids() if role in _IDS else table[found].filled()
+                with nullcontext() if origin.file is None else naming(origin.file):
+                    values[role] = table[found].ids() if role in _IDS else table[found].filled()
             elif named or role not in _OPTIONAL:
                 wanted = repr(named) if named else " or ".join(map(repr, names))
                 raise InputError(
                     f"the log has no column {wanted} for the {role}: name it, e.g. {role}=COLUMN; the columns are "
                     f"{', '.join(map(repr, list(table)[:20]))}"
                 )
-        return cls.from_arrays(**values)
+        return cls._checked(_Places(origin), **values)
 
     @classmethod
     def from_ubi(cls, queries: Any, events: Any, *, action: str = "click") -> ClickLog:
@@ -157,8 +192,8 @@ class ClickLog:
         `action` are clicks; a click on what was not shown in its request is an error.
         """
         pa = needed("pyarrow", "reading User Behavior Insights")
-        asked, _ = open_columns(queries, as_written=("query_id", "user_query"))
-        done, _ = open_columns(events, as_written=("query_id", "action_name", *_OBJECTS))
+        asked, *_ = open_columns(queries, as_written=("query_id", "user_query"))
+        done, *_ = open_columns(events, as_written=("query_id", "action_name", *_OBJECTS))
         request = id_text(_complete(_one_of(asked, ("query_id",), "queries")))
         text = id_text(_complete(_one_of(asked, ("user_query",), "queries")))
         hits = _one_of(asked, ("query_response_hit_ids", "query_response_object_ids"), "queries")
@@ -186,7 +221,7 @@ class ClickLog:
             )
         return cls.from_arrays(text[rows], shown, position, np.isin(impressions, clicks), request[rows])
 
-    def _check_sessions(self) -> None:
+    def _check_sessions(self, places: _Places) -> None:
         """Refuse a session that shows two documents at one position, one document twice, or two queries."""
         if self.session is None:
             return
@@ -198,14 +233,14 @@ class ClickLog:
                 row, before = int(order[again[0] + 1]), int(order[again[0]])
                 shown = self.doc_ids[self.document[row]] if what == "document" else self.position[row]
                 raise InputError(
-                    f"rows {before} and {row} of the log are one session and both have {what} {shown!s}: a page shows "
+                    f"{places.both(before, row)} are one session and both have {what} {shown!s}: a page shows "
                     f"each {what} once (is the session column right?)"
                 )
         first = np.full(int(self.session.max(initial=-1)) + 1, -1, dtype=np.int64)
         first[self.session[::-1]] = self.query[::-1]
         mixed = np.flatnonzero(first[self.session] != self.query)
         if len(mixed):
-            raise InputError(f"row {int(mixed[0])} of the log has another query than its session: one page, one query")
+            raise InputError(f"{places.one(int(mixed[0]))} has another query than its session: one page, one query")
 
     @property
     def n_impressions(self) -> int:
@@ -338,7 +373,7 @@ def _numbered(values: ArrayLike, what: str, n_rows: int | None = None) -> tuple[
     return code, ids
 
 
-def _positions(position: ArrayLike, n_rows: int) -> Ints:
+def _positions(position: ArrayLike, n_rows: int, places: _Places) -> Ints:
     array = np.asarray(position)
     if array.shape != (n_rows,) or array.dtype.kind not in "iuf":
         raise InputError(f"position must have one whole number per row of the log, got {array.dtype} {array.shape}")
@@ -348,17 +383,17 @@ def _positions(position: ArrayLike, n_rows: int) -> Ints:
     if len(bad):
         row = int(bad[0])
         remedy = "positions start at 1: add 1" if array[row] == 0 else "positions are whole numbers from 1"
-        raise InputError(f"row {row} of the log has position {array[row]}: {remedy}")
+        raise InputError(f"{places.one(row)} has position {array[row]}: {remedy}")
     return whole
 
 
-def _flags(clicked: ArrayLike, n_rows: int) -> AnyArray:
+def _flags(clicked: ArrayLike, n_rows: int, places: _Places) -> AnyArray:
     array = np.asarray(clicked)
     if array.shape != (n_rows,) or array.dtype.kind not in "biuf":
         raise InputError(f"clicked must have 0 or 1 per row of the log, got {array.dtype} {array.shape}")
     bad = np.flatnonzero((array != 0) & (array != 1))
     if len(bad):
-        raise InputError(f"row {int(bad[0])} of the log has clicked = {array[bad[0]]}: write 0 or 1")
+        raise InputError(f"{places.one(int(bad[0]))} has clicked = {array[bad[0]]}: write 0 or 1")
     return array.astype(bool)
 
 

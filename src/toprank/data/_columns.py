@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -21,11 +22,12 @@ from ..errors import InputError, MissingExtraError, ParseError, needed
 from ._growing import physical_memory
 from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
 from .ids import id_text
+from .source import Source, line_of
 
 METADATA = b"toprank"
 """Key under which a Parquet file of ours notes what its columns are."""
 
-PARQUET, TEXT_TABLES = (".parquet", ".pq"), (".csv", ".tsv")
+PARQUET, TEXT_TABLES, EXCEL = (".parquet", ".pq"), (".csv", ".tsv"), (".xlsx",)
 """The suffixes of tables."""
 
 _LEAST_CELL = 4
@@ -74,30 +76,93 @@ class Column:
 
 def open_columns(
     source: Any, sep: str | None = None, *, as_written: Collection[str] = ()
-) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Return the columns by name, and what `write_parquet` noted; `sep` stands between the cells of a text table.
+) -> tuple[dict[str, Column], dict[str, Any], Source]:
+    """Return the columns by name, what `write_parquet` noted, and the source; `sep` parts the cells of a text table.
 
     The columns `as_written` of a text table hold ids: their cells stay text, whatever they look like.
     """
     stored: dict[str, Any] = {}
+    origin = Source()
     if sep is not None and len(sep) != 1:
         raise InputError(f"sep must be one character, got {sep!r}")
     if isinstance(source, ByteStream) or is_text_table(source):
         name = name_of(source)
         with nullcontext(source) if isinstance(source, ByteStream) else open_bytes(source) as stream:
-            columns = _read_csv(stream, name, sep or separator(stream.peek(1 << 16)) or ",", as_written)
-        # The header is line 1; a cell that spans lines moves what follows it further down.
-        columns = [replace(column, place=lambda row: f"line {row + 2}") for column in columns]
+            head = stream.peek(1 << 16)
+            mark = sep or separator(head) or ","
+            _check_header(head, mark, name)
+            try:
+                columns = _read_csv(stream, name, mark, as_written)
+            except ParseError:
+                if not isinstance(source, ByteStream) and name != "<stdin>":
+                    with open_bytes(source) as again:  # the plain reader knows the line
+                        _plain_csv(again, mark, name, as_written)
+                raise
+        origin = Source(name, "csv", mark)
+        columns = [replace(column, place=lambda row: line_of(name, row, "csv", mark)) for column in columns]
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
+        origin = Source(str(path))
+        if path.suffix.lower() in EXCEL:
+            columns = _read_excel(path)
+            return {column.name: column for column in columns}, stored, origin
         if path.suffix.lower() not in PARQUET:
-            raise InputError(f"{path}: a table is .parquet, .csv or .tsv (LETOR text is read by read_letor)")
+            raise InputError(f"{path}: a table is .parquet, .csv, .tsv or .xlsx (LETOR text is read by read_letor)")
         columns, notes = _read_parquet(path)
         stored = read_notes(notes.get(METADATA, b"{}"), str(path))
         columns = [replace(column, place=lambda row: f"row {row + 1}") for column in columns]
     else:
         columns = _frame_columns(source)
-    return {column.name: column for column in columns}, stored
+    return {column.name: column for column in columns}, stored, origin
+
+
+def _check_header(head: bytes, delimiter: str, file: str) -> None:
+    """Refuse two columns of one name, of which only one could be found again."""
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace").rstrip("\r")
+    with suppress(csv.Error):
+        _check_names(next(csv.reader([line], delimiter=delimiter), []), file)
+
+
+def _check_names(names: Sequence[str], file: str) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ParseError(f"two columns are called {twice!r}: rename one of them", file=file, line=1)
+
+
+def _read_excel(path: Path) -> list[Column]:
+    """Read the first sheet of a workbook, whose first row has the names."""
+    openpyxl = needed("openpyxl", "reading Excel files")
+    if not path.exists():
+        raise InputError(f"{path} cannot be read: No such file or directory")
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        rows = list(book.worksheets[0].iter_rows(values_only=True))
+        book.close()
+    except Exception as error:  # it parses archives and XML of any contents
+        raise ParseError(f"not a readable Excel file: {' '.join(str(error).split())}", file=str(path)) from None
+    while rows and all(cell is None for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        raise ParseError("the first sheet is empty", file=str(path))
+    names = ["" if cell is None else str(cell) for cell in rows[0]]
+    while names and not names[-1]:
+        names.pop()
+    _check_names(names, str(path))
+    return [_excel_column(name, [row[j] if j < len(row) else None for row in rows[1:]]) for j, name in enumerate(names)]
+
+
+def _excel_column(name: str, cells: list[Any]) -> Column:
+    empty = np.array([cell is None or cell == "" for cell in cells], dtype=bool)
+    numeric = all(isinstance(cell, int | float) for cell in cells if cell is not None and cell != "")
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells
+    if numeric and not empty.any():
+        values = np.array(cells)
+    elif numeric:
+        values = np.array([np.nan if cell is None or cell == "" else cell for cell in cells], dtype=np.float64)
+    dates = any(isinstance(cell, date) for cell in cells)
+    kind = "Datetime" if dates else values.dtype.name if numeric else "String"
+    return Column(name, kind, numeric, lambda: empty, lambda: values, lambda row: f"row {row + 2}")
 
 
 def is_text_table(source: Any) -> bool:

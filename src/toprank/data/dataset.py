@@ -19,7 +19,7 @@ from .csr import dense, is_sparse
 from .grades import check_not_swapped
 from .grouping import bounds_of, group_rows, in_order, query_of_rows, rows_of
 from .remote import RemoteMatrix
-from .source import TableNotes
+from .source import Source
 from .weights import weight_of_queries
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class QueryDataset:
     """Whether X may have missing cells (NaN), which a model then fills by its own rule."""
     mapped: tuple[Path, int, int] | None = field(default=None, repr=False)
     """Folder of memory-mapped arrays and the range of queries, when X lives on disk."""
-    table: TableNotes | None = field(default=None, repr=False)
-    """What became of the columns of the table that the data set was read from; parts of it do not have it."""
+    source: Source | None = field(default=None, repr=False)
+    """Where the data set was read from, and what became of the columns; parts of it do not have it."""
 
     def __post_init__(self) -> None:
         """Check shapes, types and bounds, however a data set is made; the values of X are not read."""
@@ -120,6 +120,7 @@ class QueryDataset:
         one per query in order of first appearance; `doc_weight` has one per row. Only rows that
         are not yet grouped by query are copied.
         """
+        validation.check_collected(X)
         if feature_names is None:
             columns = getattr(X, "columns", None)
             feature_names = None if columns is None else [str(name) for name in columns]
@@ -212,6 +213,10 @@ class QueryDataset:
         result[self.order] = values
         return result
 
+    def place(self, row: int) -> str:
+        """Say where a row of the caller stands, in the file that it was read from where there is one."""
+        return f"row {row}" if self.source is None else self.source.place(row)
+
     def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of the caller's rows in the order of the rows of `X`."""
         grouped: AnyArray = in_order(values, self.order)
@@ -297,7 +302,7 @@ class QueryDataset:
 
     def _part(self, X: Matrix, ptr: Ints, rows: Any, queries: Any, mapped: Any = None) -> QueryDataset:
         """Return the rows and the queries that these indices choose; `X` and `ptr` are theirs already."""
-        changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped, "table": None}
+        changes = {"X": X, "ptr": ptr, "order": None, "mapped": mapped, "source": None}
         for names, which in ((PER_ROW, rows), (PER_QUERY, queries)):
             changes |= {name: in_order(getattr(self, name), which) for name in names}
         return self._with(**changes)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import InputError, ParseError
-from ._columns import PARQUET, TEXT_TABLES, separator
+from ._columns import EXCEL, PARQUET, TEXT_TABLES, separator
 from ._text import ByteStream, PieceFile, open_bytes, without_packing
 from .dataset import QueryDataset
 from .validation import Missing
@@ -71,10 +71,28 @@ def read(
         return open_queries(source)
     if is_table(source):
         return table(source)
-    if label is None:
-        with open_bytes(path) as stream:
-            return _read_letor(stream, label, dtype)
-    return read_letor(path, dtype=dtype)
+    if _kind(source) in _OTHERS:
+        raise InputError(
+            f"{source}: toprank reads LETOR text, .csv, .tsv, .parquet and .xlsx, and folders of its own: write the "
+            "table again as one of them"
+        )
+    try:
+        if label is None:
+            with open_bytes(path) as stream:
+                return _read_letor(stream, label, dtype)
+        return read_letor(path, dtype=dtype)
+    except ParseError as error:
+        if error.line != 1 or _kind(source) in ("", ".txt"):
+            raise
+        said = f"{error.said} ({_kind(source)} is read as LETOR text; tables are .csv, .tsv, .parquet and .xlsx)"
+        raise ParseError(said, file=error.file, line=1, column=error.column, text=error.text) from None
+
+
+_OTHERS = (
+    ".json", ".jsonl", ".ndjson", ".xls", ".xlsm", ".ods", ".feather", ".arrow", ".ipc", ".orc", ".avro", ".h5",
+    ".hdf5", ".pkl", ".pickle", ".npy", ".npz", ".db", ".sqlite", ".duckdb", ".zip", ".tar", ".html", ".pdf",
+)  # fmt: skip
+"""Formats that are no text with grades in front, whatever they hold."""
 
 
 def _read_letor(stream: ByteStream, label: str | None, dtype: DTypeLike) -> QueryDataset:
@@ -114,7 +132,7 @@ def write(data: QueryDataset, path: str | os.PathLike[str]) -> None:
         from .tables import write_parquet
 
         write_parquet(data, name)
-    elif _kind(name) in TEXT_TABLES:
+    elif _kind(name) in (*TEXT_TABLES, *EXCEL):
         raise InputError(f"{name}: tables are written as Parquet, name the file .parquet (or .txt for LETOR text)")
     else:
         from .letor import write_letor
@@ -145,7 +163,7 @@ def convert(
 
 def is_table(path: str | os.PathLike[str]) -> bool:
     """Say whether the name is that of a table."""
-    return _kind(path) in (*PARQUET, *TEXT_TABLES)
+    return _kind(path) in (*PARQUET, *TEXT_TABLES, *EXCEL)
 
 
 def _kind(path: str | os.PathLike[str]) -> str:

@@ -107,12 +107,12 @@ class DatasetInfo:
             unevenness=validation.unevenness(X),
             weighted_docs=None if data.doc_weight is None else int(np.count_nonzero(data.doc_weight)),
             feature_names=None if data.feature_names is None else list(data.feature_names),
-            left_out={} if data.table is None else dict(data.table.left_out),
+            left_out={} if data.source is None else dict(data.source.left_out),
             lowest_grade=lowest_above_zero(data.y) if data.n_queries > 1 else 0.0,
             one_document_queries=int((lengths == 1).sum()),
             duplicate_rows=len(again),
             first_duplicate=_named_row(data, int(again[0])) if len(again) else None,
-            missing_cells={} if data.table is None else dict(data.table.missing_cells),
+            missing_cells={} if data.source is None else dict(data.source.missing_cells),
             **(_sparse_columns(X) if data.is_sparse else _dense_columns(dense(X), data.feature_names)),
         )
 

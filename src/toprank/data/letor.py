@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,6 +20,7 @@ from .dataset import QueryDataset
 from .grouping import in_order
 from .ids import id_text
 from .mapped import drafting, open_queries, save_queries
+from .source import Source
 
 _BLOCK_VALUES = 1 << 15
 
@@ -96,7 +98,8 @@ def _read(
     except MemoryError:
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
     y, doc_ids = in_order(y, order), in_order(doc_ids, order)
-    data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order)
+    source = Source(name_of(path), "letor") if isinstance(path, str | os.PathLike) else None
+    data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order, source=source)
     grouped = data if totals.has_qid else _grouped_by_comments(data)
     return grouped, bool(totals.has_qid) or grouped is not data
 
@@ -116,7 +119,7 @@ def _grouped_by_comments(data: QueryDataset) -> QueryDataset:
     numbers = all(word.isdecimal() and word.isascii() for word in distinct)
     if ids is None or len(distinct) == len(ids) or not numbers:
         return data
-    return QueryDataset.from_arrays(data.X, data.y, ids)
+    return replace(QueryDataset.from_arrays(data.X, data.y, ids), source=data.source)
 
 
 def stream_letor(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,12 +19,11 @@ from ..errors import InputError, naming, needed
 from . import validation
 from ._columns import METADATA, Column, open_columns
 from ._growing import physical_memory
-from ._text import ByteStream, create_bytes, name_of
+from ._text import create_bytes
 from .csr import as_csr, dense
 from .dataset import QueryDataset
 from .grouping import bounds_of, group_rows, in_order
 from .ids import id_text
-from .source import TableNotes
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 16
 """X is filled in blocks: each of its cache lines is written once, and few columns are held at a time."""
@@ -66,9 +66,8 @@ def read_table(
     """
     validation.check_choice(get_args(validation.Missing), missing=missing)
     ids = {name for name in (qid, doc_id or "doc_id") if name is not None and name not in (features or ())}
-    columns, stored = open_columns(source, sep, as_written=ids)
-    is_file = isinstance(source, (str, os.PathLike, ByteStream))
-    with naming(name_of(source)) if is_file else nullcontext():
+    columns, stored, origin = open_columns(source, sep, as_written=ids)
+    with naming(origin.file) if origin.file is not None else nullcontext():
         if not columns:
             raise InputError("the table has no columns")
         if label is None and "label" in columns and qid != "label":
@@ -95,7 +94,9 @@ def read_table(
             doc_weight=in_order(_numbers(column["doc_weight"]), order) if "doc_weight" in roles else None,
             order=order,
             has_missing=missing == "keep" and bool(sum(gaps.values())),
-            table=TableNotes(left_out, {name: count for name, count in gaps.items() if count}),
+            source=replace(
+                origin, left_out=left_out, missing_cells={name: count for name, count in gaps.items() if count}
+            ),
         )
 
 
@@ -225,9 +226,27 @@ def write_parquet(data: QueryDataset, path: str | Path) -> Path:
     return target
 
 
-def _check_no_odd_cell(column: Column) -> None:
-    """Name the first cell of text in a column that holds numbers for the most part."""
-    cells = list(column.values())
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(,[0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_DATE = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
+
+
+def _check_text(column: Column) -> None:
+    """Say what to do with a column of text, where it holds dates, decimal commas, or numbers for the most part."""
+    cells = column.values().tolist()
+    words = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    if column.kind.startswith(("Date", "Time", "Duration", "datetime")) or (
+        words and all(map(_DATE.fullmatch, words[:100]))
+    ):
+        raise InputError(
+            f"column {column.name!r} holds dates, and features and grades are numbers: exclude it, or turn it into a "
+            "number, such as its age in days"
+        )
+    comma = next((row for row, cell in enumerate(cells) if isinstance(cell, str) and "," in cell), None)
+    if comma is not None and all(map(_DECIMAL_COMMA.fullmatch, words)):
+        raise InputError(
+            f"column {column.name!r} holds {cells[comma]!r} in {column.place(comma)}: a decimal comma, where numbers "
+            "have a point; write the table again (pandas reads it with decimal=',')"
+        )
     text = [
         row
         for row, cell in enumerate(cells)
@@ -240,7 +259,7 @@ def _check_no_odd_cell(column: Column) -> None:
 def _check_numeric(columns: list[Column]) -> None:
     text = [column for column in columns if not column.numeric]
     for column in text:
-        _check_no_odd_cell(column)
+        _check_text(column)
     if text and not len(columns[0].values()):
         raise InputError(_EMPTY)
     if text:
@@ -254,8 +273,10 @@ def _check_numeric(columns: list[Column]) -> None:
 
 def _numbers(column: Column) -> AnyArray:
     if not column.numeric:
-        _check_no_odd_cell(column)
-        raise InputError(f"column {column.name!r} must hold numbers, it holds {column.kind}")
+        _check_text(column)
+        cells = column.filled().tolist()
+        first = f"{cells[0]!r} in {column.place(0)}" if len(cells) else column.kind
+        raise InputError(f"column {column.name!r} must hold numbers, it holds {first}")
     return column.filled().astype(np.float64)
 
 

@@ -53,7 +53,14 @@ def as_rows(X: Any) -> Matrix:
     return X if isinstance(X, RemoteMatrix) else as_csr(X) if is_sparse(X) else _as_dense(X)
 
 
+def check_collected(X: Any) -> None:
+    """Refuse a frame whose rows are not computed yet."""
+    if type(X).__name__ == "LazyFrame":
+        raise InputError("a LazyFrame holds no rows yet: call .collect() on it (toprank.read_table takes it as it is)")
+
+
 def _as_dense(X: Any) -> AnyArray:
+    check_collected(X)
     array = _unmasked(X, "X")
     if array.dtype == object and hasattr(X, "to_numpy"):  # a frame with empty cells (pandas' NA) among its numbers
         with suppress(TypeError, ValueError):
@@ -135,7 +142,7 @@ def as_labels(y: ArrayLike, n_docs: int | None = None) -> Floats:
     return np.ascontiguousarray(labels)
 
 
-def check_grades(y: Floats) -> None:
+def check_grades(y: Floats, place: Callable[[int], str] = "row {}".format) -> None:
     """Refuse negative labels where labels are grades.
 
     >>> check_grades(np.array([1.0, -1.0]))
@@ -144,10 +151,10 @@ def check_grades(y: Floats) -> None:
     toprank.errors.InputError: y has the negative grade -1 in row 1: grades start at 0 (map -1/+1 labels to 0/1)
     """
     remedy = "grades start at 0 (map -1/+1 labels to 0/1)"
-    _refuse_first(y < 0, lambda i: f"y has the negative grade {y[i]:g} in row {i}: {remedy}")
+    _refuse_first(y < 0, lambda i: f"y has the negative grade {y[i]:g} in {place(i)}: {remedy}")
 
 
-def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
+def check_largest_grade(y: Floats, largest: float, remedy: str, place: Callable[[int], str] = "row {}".format) -> None:
     """Refuse grades above the largest that a measure takes.
 
     >>> check_largest_grade(np.array([1.0, 5.0]), 4, "err takes grades up to max_grade=4, set it higher")
@@ -155,7 +162,7 @@ def check_largest_grade(y: Floats, largest: float, remedy: str) -> None:
     ...
     toprank.errors.InputError: y has the grade 5 in row 1: err takes grades up to max_grade=4, set it higher
     """
-    _refuse_first(y > largest, lambda i: f"y has the grade {y[i]:g} in row {i}: {remedy}")
+    _refuse_first(y > largest, lambda i: f"y has the grade {y[i]:g} in {place(i)}: {remedy}")
 
 
 def check_informative(informative: AnyArray, n_docs: int | None = None, also: str = "") -> None:
@@ -178,8 +185,12 @@ LARGEST = 1e150
 """The squares of larger features do not fit into a number."""
 
 
-def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None) -> None:
+def check_magnitude(
+    X: Matrix, feature_names: Sequence[str] | None = None, place: Callable[[int], str] | None = None
+) -> None:
     """Refuse features whose squares do not fit into a number, by their column; one pass, without a temporary array.
+
+    `place` says where a row of X stands.
 
     >>> check_magnitude(np.array([[1.0, 1e200]]), ["age", "views"])
     Traceback (most recent call last):
@@ -196,8 +207,10 @@ def check_magnitude(X: Matrix, feature_names: Sequence[str] | None = None) -> No
     heights = heights.ravel()
     if (heights > LARGEST).any():
         column = int(heights.argmax())
+        values = X[:, [column]].toarray().ravel() if is_sparse(X) else dense(X)[:, column]
+        where = "" if place is None else f", {place(int(np.abs(values).argmax()))}"
         raise InputError(
-            f"X has {heights[column]:.6g} in {_name_column(column, feature_names)}: numbers beyond {LARGEST:g} "
+            f"X has {heights[column]:.6g} in {_name_column(column, feature_names)}{where}: numbers beyond {LARGEST:g} "
             "overflow, scale the column down"
         )
 

@@ -34,7 +34,10 @@ def weight_of_queries(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | 
         of_rows = len(index) == n_docs and (n_docs != n_queries or index == list(range(n_docs)))
         if not of_rows and len(by_id) == len(index) and all(query in by_id for query in query_ids.tolist()):
             return _by_id(by_id, query_ids)
-    values = np.asarray(given)
+    try:
+        values = np.asarray(given)
+    except Exception:  # a package cannot make an array of what it holds: the check of weights says so
+        return given
     if values.ndim != 1 or len(values) != n_docs or n_docs == n_queries:
         return given
     rows = values if order is None else values[order]

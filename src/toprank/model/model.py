@@ -12,7 +12,7 @@ from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
 from ..data.grouping import group_rows, in_order
 from ..data.remote import RemoteMatrix
-from ..data.validation import as_matrix_with_gaps
+from ..data.validation import as_matrix_with_gaps, check_collected
 from ..errors import InputError
 from .functions import LinearFunction, LinearFunctions, ScoringFunction
 from .inputs import Inputs
@@ -143,6 +143,7 @@ class Model:
         They are grouped by query where that changes a score, or where `grouped` says so. A bare matrix has its columns
         in the model's order; those of a frame have names.
         """
+        check_collected(X)
         columns = getattr(X, "columns", None)
         names = self.inputs.names if columns is None else tuple(str(name) for name in columns)
         matrix, has_missing = as_matrix_with_gaps(X, feature_names=names)

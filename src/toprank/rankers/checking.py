@@ -85,12 +85,15 @@ def check_learnable(data: QueryDataset) -> None:
     toprank.errors.InputError: y has the grade 1024 in row 0: grades go up to 1000, as 2^grade overflows: renumber them
     """
     grades = data.in_caller_order(data.y)
-    validation.check_grades(grades)
+    validation.check_grades(grades, data.place)
     largest = validation.LARGEST_GRADE
-    validation.check_largest_grade(grades, largest, f"grades go up to {largest:g}, as 2^grade overflows: renumber them")
+    remedy = f"grades go up to {largest:g}, as 2^grade overflows: renumber them"
+    validation.check_largest_grade(grades, largest, remedy, data.place)
     # What lies in files or on a cluster is not read for this: learners refuse what overflows.
     if data.mapped is None and not isinstance(data.X, RemoteMatrix):
-        validation.check_magnitude(data.X, data.feature_names)
+        order = data.order
+        known = None if data.source is None else lambda row: data.place(row if order is None else int(order[row]))
+        validation.check_magnitude(data.X, data.feature_names, known)
 
 
 def check_no_doc_weight(who: str, data: QueryDataset) -> None:
