@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant("rankers/checking.py", "rows > ONE_LIST", "rows < 0", f"{SILENCE} -k without_qid"),
     Mutant("rankers/checking.py", "known.get(query, length) != length", "False", f"{SILENCE} -k cuts_queries"),
     Mutant(
-        "rankers/models.py", "X.shape[1] != self.n_features", "X.shape[1] < self.n_features",
+        "model/functions.py", "X.shape[1] != self.n_features", "X.shape[1] < self.n_features",
         f"{FAILED} -k each_model",
     ),
     Mutant("rankers/kernel.py", "store = store.copy()", "store = store", f"{FAILED} -k held_model and Kernel"),
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     Mutant("rankers/perceptrons.py", "min(averages.values()) == averages[best]", "False", f"{SILENCE} -k step_sizes"),
     Mutant("rankers/persistence.py", "content.version != VERSION", "False", f"{CONTRACT} -k spoilt"),
-    Mutant("rankers/persistence.py", "model.n_features != content.n_features", "False", f"{CONTRACT} -k spoilt"),
+    Mutant("rankers/persistence.py", "function.n_features != inputs.n_outputs", "False", f"{CONTRACT} -k spoilt"),
     Mutant("rankers/linear.py", "self.coef_ / steps.eta", "0 * self.coef_", f"{LINEAR} -k starts_at"),
     Mutant("rankers/linear.py", "if not loss.convex:", "if False:", f"{LINEAR} -k goes_on and RankCosine"),
     Mutant("rankers/base.py", 'if not vars(self).get("warm_start") or', "if True or", f"{LINEAR} -k warm_start"),
@@ -105,7 +105,7 @@ MUTANTS = [
         "tests/data/test_letor_numbers.py",
     ),
     Mutant(
-        "rankers/persistence.py", "data = prepared(data, self.prepare)", "pass",
+        "model/inputs.py", "return prepared(data, self.steps)", "return data",
         "tests/cli/test_imports.py -k as_its_ranker",
     ),
     # Measures and evaluation
@@ -199,7 +199,7 @@ MUTANTS = [
     Mutant("certificates/replay.py", "if self.same.verified is False:", "if False:", f"{MISTAKES} -k negated"),
     Mutant("certificates/replay.py", "= min(self._found", "= max(self._found", f"{MISTAKES} -k each_inequality"),
     Mutant("rankers/replay.py", "loss_weight * weight", "loss_weight", f"{MISTAKES} -k steps_that_change and Minimax"),
-    Mutant("rankers/replay.py", "_learned_here(data).verified", "learned_from_", f"{KERNEL} -k never"),
+    Mutant("rankers/replay.py", "if here.verified is False:", "if False:", f"{KERNEL} -k never"),
     Mutant("rankers/kernel_replay.py", "nearly_equal(mine.alpha, own.alpha)", "1", f"{KERNEL} -k processor and alpha"),
     Mutant("rankers/stream_notes.py", "int(noted[Note.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
     Mutant("rankers/stream_notes.py", "radius2 * heaviest", "radius2", f"{STREAMS} -k definitions"),

@@ -30,6 +30,13 @@ def test_every_form_weighs_the_same_queries():
     assert not np.allclose(fitted(None), wanted)
 
 
+def test_numbers_and_their_text_are_one_id():
+    qid = np.repeat([f"{q}" for q in range(12)], DATA.lengths)
+    weights = {q: 1.0 + q for q in range(12)}
+    found = tr.QueryDataset.from_arrays(DATA.X, DATA.y, qid, query_weight=weights)
+    assert found.query_weight.tolist() == [1.0 + q for q in range(12)]
+
+
 def test_what_is_refused():
     with pytest.raises(InputError, match="query_weight has no weight for query q00"):
         fitted({query: weight for query, weight in WEIGHT.items() if query != "q00"})

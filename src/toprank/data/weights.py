@@ -32,7 +32,8 @@ def weight_of_queries(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | 
         index = given.index.tolist()
         by_id = dict(zip(index, given.tolist(), strict=True))
         of_rows = len(index) == n_docs and (n_docs != n_queries or index == list(range(n_docs)))
-        if not of_rows and len(by_id) == len(index) and all(query in by_id for query in query_ids.tolist()):
+        known = {str(query) for query in by_id}
+        if not of_rows and len(by_id) == len(index) and all(str(query) in known for query in query_ids.tolist()):
             return _by_id(by_id, query_ids)
     try:
         values = np.asarray(given)
@@ -52,10 +53,11 @@ def weight_of_queries(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | 
     return first
 
 
-def _by_id(weights: dict[Any, Any], query_ids: AnyArray) -> Floats:
-    found = []
-    for query in query_ids.tolist():
-        if query not in weights and str(query) not in weights:
-            raise InputError(f"query_weight has no weight for query {query}")
-        found.append(weights.get(query, weights.get(str(query))))
-    return np.array(found, dtype=np.float64)
+def _by_id(weights: Mapping[Any, Any], query_ids: AnyArray) -> Floats:
+    """Return the weights of these queries; ids of files are text, so 7 and "7" are one id."""
+    by_text = {str(query): weight for query, weight in weights.items()}
+    queries = query_ids.tolist()
+    unknown = next((query for query in queries if str(query) not in by_text), None)
+    if unknown is not None:
+        raise InputError(f"query_weight has no weight for query {unknown}")
+    return np.array([by_text[str(query)] for query in queries], dtype=np.float64)
