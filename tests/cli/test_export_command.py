@@ -220,10 +220,8 @@ def test_a_file_of_another_package_is_a_model(capsys, home, tmp_path, package):
         train.set_group(data.lengths)
         module.train({"objective": "rank:ndcg", "verbosity": 0}, train, 5).save_model(model)
     for to in ("elasticsearch", "solr", "vespa", "ranklib", "json"):
-        run(capsys, "export", model, "--to", to, "-o", tmp_path / "out", "--missing", "refuse")
-        out = run(
-            capsys, "verify-export", model, tmp_path / "out", home / "test.txt", "--to", to, "--missing", "refuse"
-        )
+        run(capsys, "export", model, "--to", to, "-o", tmp_path / "out", "--missing", "error")
+        out = run(capsys, "verify-export", model, tmp_path / "out", home / "test.txt", "--to", to, "--missing", "error")
         assert "the rankings agree" in out
     assert "ndcg@10" in run(capsys, "evaluate", model, home / "test.txt", "--measure", "ndcg@10")
     saved = ("export", home / "model.json", "--to", "json", "-o", tmp_path / "x", "--missing", "zero")

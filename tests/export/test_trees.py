@@ -84,7 +84,7 @@ def test_models_of_the_packages_travel(tmp_path, to, package, gaps):
     try:
         export = tr.export.write(booster, tmp_path / "file", to)
     except InputError:
-        missing, X = "refuse", np.nan_to_num(X)
+        missing, X = "error", np.nan_to_num(X)
         export = tr.export.write(booster, tmp_path / "file", to, missing=missing)
     assert missing is None or to in ("solr", "ranklib")
     check = tr.export.verify(booster, tmp_path / "file", X, qid=qid, to=to, missing=missing)
@@ -147,7 +147,7 @@ def test_one_value_that_goes_every_way_stands_in(tmp_path):
     for to in ("solr", "ranklib"):
         with pytest.raises(InputError, match=r"splits of 'a' send missing values.*--missing zero"):
             tr.export.write(none, tmp_path / "x", to)
-        assert tr.export.write(none, tmp_path / "x", to, missing="refuse").files
+        assert tr.export.write(none, tmp_path / "x", to, missing="error").files
 
 
 def test_a_threshold_between_numbers_and_gaps(tmp_path):
@@ -170,12 +170,12 @@ def test_a_constant_counts_once_towards_what_single_precision_holds(tmp_path, to
 def test_json_goes_both_ways(tmp_path):
     schema = pytest.importorskip("jsonschema").Draft202012Validator(tr.export.schema("trees"))
     X, y, lengths = table(0.2)
-    for missing in (None, "zero", "refuse"):
+    for missing in (None, "zero", "error"):
         model = tr.export.fold(boosted("lightgbm", X, y, lengths), missing=missing)
         tr.export.write(model, tmp_path / "a.json", "json")
         schema.validate(json.loads((tmp_path / "a.json").read_text()))
         again = tr.export.fold(tmp_path / "a.json")
-        rows = np.nan_to_num(X) if missing == "refuse" else X
+        rows = np.nan_to_num(X) if missing == "error" else X
         assert again.predict(rows).tolist() == model.predict(rows).tolist()
         assert (again.names, again.rule.words, again.source) == (model.names, model.rule.words, "LightGBM")
     broken = json.loads((tmp_path / "a.json").read_text())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..data.dataset import QueryDataset
     from ..data.validation import Missing
     from ..model import Model
+    from ..model.missing import Missing as Rule
     from ..rankers.base import Ranker
 
 
@@ -73,6 +74,13 @@ def read(path: str, columns: dict[str, Any], missing: Missing = "error") -> Quer
 
     with busy(f"reading {path}"):
         return read(path, **columns, missing=missing)
+
+
+def read_filled(path: str, columns: dict[str, Any], missing: Rule) -> QueryDataset:
+    """Return the queries of a file with its missing cells filled in by a rule, whose values are those of the file."""
+    from ..model.missing import fill_missing
+
+    return fill_missing(read(path, columns, "error" if missing == "error" else "keep"), missing)
 
 
 def report(data: QueryDataset, path: str, as_json: bool) -> dict[str, Any] | None:
@@ -143,11 +151,13 @@ def read_for(model: Model, path: str, columns: dict[str, Any], *, graded: bool =
     where they are wanted.
     """
     wanted = _known_columns(path, columns, model.inputs.names, graded)
-    missing: Missing = "error" if model.rule.kind == "error" else "keep"  # an error names the line of the file
-    return as_wide(read(path, wanted, missing), path, model.n_features)
+    data = as_wide(read(path, wanted, "keep"), path, model.n_features)
+    if data.has_missing and model.rule.kind == "error":
+        model.rule.check_none_missing(data, data.feature_names)
+    return data
 
 
-def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Ranker:
+def make_ranker(name: str, measure: str | None, params: tuple[str, ...], missing: Rule | None = None) -> Ranker:
     from .. import rankers as package
     from .._suggest import did_you_mean
 
@@ -173,6 +183,10 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...]) -> Rank
         from ..measures import measure as parse
 
         parse(measure)  # a bad name is told before any file is read
+    if missing is not None:
+        if given.get("missing", missing) != missing:
+            raise InputError(f"--missing {missing} and -p missing={given['missing']} differ: give one of them")
+        given["missing"] = missing
     ranker: Ranker = kind(**given)
     return ranker
 

@@ -54,6 +54,15 @@ PREPARE = option(
     metavar="STEPS",
     default="",
 )
+MISSING = option(
+    "What becomes of missing cells: error refuses them, zero takes 0, median the median of the column, indicator the "
+    "median and one more column that says where cells were missing.",
+    default="error",
+)
+FIT_MISSING = option(
+    "What becomes of missing cells, in learning and wherever the model scores: error refuses them, zero takes 0, "
+    "median the median of the column, indicator the median and one more column that says where.  [default: error]"
+)
 FOR = option("Refuse, before training, what this target of `export` cannot compute.", "--for", metavar="TARGET")
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError
-from ._common import answer, busy, load_model, read, read_for, report
-from ._options import COLUMNS, JSON, command, option
+from ._common import answer, busy, load_model, read_filled, read_for, report
+from ._options import COLUMNS, JSON, MISSING, command, option
 
 if TYPE_CHECKING:
     from ..certificates.base import Assumption, Certificate
@@ -79,6 +79,7 @@ def advise(
     transforms: tuple[str, ...] = option("linear(a, b), exponential(a) or sigmoid(a); all if none.", "--transform"),
     algorithms: tuple[str, ...] = option("ListMLE, ListNet, ListNet top-one, RankCosine.", "--algorithm"),
     delta: float = option("Probability with which a bound may fail.", default=0.05),
+    missing: Literal["error", "zero", "median", "indicator"] = MISSING,
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> None:
@@ -92,7 +93,7 @@ def advise(
     from ..certificates.advice import advise as rank
     from ..certificates.generalization import ALGORITHMS
 
-    queries = read(data, columns)
+    queries = read_filled(data, columns, missing)
     chosen: Any = algorithms or ALGORITHMS
     advice = rank(queries, radius, transforms=transforms or None, algorithms=chosen, delta=delta)
     answer(as_json, advice.to_dict(), str(advice))

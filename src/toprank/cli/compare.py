@@ -13,7 +13,7 @@ import click
 
 from ..errors import InputError
 from ._common import as_wide, check_outputs, check_prepared, check_writable, print_json, report, show
-from ._options import COLUMNS, CONVENTION, FOR, JSON, PREPARE, argument, command, option, split_names
+from ._options import COLUMNS, CONVENTION, FOR, JSON, MISSING, PREPARE, argument, command, option, split_names
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
@@ -68,7 +68,7 @@ def compare(
         type=click.IntRange(min=1),
         metavar="N",
     ),
-    missing: Literal["error", "zero"] = option("What to do with empty cells of a table.", default="error"),
+    missing: Literal["error", "zero", "median", "indicator"] = MISSING,
     prepare: str = PREPARE,
     target: str | None = FOR,
     html: str | None = option("Write a report page.", metavar="FILE"),
@@ -120,7 +120,8 @@ def compare(
     from ..data.files import read
 
     reports = _Reports(as_json)
-    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=missing), reports)
+    kept_cells: Literal["error", "keep"] = "error" if missing == "error" else "keep"
+    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=kept_cells), reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest

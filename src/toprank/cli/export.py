@@ -17,7 +17,10 @@ from ._options import COLUMNS, JSON, command, option
 FEATURES = option(
     "Names of the features in the engine: a,b,c or a file with one name a line (or a JSON list).", metavar="NAMES"
 )
-MISSING = option("Trees of other packages: missing values are 0, or there are none.  [default: as the splits say]")
+MISSING = option(
+    "Trees of other packages: missing cells are 0 (zero), or there are none (error); median and indicator are learned "
+    "in fit.  [default: as the splits say]"
+)
 
 
 @command()
@@ -35,7 +38,7 @@ def export(
     version: str | None = option("Stands behind the name, since engines do not overwrite models.  [default: a hash]"),
     feature_set: str | None = option("Feature set of the model (Elasticsearch, OpenSearch)."),
     store: str | None = option("Feature store (Elasticsearch, OpenSearch, Solr)."),
-    missing: Literal["zero", "refuse"] | None = MISSING,
+    missing: Literal["error", "zero", "median", "indicator"] | None = MISSING,
     shift: float | None = option("Add this to every score; 0 keeps scores as they are."),
     shift_from: str | None = option("Add what lifts every score on DATA above 0.", metavar="DATA"),
     normalizers: bool = option("Write a pipeline's scalers as the engine's normalisers."),
@@ -108,7 +111,7 @@ def verify_export(
         "follow `missing`, go right, or take 0 (before 2024).  [default: split]"
     ),
     features: str | None = FEATURES,
-    missing: Literal["zero", "refuse"] | None = MISSING,
+    missing: Literal["error", "zero", "median", "indicator"] | None = MISSING,
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
 ) -> int:

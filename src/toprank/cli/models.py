@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import InputError
 from ._cluster import on_cluster, progress
@@ -24,7 +24,7 @@ from ._common import (
     show,
     write_text,
 )
-from ._options import COLUMNS, CONVENTION, FOR, JSON, MEASURES, PREPARE, command, option, split_names
+from ._options import COLUMNS, CONVENTION, FIT_MISSING, FOR, JSON, MEASURES, PREPARE, command, option, split_names
 
 
 @command()
@@ -34,6 +34,7 @@ def fit(
     name: str = option("The ranker; `toprank rankers` lists them.", "--ranker", default="ListNet"),
     measure: str | None = option("The measure to optimise, or to choose by, e.g. ndcg@10."),
     params: tuple[str, ...] = option("A hyper-parameter; repeatable.", "-p", "--param", metavar="NAME=VALUE"),
+    missing: Literal["error", "zero", "median", "indicator"] | None = FIT_MISSING,
     prepare: str = PREPARE,
     target: str | None = FOR,
     output: str = option("Where to write the model (JSON).", "-o", "--output", required=True),
@@ -47,12 +48,12 @@ def fit(
 ) -> None:
     """Learn a ranker from judged queries and save it.
 
-    Empty cells of a table are refused, or count as 0 with -p missing=zero; the model file remembers which, and how
-    features are prepared.
+    Missing cells are refused unless --missing says what stands in for them; the model file remembers that, with what
+    was learned for it, and how features are prepared.
 
     Example: toprank fit train.txt --valid vali.txt --ranker ListNet --measure ndcg@10 -p alpha=0.01 -o model.json
     """
-    ranker = make_ranker(name, measure, params)
+    ranker = make_ranker(name, measure, params, missing)
     if prepare:
         ranker.set_params(prepare=prepare)
     check_prepared(ranker.prepare, target)

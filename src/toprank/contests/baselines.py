@@ -53,7 +53,7 @@ def feature_scores(data: QueryDataset, index: int, sign: int) -> Floats:
     [-9.0, -2.0]
     """
     column: Floats = dense(data.X[:, [index]]).astype(np.float64).ravel()
-    return sign * column
+    return sign * np.nan_to_num(column)  # a missing cell counts as 0 here
 
 
 def _columns(data: QueryDataset) -> Iterator[tuple[int, Floats]]:
@@ -64,4 +64,4 @@ def _columns(data: QueryDataset) -> Iterator[tuple[int, Floats]]:
         used = np.diff(by_column.indptr) if is_sparse(by_column) else np.count_nonzero(dense(by_column), axis=0)
         chosen = np.sort(np.argsort(-used, kind="stable")[:MOST_FEATURES])
     for index in chosen.tolist():
-        yield index, dense(by_column[:, [index]]).astype(np.float64).ravel()
+        yield index, np.nan_to_num(dense(by_column[:, [index]]).astype(np.float64).ravel())

@@ -28,6 +28,7 @@ from ..evaluation import Report, evaluate_grouped
 from ..fusion import NAMES, Method, fuse_scores
 from ..measures.base import Measure
 from ..measures.base import measure as parse
+from ..model.missing import Missing
 from ..rankers.base import Ranker
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
@@ -54,7 +55,7 @@ def contest(
     convention: str = "standard",
     budget: float | None = None,
     random_state: int = 0,
-    missing: validation.Missing = "error",
+    missing: Missing = "error",
     prepare: str | Sequence[str] = "",
     refit: bool = False,
     fusion: Sequence[Method] = (),
@@ -133,7 +134,7 @@ def contest(
 
 
 def candidates(
-    rankers: Rankers, measure: Measure, missing: validation.Missing, random_state: int, prepare: str = ""
+    rankers: Rankers, measure: Measure, missing: Missing, random_state: int, prepare: str = ""
 ) -> list[Candidate]:
     """Return who takes part, under distinct names."""
     named = list(rankers.items()) if isinstance(rankers, Mapping) else [(None, ranker) for ranker in rankers]

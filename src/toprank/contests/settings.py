@@ -15,10 +15,10 @@ from typing import Any
 
 from .. import rankers as package
 from .._suggest import did_you_mean
-from ..data.validation import Missing
 from ..errors import InputError
 from ..measures.base import Measure
 from ..measures.base import measure as parse
+from ..model.missing import Missing
 from ..rankers.base import Ranker
 from ..surrogates.direct import parse_ap_or_ndcg, parse_bounded
 from ..surrogates.slam import slam_measure

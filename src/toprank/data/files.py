@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -145,11 +145,13 @@ def convert(
     target: str | os.PathLike[str],
     *,
     dtype: DTypeLike = np.float32,
+    change: Callable[[QueryDataset], QueryDataset] | None = None,
     **columns: Any,
 ) -> None:
     """Read one format and write another; LETOR text goes to a mapped folder in a stream, whatever its size.
 
-    `columns` are what `read` takes for tables.
+    `columns` are what `read` takes for tables. `change` is applied between reading and writing, except to such a
+    stream (LETOR text has no missing cells to fill).
     """
     name = os.fspath(target)
     is_text = not Path(source).is_dir() and not is_table(source) and columns.get("sep") is None
@@ -158,7 +160,8 @@ def convert(
 
         stream_letor(source, name, dtype=dtype)
     else:
-        write(read(source, dtype=dtype, **columns), target)
+        data = read(source, dtype=dtype, **columns)
+        write(data if change is None else change(data), target)
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:

@@ -249,6 +249,12 @@ def _dense_columns(X: AnyArray, names: Sequence[str] | None) -> dict[str, Any]:
     """Return what is said of the columns of a dense matrix: two passes over it, the rest by some of its rows."""
     if not X.size:
         return {"density": 0.0, "constant_features": 0, "bytes": X.nbytes}
+    gaps = np.isnan(X)
+    if gaps.any():  # the numbers are about the cells that are there
+        known = np.array(
+            [np.median(column[~gap]) if not gap.all() else 0 for column, gap in zip(X.T, gaps.T, strict=True)]
+        )
+        X = np.where(gaps, known.astype(X.dtype), X)
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     sampled = min(_SAMPLE_ROWS, max(256, _SAMPLE_VALUES // X.shape[1]))
     part = X[:: max(1, len(X) // sampled)].astype(np.float64)

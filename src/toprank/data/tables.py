@@ -356,6 +356,9 @@ def _finite(column: Column, missing: validation.Missing, gaps: dict[str, int]) -
         )
     if missing == "error":
         place = column.place(int(empty.argmax()))
-        raise InputError(f"column {column.name!r} is empty in {place}: fill it in, or count it as 0 (missing=zero)")
+        raise InputError(
+            f"column {column.name!r} is empty in {place}: fill it in, or say what stands in for it (--missing zero, "
+            'median or indicator on the command line; missing="zero" or "keep" in Python)'
+        )
     gaps[column.name] = int(empty.sum())
     return values if missing == "keep" else np.where(empty, 0, values)

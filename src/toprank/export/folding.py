@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from ..data.validation import check_choice
 from ..errors import InputError
 from ..interop.tree_files import is_booster, looks_like_trees, read_trees
 from ..model import Inputs, KernelFunction, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
+from ..model.missing import RULES, Missing
 from ..rankers.base import Ranker
 from ..rankers.persistence import parse_model
 
@@ -26,16 +27,14 @@ _FOLDABLE = (
 _UNSCALED = "thresholds need no scaling, and SimpleImputer and feature selectors can stand in front"
 
 
-def fold(
-    model: Any, features: Sequence[str] | None = None, *, missing: Literal["zero", "refuse"] | None = None
-) -> Model:
+def fold(model: Any, features: Sequence[str] | None = None, *, missing: Missing | None = None) -> Model:
     """Return the score of a model as a value that can be exported: w·x with the scalers in front folded into w.
 
     RankBoost becomes its thresholds; an imputer and selectors can stand before it. Boosted trees become trees.
 
     `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, a booster or estimator of LightGBM or
     XGBoost, the path of a model file of toprank, LightGBM or XGBoost, or a model already. `missing` is for trees of
-    theirs, which have a side for missing values at each split: "zero" makes 0 of them, "refuse" says there are none.
+    theirs, which have a side for missing values at each split: "zero" makes 0 of them, "error" says there are none.
     With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
     `offset`. An imputer becomes the missing-value policy. `features` gives the features other names; without any they
     are f1, f2, …
@@ -50,7 +49,9 @@ def fold(
     """
     found = _fold(model)
     if missing is not None:
-        check_choice(("zero", "refuse"), missing=missing)
+        check_choice(RULES, missing=missing)
+        if missing in ("median", "indicator"):
+            raise InputError(f'missing="{missing}" is learned in fit, and cannot be added to {found.source} afterwards')
         if not isinstance(found.function, TreeFunction):
             raise InputError(f"{found.source} has a rule for missing values already ({found.rule.words})")
         rule = MissingRule("fill", np.zeros(found.n_features)) if missing == "zero" else MissingRule()

@@ -285,7 +285,7 @@ def stand_in(model: Model, roots: Sequence[Tree], target: str) -> dict[int, floa
             raise InputError(
                 f"in {target} one value stands in for a missing one, and the splits of {model.names[feature]!r} send "
                 'missing values where no single value goes: say missing="zero" (--missing zero) if they are 0 for you, '
-                'or missing="refuse" if there are none'
+                'or missing="error" if there are none'
             )
         found[feature] = 0.0 if high < 0 <= low else float(low) if math.isfinite(low) else next_single(high, math.inf)
     return found

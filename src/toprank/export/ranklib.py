@@ -109,7 +109,7 @@ def _trees(model: Model, constant: float) -> tuple[list[str], list[str]]:
     if other:
         raise InputError(
             f"RankLib takes 0 for a missing value, and the trees send one of {other[0]!r} where 0 does not go: say "
-            'missing="zero" (--missing zero) if it is 0 for you, or missing="refuse" if there is none'
+            'missing="zero" (--missing zero) if it is 0 for you, or missing="error" if there is none'
         )
     lines = ["<ensemble>"]
     for number, root in enumerate([*roots, constant] if constant else roots, start=1):

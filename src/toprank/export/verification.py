@@ -16,6 +16,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count
 from ..errors import InputError
 from ..model import Model, StumpFunction, TreeFunction
+from ..model.missing import Missing
 from .folding import fold
 from .model_trees import same_in_single
 from .replicas import Replica, unit_roundoff
@@ -116,7 +117,7 @@ def verify(
     to: str | None = None,
     top: int = 10,
     features: Sequence[str] | None = None,
-    missing: Literal["zero", "refuse"] | None = None,
+    missing: Missing | None = None,
     gaps: Literal["split", "right", "zero"] | None = None,
 ) -> Verification:
     """Score `data` with the model in float64 and with the file as its engine would, and compare.

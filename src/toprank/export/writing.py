@@ -15,6 +15,7 @@ from .._suggest import did_you_mean
 from ..data.transforms import steps_of
 from ..data.validation import check_choice
 from ..errors import InputError
+from ..model.missing import Missing
 from .elasticsearch import LtrPlugin
 from .folding import fold
 from .lucene_expression import LuceneExpression
@@ -81,7 +82,7 @@ def render(
     to: str,
     *,
     features: Sequence[str] | None = None,
-    missing: Literal["zero", "refuse"] | None = None,
+    missing: Missing | None = None,
     settings: Settings | None = None,
 ) -> tuple[Export, Artifact]:
     """Return what `write` would write, without writing it."""
@@ -96,7 +97,7 @@ def write(
     to: str,
     *,
     features: Sequence[str] | None = None,
-    missing: Literal["zero", "refuse"] | None = None,
+    missing: Missing | None = None,
     **settings: Any,
 ) -> Export:
     """Write a model for an engine; every file appears whole or not at all.

@@ -122,9 +122,28 @@ class MissingRule:
         caller_row = row if data.order is None else int(data.order[row])
         name = f"column {column}" + ("" if names is None else f" ({names[column]!r})")
         raise InputError(
-            f"X has NaN in row {caller_row}, {name}, query {query}, and the model refuses missing values: fill it in, "
-            'or fit with missing="zero", "median" or "indicator" (--missing on the command line)'
+            f"X has NaN in {data.place(caller_row)}, {name}, query {query}, and the model refuses missing "
+            'values: fill it in, or fit with missing="zero", "median" or "indicator" (--missing on the command line)'
         )
+
+
+def fill_missing(data: QueryDataset, missing: Missing) -> QueryDataset:
+    """Return a data set whose missing cells are filled in by a rule that is learned from the data set itself.
+
+    >>> data = QueryDataset.from_arrays([[1.0], [np.nan]], [0, 1], feature_names=["age"], missing="keep")
+    >>> filled = fill_missing(data, "indicator")
+    >>> filled.feature_names, filled.X.tolist()
+    (('age', 'age is missing'), [[1.0, 0.0], [1.0, 1.0]])
+    """
+    if not data.has_missing:
+        return data
+    rule = MissingRule.learned(missing, data.X)
+    if rule.kind == "error":
+        rule.check_none_missing(data, data.feature_names)
+    names = data.feature_names
+    if names is not None:
+        names = (*names, *(f"{names[j]} is missing" for j in rule.indicated))
+    return data.with_X(rule.filled(data.X), names)
 
 
 def _stored_column(X: Matrix, column: int) -> tuple[Floats, int]:
