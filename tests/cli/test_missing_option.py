@@ -92,3 +92,7 @@ def test_trees_of_others_take_the_same_words(capsys, tmp_path, table):
     run(capsys, "fit", table, "--missing", "zero", "-o", model)
     told = fail(capsys, "export", model, "--to", "json", "-o", tmp_path / "x", "--missing", "median")
     assert "learned in fit" in told
+
+
+def test_folds_of_letor_text_take_no_rule_for_missing_cells(capsys, tmp_path):
+    assert "--folds reads LETOR text" in fail(capsys, "compare", "--folds", tmp_path, "--missing", "zero")

@@ -120,6 +120,8 @@ def compare(
     from ..data.files import read
 
     reports = _Reports(as_json)
+    if folds is not None and missing != "error":
+        raise InputError("--folds reads LETOR text, in which every cell has a number: leave --missing out")
     kept_cells: Literal["error", "keep"] = "error" if missing == "error" else "keep"
     parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=kept_cells), reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():

@@ -19,7 +19,8 @@ FEATURES = option(
 )
 MISSING = option(
     "Trees of other packages: missing cells are 0 (zero), or there are none (error); median and indicator are learned "
-    "in fit.  [default: as the splits say]"
+    "in fit.  [default: as the splits say]",
+    metavar="RULE",
 )
 
 
