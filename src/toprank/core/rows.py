@@ -1,0 +1,103 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""The rows of X, dense or sparse: their scores X w, and their weighted sum Xᵀ g.
+
+A kernel takes `Dense` or `Sparse` rows and calls `score_list` and `add_rows`, which numba resolves by the type of the
+rows. Every row is summed by itself, so equal rows have equal scores whatever stands beside them. Our own products, not
+BLAS: its threads change the last bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from .plain import kernel, sum_kernel
+
+
+class Dense(NamedTuple):
+    """All values of X."""
+
+    X: Any
+
+
+class Sparse(NamedTuple):
+    """X as CSR has it: row i stores data[indptr[i]:indptr[i + 1]] in the columns indices[indptr[i]:indptr[i + 1]]."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+
+
+def rows_of(X: Any) -> Dense | Sparse:
+    """Return the rows of an array or of a CSR matrix as kernels take them."""
+    if hasattr(X, "indptr"):
+        return Sparse(X.data, X.indices, X.indptr)
+    return Dense(np.ascontiguousarray(X))
+
+
+@sum_kernel
+def dense_scores(X, first, last, w, s):
+    """s = X[first:last] w."""
+    for i in range(first, last):
+        total = 0.0
+        for j in range(len(w)):
+            total += X[i, j] * w[j]
+        s[i - first] = total
+
+
+@sum_kernel
+def sparse_scores(data, indices, indptr, first, last, w, s):
+    """s = X[first:last] w."""
+    for i in range(first, last):
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * w[indices[p]]
+        s[i - first] = total
+
+
+@kernel
+def add_dense_rows(X, first, g, factor, out):
+    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
+    for i in range(len(g)):
+        if g[i] != 0.0:
+            coefficient = factor * g[i]
+            for j in range(len(out)):
+                out[j] += coefficient * X[first + i, j]
+
+
+@kernel
+def add_sparse_rows(data, indices, indptr, first, g, factor, out):
+    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
+    for i in range(len(g)):
+        if g[i] != 0.0:
+            coefficient = factor * g[i]
+            for p in range(indptr[first + i], indptr[first + i + 1]):
+                out[indices[p]] += coefficient * data[p]
+
+
+def score_list(rows, first, last, w, s):
+    """s = X[first:last] w, inside a kernel."""
+    raise NotImplementedError("score_list is called by kernels")
+
+
+@overload(score_list)
+def _score_list(rows, first, last, w, s):
+    if rows.instance_class is Dense:
+        return lambda rows, first, last, w, s: dense_scores(rows.X, first, last, w, s)
+    return lambda rows, first, last, w, s: sparse_scores(rows.data, rows.indices, rows.indptr, first, last, w, s)
+
+
+def add_rows(rows, first, g, factor, out):
+    """out += factor · X[first:first + len(g)]ᵀ g, inside a kernel; rows whose g is 0 cost nothing."""
+    raise NotImplementedError("add_rows is called by kernels")
+
+
+@overload(add_rows)
+def _add_rows(rows, first, g, factor, out):
+    if rows.instance_class is Dense:
+        return lambda rows, first, g, factor, out: add_dense_rows(rows.X, first, g, factor, out)
+    return lambda rows, first, g, factor, out: add_sparse_rows(
+        rows.data, rows.indices, rows.indptr, first, g, factor, out
+    )

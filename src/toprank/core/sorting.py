@@ -1,0 +1,123 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""The one sort, the one selection of the largest, and grades numbered upwards.
+
+numba's own `np.sort` and `np.argsort` are not used: in kernels that are kept on disk their helpers share names, and one
+kernel was served the helper of another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .plain import kernel
+
+RUN_LENGTH = 12
+"""Runs of this length are sorted by insertion, then merged."""
+
+
+@kernel
+def sort_down(keys, items):
+    """Sort keys from high to low, stably, and `items` with them; return how many pairs stood the wrong way round."""
+    n, wrong = len(keys), 0
+    for start in range(0, n, RUN_LENGTH):
+        for i in range(start + 1, min(start + RUN_LENGTH, n)):
+            key, item = keys[i], items[i]
+            j = i - 1
+            while j >= start and keys[j] < key:
+                keys[j + 1], items[j + 1] = keys[j], items[j]
+                j -= 1
+            keys[j + 1], items[j + 1] = key, item
+            wrong += i - 1 - j
+    if n <= RUN_LENGTH:
+        return wrong
+    merged_keys, merged_items, width = np.empty_like(keys), np.empty_like(items), RUN_LENGTH
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            i, j = start, middle
+            for k in range(start, stop):
+                if i < middle and (j >= stop or keys[i] >= keys[j]):
+                    merged_keys[k], merged_items[k] = keys[i], items[i]
+                    i += 1
+                else:
+                    merged_keys[k], merged_items[k] = keys[j], items[j]
+                    j += 1
+                    wrong += middle - i
+        keys[:] = merged_keys
+        items[:] = merged_items
+        width *= 2
+    return wrong
+
+
+@kernel
+def order_down(keys):
+    """Return the places of the keys from the highest to the lowest, equal ones as they stand; `keys` is not changed."""
+    order = np.arange(len(keys))
+    sort_down(keys.copy(), order)
+    return order
+
+
+@kernel
+def kth_largest(values, k):
+    """Return the k-th largest value, 1 ≤ k ≤ len(values): quickselect around medians of three."""
+    kept, smaller, n = values.copy(), np.empty_like(values), len(values)
+    while True:
+        x, y, z = kept[0], kept[n >> 1], kept[n - 1]
+        pivot = max(min(x, y), min(max(x, y), z))
+        larger = less = 0
+        for i in range(n):  # no branch depends on a comparison of two values: there is nothing to mispredict
+            value = kept[i]
+            kept[larger] = value
+            smaller[less] = value
+            larger += value > pivot
+            less += value < pivot
+        if k <= larger:
+            n = larger
+        elif k <= n - less:
+            return pivot
+        else:
+            k -= n - less
+            n = less
+            kept, smaller = smaller, kept
+
+
+@kernel
+def best_first(scores, k, top):
+    """top[:k] = the documents with the k largest scores, best first; of equal scores the earlier one comes first."""
+    n, k = len(scores), min(k, len(scores))
+    if k == 0:
+        return 0
+    lowest = kth_largest(scores, k) if k < n else -np.inf
+    above = 0
+    for i in range(n):
+        above += scores[i] > lowest
+    keys, found, ties_left = np.empty(k), 0, k - above
+    for i in range(n):
+        tied = scores[i] == lowest
+        if scores[i] > lowest or (tied and ties_left > 0):
+            keys[found], top[found] = scores[i], i
+            found += 1
+            ties_left -= tied
+    sort_down(keys, top[:k])
+    return k
+
+
+@kernel
+def number_grades(y, level):
+    """level[i] = the place of y_i among the different grades of its list, from 0 upwards; return how many there are."""
+    n = len(y)
+    keys, order, levels = y.copy(), np.arange(n), 0
+    sort_down(keys, order)
+    for p in range(n - 1, -1, -1):
+        levels += p == n - 1 or keys[p] != keys[p + 1]
+        level[order[p]] = levels - 1
+    return levels
+
+
+@kernel
+def longest_list(ptr):
+    """Documents of the longest list."""
+    longest = 0
+    for q in range(len(ptr) - 1):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    return longest
