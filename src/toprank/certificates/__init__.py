@@ -1,6 +1,17 @@
-"""What is proved: certificates of the four papers' theorems."""
+"""What is proved: certificates of the four papers' theorems, and bounds on what new queries will see.
 
-from .base import Assumption as Assumption
-from .base import Certificate as Certificate
+Public names are listed in `__init__.pyi` and load on first use.
+"""
 
-__all__ = ["Assumption", "Certificate"]
+from .._lazy import attach as _attach
+
+_load, __all__ = _attach(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    value = globals()[name] = _load(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
