@@ -1,10 +1,13 @@
+from . import certificates as certificates
 from . import clicks as clicks
 from . import dask as dask
+from . import data as data
 from . import datasets as datasets
 from . import export as export
 from . import interop as interop
 from . import measures as measures
 from . import papers as papers
+from . import solvers as solvers
 from . import surrogates as surrogates
 from ._version import __version__ as __version__
 from .certificates.advice import advise as advise

@@ -214,7 +214,7 @@ def test_memory_stays_bounded_whatever_the_size(tmp_path):
 SHUFFLED = {
     "online": tr.SlamPerceptron(epochs=1),
     "kernel": tr.KernelSlamPerceptron(epochs=1),
-    "batches of queries": tr.ListNet(solver="minibatch", epochs=1),
+    "batches of queries": tr.ListNet(solver=tr.solvers.MiniBatch(epochs=1)),
     "batches of rows": tr.PerceptronAtK(k=2, shuffle="batches", epochs=1),
     "sampled pages": tr.PDGD(epochs=1),
 }

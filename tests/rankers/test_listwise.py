@@ -1,7 +1,9 @@
 """The three listwise rankers: solvers, balls, ties, stopping, weights, executors."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,9 +35,9 @@ def noise_level(data):
 
 
 @pytest.mark.parametrize(("kind", "transform"), list(product(KINDS, TRANSFORMS)))
-@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch:eta=0.3"])
 def test_all_nine_learn_with_both_solvers(data, noise_level, kind, transform, solver):
-    ranker = kind(transform=transform, solver=solver, alpha=1e-4, eta=0.3).fit_queries(data)
+    ranker = kind(transform=transform, solver=solver, alpha=1e-4).fit_queries(data)
     assert ranker.score(data.X, data.y, qid=data.qid) > noise_level + 0.1
     if isinstance(transform, Linear):
         assert ranker.radius_ is not None
@@ -50,7 +52,7 @@ def test_threads_and_memory_maps_give_the_same_bits(kind, tmp_path, monkeypatch)
     data = tr.datasets.make_graded(n_queries=300, n_docs=(60, 90), n_features=30, random_state=0)
     tr.save_queries(data, tmp_path / "data")
     mapped = tr.open_queries(tmp_path / "data")
-    make = {"max_iter": 4, **({"ties": "sampled", "epochs": 2} if kind is tr.ListMLE else {})}
+    make = {"max_iter": 4, **({"ties": "sampled"} if kind is tr.ListMLE else {})}
     serial = kind(**make).fit_queries(data).coef_
     with ThreadPoolExecutor(2) as executor:
         threads = kind(**make).fit_queries(data, executor=executor).coef_
@@ -84,10 +86,12 @@ def test_query_weights_are_multiplicities(data, kind):
     np.testing.assert_allclose(heavy, kind(alpha=0.1, tol=1e-7).fit(repeated.X, repeated.y, qid=ids).coef_, atol=1e-5)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
+@pytest.mark.parametrize(
+    "solver", [tr.solvers.LBFGS(max_iter=100, tol=1e-12), tr.solvers.MiniBatch(epochs=100, eta=1.0)]
+)
 def test_early_stopping_keeps_the_best_and_stops(data, solver):
     train, valid = tr.query_train_test_split(data, test_size=0.5, random_state=0)
-    make = {"solver": solver, "alpha": 0.0, "max_iter": 100, "epochs": 100, "tol": 1e-12, "eta": 1.0}
+    make = {"solver": solver, "alpha": 0.0}
     ranker = tr.ListNet(patience=3, **make).fit_queries(train, valid=valid)
     path = ranker.trace_["valid"]
     assert tr.evaluate(ranker, valid, ["ndcg@10"]).mean["ndcg@10"] == path.max()
@@ -96,11 +100,11 @@ def test_early_stopping_keeps_the_best_and_stops(data, solver):
 
 
 def test_sampled_ties_depend_on_the_seed_alone(data):
-    make = {"ties": "sampled", "solver": "minibatch", "epochs": 3}
+    make = {"ties": "sampled", "solver": tr.solvers.MiniBatch(epochs=3)}
     one, two, other = (tr.ListMLE(random_state=seed, **make).fit_queries(data).coef_ for seed in (1, 1, 2))
     assert one.tobytes() == two.tobytes()
     assert one.tobytes() != other.tobytes()
-    fixed = tr.ListMLE(random_state=1, ties="fixed", solver="minibatch", epochs=3).fit_queries(data).coef_
+    fixed = tr.ListMLE(random_state=1, ties="fixed", solver=tr.solvers.MiniBatch(epochs=3)).fit_queries(data).coef_
     assert one.tobytes() != fixed.tobytes()
 
 
@@ -111,7 +115,7 @@ def test_sampling_undoes_what_the_order_of_rows_would_teach():
     X[:, 0] += y
     rows = np.lexsort((-X[:, 1], qid))
     X, y = X[rows], y[rows]
-    fixed, sampled = (tr.ListMLE(ties=ties, epochs=10).fit(X, y, qid=qid).coef_ for ties in ("fixed", "sampled"))
+    fixed, sampled = (tr.ListMLE(ties=ties).fit(X, y, qid=qid).coef_ for ties in ("fixed", "sampled"))
     assert fixed[1] > 0.5
     assert abs(sampled[1]) < 0.1 < sampled[0]
 
@@ -157,9 +161,13 @@ def test_verbose_prints_a_line_per_iteration(data, capsys):
         ({"transform": "softmax"}, "transform must be"),
         ({"radius": -1}, "radius must be a number above 0"),
         ({"solver": "adam"}, "solver must be one of 'lbfgs', 'minibatch'"),
-        ({"eta": 0}, "eta must be a number above 0"),
-        ({"epochs": 0}, "epochs must be a whole number"),
-        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"solver": "minibatch:eta=0"}, "eta must be a number above 0"),
+        ({"solver": "minibatch:epochs=0"}, "epochs must be a whole number"),
+        ({"solver": "minibatch:batch_size=x"}, "batch_size must be a number, got 'x'"),
+        ({"solver": "minibatch:steps=3"}, "minibatch has no setting 'steps', it has epochs, batch_size, eta"),
+        ({"solver": "minibatch", "tol": 1e-9}, "tol does nothing with solver='minibatch'"),
+        ({"solver": tr.solvers.Newton()}, "solver must be one of 'lbfgs', 'minibatch' or a value"),
+        ({"epochs": 3}, r"ListMLE\(epochs=...\) is now ListMLE\(solver=toprank.solvers.MiniBatch\(epochs=...\)\)"),
         ({"patience": 0}, "patience must be a whole number"),
         ({"random_state": -1}, "random_state must be"),
     ],
@@ -184,3 +192,16 @@ def test_sampled_orders_are_one_objective_and_seeds_differ_little():
     assert max(np.linalg.norm(a.coef_ - b.coef_) for a in fits for b in fits) < 0.1 * np.linalg.norm(fits[0].coef_)
     few = [tr.ListMLE(random_state=seed, orders=1).fit_queries(data).coef_ for seed in (0, 1)]
     assert np.linalg.norm(few[0] - few[1]) > np.linalg.norm(fits[0].coef_ - fits[1].coef_)
+
+
+def test_a_solver_is_kept_in_the_file(data, tmp_path):
+    ranker = tr.ListNet(solver=tr.solvers.MiniBatch(epochs=2, eta=0.5)).fit_queries(data)
+    ranker.save(tmp_path / "model.json")
+    assert tr.load(tmp_path / "model.json").solver == ranker.solver
+
+
+def test_a_file_of_before_says_the_settings_of_its_solver_in_the_parameters(tmp_path):
+    content = json.loads((Path(__file__).parent / "stored" / "ListNet.json").read_text())
+    content["params"] |= {"solver": "minibatch", "epochs": 7}
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    assert tr.load(tmp_path / "old.json").solver == tr.solvers.MiniBatch(epochs=7)

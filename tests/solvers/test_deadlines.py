@@ -45,7 +45,8 @@ def test_every_solver_of_a_linear_ranker_ends(solver, radius, data):
     if solver in ("newton", "bundle") and radius is not None:
         return
     loss = tr.surrogates.PairwiseHinge("squared_hinge", normalize=True)
-    ranker = made(tr.LinearRanker, surrogate=loss, solver=solver, radius=radius)
+    bounded = {} if solver == "minibatch" else {"max_iter": 50, "tol": 1e-12}
+    ranker = tr.LinearRanker(loss, solver=solver, radius=radius, alpha=1e-6, **bounded)
     with deadline(0.0):
         ranker.fit_queries(data)
     assert ranker.n_iter_ <= 1
@@ -59,7 +60,7 @@ def test_a_fit_that_ran_out_of_time_is_told(data):
 
 
 def test_epochs_of_a_minibatch_are_not_called_converged(data):
-    solution = tr.ListNet(solver="minibatch", epochs=2).fit_queries(data).solution_
+    solution = tr.ListNet(solver=tr.solvers.MiniBatch(epochs=2)).fit_queries(data).solution_
     assert not solution.converged
     assert solution.message == "all 2 epochs were run"
 

@@ -83,6 +83,8 @@ class Ranker(BaseEstimator, ABC):
     """What one more list must come with for the ranker to go on learning."""
     needs_all_rows: ClassVar[bool] = False
     """Whether all rows of X must be in one memory, so that the ranker cannot learn on a cluster."""
+    MOVED_PARAMETERS: ClassVar[Mapping[str, str]] = {}
+    """Parameters of earlier versions, and what to write instead."""
     weighs_documents: ClassVar[bool] = False
     """Whether a fit counts `doc_weight`; the others refuse it."""
     state_attributes: ClassVar[tuple[str, ...]] = ()
@@ -107,6 +109,18 @@ class Ranker(BaseEstimator, ABC):
     """Ids and lengths of the queries of the last fit."""
     learned_from_: Sketch | None = field(init=False)
     """Marks of the rows that took part in learning, those of validation among them; None where it is not known."""
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Refuse parameters of earlier versions in one line that says what to write now."""
+        for name in given:
+            if name in cls.MOVED_PARAMETERS:
+                raise InputError(f"{cls.__name__}({name}=...) is now {cls.__name__}({cls.MOVED_PARAMETERS[name]})")
+        return super().__new__(cls)
+
+    @classmethod
+    def upgraded_parameters(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a file of an earlier version as they are written now."""
+        return params
 
     @abstractmethod
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:

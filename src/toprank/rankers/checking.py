@@ -30,10 +30,10 @@ def check_parameters(ranker: Ranker) -> None:
     """Refuse parameters that a ranker does not take: by their names, and by the choices that their annotations list.
 
     >>> import toprank as tr
-    >>> check_parameters(tr.ListNet(solver="sgd"))
+    >>> check_parameters(tr.ListNet(truth="clicks"))
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: solver must be one of 'lbfgs', 'minibatch', got 'sgd'
+    toprank.errors.InputError: truth must be one of 'grades', 'gains', 'order', got 'clicks'
     """
     for name, may_be_none, check in _checks(type(ranker)):
         value = vars(ranker)[name]

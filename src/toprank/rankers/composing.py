@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from ..model.functions import LinearFunction
 from ..objective import Objective
 from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solution, Solver, Watch
+from ..solvers.bundle import Bundle
 from ..solvers.lbfgs import LBFGS
 from ..solvers.minibatch import MiniBatch
+from ..solvers.newton import Newton
 from ..surrogates.base import Surrogate
 from .base import Ranker, parameters
 from .checking import warn_of_small_features
@@ -71,26 +74,89 @@ def minimise(
     return Found(best.w, best, watch.best_at)
 
 
+SOLVERS: dict[str, type[Solver]] = {"lbfgs": LBFGS, "newton": Newton, "bundle": Bundle, "minibatch": MiniBatch}
+"""Solvers by the names that a ranker's parameter takes."""
+
+
+MINIBATCH_SETTINGS = ("epochs", "batch_size", "eta", "random_state")
+"""Settings of `MiniBatch` that were parameters of rankers in earlier versions."""
+
+
+def parse_solver(solver: str | Solver, choices: Sequence[str], **settings: Any) -> Solver:
+    """Return the solver that a parameter names, made with these settings; a solver passes through.
+
+    A name may be followed by settings of its own, as a measure is by its rules.
+
+    >>> parse_solver("minibatch:epochs=3:eta=0.5", ["minibatch"]).epochs
+    3
+    >>> parse_solver("sgd", ["lbfgs", "minibatch"])
+    Traceback (most recent call last):
+    ...
+    toprank.errors.InputError: solver must be one of 'lbfgs', 'minibatch' or a value of toprank.solvers, got 'sgd'
+    """
+    if isinstance(solver, Solver) and isinstance(solver, tuple(SOLVERS[choice] for choice in choices)):
+        return solver
+    name, *given = solver.split(":") if isinstance(solver, str) else ("",)
+    if name not in choices:
+        wanted = ", ".join(map(repr, choices))
+        raise InputError(f"solver must be one of {wanted} or a value of toprank.solvers, got {solver!r}")
+    kind = SOLVERS[name]
+    types = {part.name: part.type for part in fields(kind) if part.type in ("int", "float")}  # type: ignore[arg-type]
+    for part in given:
+        key, _, text = part.partition("=")
+        if key not in types:
+            raise InputError(f"solver={solver!r}: {name} has no setting {key!r}, it has {', '.join(types)}")
+        try:
+            settings[key] = int(text) if types[key] == "int" else float(text)
+        except ValueError:
+            raise InputError(f"solver={solver!r}: {key} must be a number, got {text!r}") from None
+    return kind(**settings)
+
+
 @parameters
 class MinimisingRanker(Ranker):
-    """What rankers share that minimise a loss with a penalty, or in a ball: their parameters, and their solvers."""
+    """What rankers share that minimise a loss with a penalty, or in a ball: their parameters, and their solvers.
+
+    Parameters
+    ----------
+    alpha : weight of the penalty (alpha/2) ‖w‖².
+    radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
+    solver : the name of a solver, or one of `toprank.solvers` with settings of its own, such as
+        `toprank.solvers.MiniBatch(epochs=20, batch_size=16, eta=0.1)` or its text "minibatch:epochs=20:eta=0.1".
+    max_iter : the most iterations of a solver that is named.
+    tol : when a solver that is named stops, as a share of the value or of the slope at w = 0.
+    patience : how many iterates in a row that are no better on the validation set end the fit.
+    warm_start : whether a fit begins at the weights so far.
+    verbose : whether progress is printed.
+    """
+
+    MOVED_PARAMETERS: ClassVar[Mapping[str, str]] = {
+        name: f"solver=toprank.solvers.MiniBatch({name}=...)" for name in MINIBATCH_SETTINGS
+    }
 
     alpha: float = 1e-3
     radius: float | None = None
+    solver: str | Solver = "lbfgs"
     max_iter: int = 500
     tol: float = 1e-4
-    epochs: int = 20
-    batch_size: int = 16
-    eta: float = 0.1
     patience: int | None = None
     warm_start: bool = False
-    random_state: int = 0
     verbose: bool = False
+
+    @classmethod
+    def upgraded_parameters(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of an older file as they are written now: settings of a solver belong to it."""
+        old = {name: params[name] for name in MINIBATCH_SETTINGS if name in params}
+        kept = {name: value for name, value in params.items() if name not in cls.MOVED_PARAMETERS}
+        if kept.get("solver") == "minibatch" and "epochs" in old:
+            kept["solver"] = MiniBatch(**old)
+            for name in ("max_iter", "tol"):  # they did nothing
+                kept.pop(name, None)
+        return kept
 
     def _minimise(
         self, data: QueryDataset, loss: Surrogate, valid: QueryDataset | None, executor: Executor | None
     ) -> None:
-        check_positive(eta=self.eta)
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
         objective = Objective(data, loss, executor=executor)
         if self.radius is None and self.alpha > 0:
@@ -102,13 +168,23 @@ class MinimisingRanker(Ranker):
     def _solver(self, look: Watch | None) -> Solver:
         """Return the solver that the parameters name; `look` watches its iterates."""
 
-    def _gradient_solver(self, minibatch: bool, radius: float | None, look: Watch | None) -> Solver:
-        """Return a solver that goes by gradients alone: on mini-batches, or L-BFGS, in the ball where there is one."""
-        if minibatch:
-            return MiniBatch(self.epochs, self.batch_size, self.eta, radius, random_state=self.random_state, watch=look)
-        if radius is not None:
-            return BallLBFGS(radius, self.max_iter, self.tol, watch=look)
-        return LBFGS(self.max_iter, self.tol, watch=look)
+    def _parsed_solver(self, solver: str | Solver, choices: Sequence[str]) -> Solver:
+        """Return the solver with `max_iter` and `tol`; these are refused where a solver has settings of its own."""
+        own = isinstance(solver, Solver) or solver.partition(":")[0] == "minibatch"
+        for name in ("max_iter", "tol") if own else ():
+            if getattr(self, name) != getattr(type(self), name):
+                raise InputError(f"{name} does nothing with solver={solver!r}, which has settings of its own")
+        settings = {} if own else {"max_iter": self.max_iter, "tol": self.tol}
+        return parse_solver(solver, choices, **settings)
+
+    def _gradient_solver(self, solver: Solver, radius: float | None, look: Watch | None) -> Solver:
+        """Return a solver that goes by gradients alone, watched, and kept in the ball where there is one."""
+        if isinstance(solver, LBFGS) and radius is not None:
+            return BallLBFGS(radius, solver.max_iter, solver.tol, solver.memory, watch=look)
+        if isinstance(solver, MiniBatch):
+            return replace(solver, radius=radius if solver.radius is None else solver.radius, watch=look)
+        assert isinstance(solver, LBFGS)
+        return replace(solver, watch=look)
 
 
 def minimise_by_C(

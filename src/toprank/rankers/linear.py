@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import field
 from inspect import isabstract
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,16 +17,14 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..model.functions import LinearFunction
 from ..solvers.base import Solver, Watch
-from ..solvers.bundle import Bundle
-from ..solvers.newton import Newton
+from ..solvers.lbfgs import LBFGS
+from ..solvers.minibatch import MiniBatch
 from ..solvers.steps import Steps
 from ..solvers.stream import OnlineDescent, State
 from ..surrogates.base import Surrogate, TwiceDifferentiable
 from .base import parameters
-from .composing import MinimisingRanker
+from .composing import SOLVERS, MinimisingRanker
 from .stream import StreamRanker
-
-Method = Literal["auto", "lbfgs", "newton", "bundle", "minibatch"]
 
 
 @parameters
@@ -36,16 +34,23 @@ class LinearRanker(MinimisingRanker, StreamRanker):
     min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a `surrogate` ℓ of `toprank.surrogates` (or its name)
     or your own (which `toprank.register` makes fit for model files).
 
-    `solver` is "lbfgs" (smooth losses), "newton" (those with a known curvature), "bundle" (convex ones, with corners or
-    without, to a proved gap) or "minibatch" (any, `epochs` of AdaGrad steps of size `eta` on `batch_size` queries);
-    "auto" picks by what the loss is. `max_iter` and `tol`, a share of the value or of the slope at w = 0, bound the
-    solver. With a validation set the iterate (of
-    L-BFGS and mini-batches) with the best `measure` on it is kept, and `patience` looks without a better one end the
-    fit. `warm_start` begins at the weights so far.
+    With a validation set the iterate (of L-BFGS and mini-batches) with the best `measure` on it is kept. `partial_fit`
+    takes one subgradient step for each list from the weights so far; the loss must be convex.
 
-    `partial_fit` takes one subgradient step for each list, η/√Σ‖z‖² long with `steps="adaptive"` (other schedules as at
-    `SlamPerceptron`), from the weights so far; the loss must be convex. `average` predicts with the mean of the
-    stream's iterates.
+    Parameters
+    ----------
+    surrogate : the loss ℓ, or its name.
+    measure : what `score` reports and a validation set is judged by.
+    solver : "lbfgs" (smooth losses), "newton" (those with a known curvature), "bundle" (convex ones, with corners or
+        without, to a proved gap), "minibatch" (any), a value of `toprank.solvers`, or "auto", which picks by what the
+        loss is.
+    alpha : weight of the penalty (alpha/2) ‖w‖².
+    radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
+    max_iter, tol : bound a solver that is named; `tol` is a share of the value or of the slope at w = 0.
+    patience : how many looks without a better iterate end the fit.
+    warm_start : whether a fit begins at the weights so far.
+    steps : how long the steps of `partial_fit` are: η/√Σ‖z‖² with "adaptive", other schedules as at `SlamPerceptron`.
+    average : whether `partial_fit` leaves the mean of its iterates or the last one to predict with.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
@@ -59,7 +64,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
 
     surrogate: str | Surrogate = field(default="ListNet", kw_only=False)
     measure: str | Measure = "ndcg@10"
-    solver: Method = "auto"
+    solver: str | Solver = "auto"
     steps: float | str = "adaptive"
     average: bool = True
     stream_: dict[str, Floats] | None = field(init=False)
@@ -78,17 +83,16 @@ class LinearRanker(MinimisingRanker, StreamRanker):
         self.stream_ = None
 
     def _solver(self, look: Watch | None) -> Solver:
-        name = self._solver_for(self._loss) if self.solver == "auto" else self.solver
-        if name in ("newton", "bundle") and self.radius is not None:
-            raise InputError(f"solver={name!r} knows no radius: take 'lbfgs' or 'minibatch', or alpha alone")
-        if name == "newton":
-            return Newton(tol=self.tol, max_iter=self.max_iter)
-        if name == "bundle":
-            return Bundle(tol=self.tol, max_iter=self.max_iter)
-        return self._gradient_solver(name == "minibatch", self.radius, look)
+        chosen = self._solver_for(self._loss) if self.solver == "auto" else self.solver
+        solver = self._parsed_solver(chosen, tuple(SOLVERS))
+        if isinstance(solver, (LBFGS, MiniBatch)):
+            return self._gradient_solver(solver, self.radius, look)
+        if self.radius is not None:
+            raise InputError(f"solver={self.solver!r} knows no radius: take 'lbfgs' or 'minibatch', or alpha alone")
+        return solver
 
-    def _solver_for(self, loss: Surrogate) -> Method:
-        """Return the solver that suits a loss."""
+    def _solver_for(self, loss: Surrogate) -> str:
+        """Return the name of the solver that suits a loss."""
         strong = self.alpha > 0 and self.radius is None
         if loss.smooth:
             return "newton" if isinstance(loss, TwiceDifferentiable) and loss.convex and strong else "lbfgs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import field
 from typing import Any, ClassVar, Literal, cast
@@ -49,17 +50,24 @@ class _Parameter:
 class ListwiseRanker(MinimisingRanker):
     """min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a listwise loss ℓ.
 
-    `transform` is a transform of `toprank.surrogates` or its name. `solver` is "lbfgs" (two passes over X per
-    iteration, at most `max_iter`, until the gradient is below `tol` times that at w = 0) or "minibatch" (`epochs` of
-    AdaGrad steps of size `eta` on `batch_size` queries). A linear transform without `radius` keeps the weights in the
-    ball in which a·w·x + b stays positive on the training rows. With a validation set the iterate with the
-    best `measure` on it is kept, and `patience` of them in a row that are not better end the fit. `warm_start` begins
-    at the weights so far.
+    With a validation set the iterate with the best `measure` on it is kept.
+
+    Parameters
+    ----------
+    transform : a transform φ of `toprank.surrogates` or its name. A linear transform without `radius` keeps the weights
+        in the ball in which a·w·x + b stays positive on the training rows.
+    truth : what the true scores are: "grades", "gains" (2^grade − 1) or "order".
+    alpha : weight of the penalty (alpha/2) ‖w‖².
+    radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
+    solver : "lbfgs" (two passes over X per iteration), "minibatch" (AdaGrad steps on batches of queries), or a value
+        such as `toprank.solvers.MiniBatch(epochs=20, batch_size=16, eta=0.1)`.
+    max_iter, tol : L-BFGS takes at most `max_iter` iterations, until the gradient is below `tol` times that at w = 0.
+    patience : how many iterates in a row that are no better on the validation set end the fit.
+    warm_start : whether a fit begins at the weights so far.
     """
 
     transform: str | Transform = cast(Any, _Parameter("exponential"))
     truth: Truth = "grades"
-    solver: Literal["lbfgs", "minibatch"] = "lbfgs"
     radius_: float | None = field(init=False)
 
     @property
@@ -76,7 +84,8 @@ class ListwiseRanker(MinimisingRanker):
         self._minimise(data, loss, valid, executor)
 
     def _solver(self, look: Watch | None) -> Solver:
-        return self._gradient_solver(self.solver == "minibatch", self.radius_, look)
+        solver = self._parsed_solver(self.solver, ("lbfgs", "minibatch"))
+        return self._gradient_solver(solver, self.radius_, look)
 
     def _effective_radius(self, transform: Transform, data: QueryDataset) -> float | None:
         """Return the radius; a linear transform must be positive in the ball, and has one of its own."""
@@ -145,12 +154,17 @@ class ListMLE(ListwiseRanker):
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
-    >>> ranker = tr.ListMLE(alpha=1e-3, solver="minibatch", epochs=3).fit_queries(data)
+    >>> ranker = tr.ListMLE(alpha=1e-3, solver=tr.solvers.MiniBatch(epochs=3)).fit_queries(data)
     >>> ranker.n_iter_
     3
     """
 
+    MOVED_PARAMETERS: ClassVar[Mapping[str, str]] = {
+        name: text for name, text in ListwiseRanker.MOVED_PARAMETERS.items() if name != "random_state"
+    }
+
     alpha: float = 0.1
+    random_state: int = 0
     tol: float = 1e-3  # another draw of the orders moves the minimum by some percent: more digits would be the draw's
     ties: Literal["fixed", "sampled"] = "sampled"
     orders: int | None = None

@@ -1,7 +1,8 @@
 """Model files: versioned JSON that is data, never code.
 
 Parameters, models and learner state are numbers, strings, lists, arrays and a closed set of frozen values (the
-dataclasses that `toprank.surrogates`, `toprank.measures` and `toprank.model.functions` list in `__all__`). Nothing
+dataclasses that `toprank.surrogates`, `toprank.measures`, `toprank.solvers` and `toprank.model.functions` list in
+`__all__`). Nothing
 else can be named by a file, and sizes are checked before anything is allocated.
 """
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import msgspec
 import numpy as np
 
-from .. import measures, surrogates
+from .. import measures, solvers, surrogates
 from .._files import read_whole, replacing
 from .._version import __version__
 from ..data.sketch import Sketch
@@ -144,9 +145,8 @@ def _read(text: bytes, file: str, restore: Callable[[ModelFile], T]) -> T:
 def _restore(content: ModelFile) -> Ranker:
     kind = getattr(import_module(_package_of(content.ranker)), content.ranker)
     hints = get_type_hints(kind)
-    params = {
-        key: _parameter(decode(value, f"$.params.{key}"), key, hints.get(key)) for key, value in content.params.items()
-    }
+    written = {key: decode(value, f"$.params.{key}") for key, value in content.params.items()}
+    params = {key: _parameter(value, key, hints.get(key)) for key, value in _upgraded(kind, written).items()}
     try:
         ranker: Ranker = kind(**params)
     except TypeError as error:
@@ -169,6 +169,14 @@ def _restore(content: ModelFile) -> Ranker:
         setattr(ranker, name, decode(value, f"$.state.{name}"))
     ranker._check_state()
     return ranker
+
+
+def _upgraded(kind: type[Ranker], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a file as this version writes them."""
+    try:
+        return kind.upgraded_parameters(params)
+    except TypeError as error:
+        raise InputError(f"the parameters do not fit {kind.__name__}: {error}") from None
 
 
 def _rankers_of_labels(content: ModelFile, function: Any) -> list[Ranker]:
@@ -392,7 +400,7 @@ def _values() -> dict[str, type]:
     found = dict(_REGISTERED)
     found |= {name.replace("Function", "Model"): getattr(functions, name) for name in functions.__all__}
     found["MissingRule"] = MissingRule
-    for package in (surrogates, measures):
+    for package in (surrogates, measures, solvers):
         for name in package.__all__:
             kind = getattr(package, name)
             if isinstance(kind, type) and dataclasses.is_dataclass(kind):
