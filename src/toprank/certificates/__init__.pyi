@@ -2,6 +2,10 @@ from .advice import advise as advise
 from .base import Assumption as Assumption
 from .base import Certificate as Certificate
 from .classification import certify_perceptron as certify_perceptron
+from .judged import JudgedInterval as JudgedInterval
+from .judged import judged_difference as judged_difference
+from .judged import judged_interval as judged_interval
+from .judged import sample_p_value as sample_p_value
 from .margins import largest_margin as largest_margin
 from .margins import realised_margins as realised_margins
 from .performance import PerformanceCertificate as PerformanceCertificate
