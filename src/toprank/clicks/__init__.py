@@ -15,15 +15,18 @@ from __future__ import annotations
 from .evaluation import ClickValue, click_value
 from .interleaving import Interleaved, InterleavingResult, interleave, interleaving_test
 from .log import ClickLog
+from .monitor import InterleavingMonitor, sessions_needed
 from .propensities import Propensities
 
 __all__ = [
     "ClickLog",
     "ClickValue",
     "Interleaved",
+    "InterleavingMonitor",
     "InterleavingResult",
     "Propensities",
     "click_value",
     "interleave",
     "interleaving_test",
+    "sessions_needed",
 ]

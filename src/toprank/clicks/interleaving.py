@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, overload
 
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Ints
 from ..data.validation import as_generator, check_count, check_fraction
 from ..errors import InputError
+from .monitor import InterleavingMonitor, monitor_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +98,29 @@ class InterleavingResult:
         return f"{counts}: the {better} is clicked more (sign test, p = {self.p:.4g})"
 
 
-def interleaving_test(credits: ArrayLike, alpha: float = 0.05) -> InterleavingResult:
+@overload
+def interleaving_test(
+    credits: ArrayLike, alpha: float = 0.05, *, anytime: Literal[False] = False
+) -> InterleavingResult: ...
+
+
+@overload
+def interleaving_test(credits: ArrayLike, alpha: float = 0.05, *, anytime: Literal[True]) -> InterleavingMonitor: ...
+
+
+def interleaving_test(
+    credits: ArrayLike, alpha: float = 0.05, *, anytime: bool = False
+) -> InterleavingResult | InterleavingMonitor:
     """Compare two rankers by the sessions each won; `credits` has two columns, the clicks of each in a session.
 
-    An exact sign test over the sessions that one of them won.
+    An exact sign test over the sessions that one of them won, for a number of sessions that was fixed beforehand.
+    Whoever looks while sessions come in and stops when there is something to see needs `anytime=True`: the result is
+    then an `InterleavingMonitor` after these sessions, valid under any rule for stopping.
 
     >>> print(interleaving_test([[1, 0]] * 9 + [[0, 1]] + [[1, 1]]))
     first 9, second 1, neither 1 sessions: the first is clicked more (sign test, p = 0.02148)
+    >>> interleaving_test([[1, 0]] * 90 + [[0, 1]] * 10, anytime=True).verdict
+    'first'
     """
     from scipy.stats import binomtest
 
@@ -116,6 +134,8 @@ def interleaving_test(credits: ArrayLike, alpha: float = 0.05) -> InterleavingRe
         raise InputError(
             f"credits has {table[bad[0]].tolist()} in row {int(bad[0])}: they are counts of clicks, from 0"
         )
+    if anytime:
+        return monitor_of(table, alpha)
     first, second = int((table[:, 0] > table[:, 1]).sum()), int((table[:, 0] < table[:, 1]).sum())
     p = float(binomtest(first, first + second).pvalue) if first + second else 1.0
     return InterleavingResult(first, second, len(table) - first - second, p, alpha)
