@@ -14,7 +14,8 @@ import numpy as np
 
 from ..core.plain import kernel
 from ..core.sorting import grade_levels, order_by_level
-from ._margin_kernels import gain_of
+from ..measures._list_kernels import gain_of
+from ..measures.presets import Gain
 from .transforms import TransformCode
 
 GRADES, GAINS, ORDER = 0, 1, 2
@@ -26,6 +27,7 @@ PLAIN_RANGE = 300.0
 SMALLEST = 2.2250738585072014e-308
 """The smallest normal number."""
 
+EXP2 = int(Gain.EXP2)
 EXPONENTIAL, LINEAR = int(TransformCode.EXPONENTIAL), int(TransformCode.LINEAR)
 
 
@@ -126,7 +128,7 @@ def fill_log_target(rule, y, out):
             out[order[p]] = log_phi(rule, float(len(y) - 1 - p))
     else:
         for i in range(len(y)):
-            out[i] = log_phi(rule, y[i] if rule.truth == GRADES else gain_of(y[i], False))
+            out[i] = log_phi(rule, y[i] if rule.truth == GRADES else gain_of(y[i], EXP2))
     return not math.isfinite(largest(out))
 
 
