@@ -110,14 +110,13 @@ class _Sets:
 
     def add(self, w: Floats) -> bool:
         """Add the most violated rankings under w; say whether any of them is new."""
-        from ..surrogates import _direct_kernels as kernels
+        from ..surrogates import _working_set_kernels as kernels
 
         data = self.data
         scores = linear.scores(data.X, w)
         perfect, imperfect = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
         has_imperfect = np.empty(data.n_queries, dtype=np.bool_)
-        blocks, first, k = self.blocks
-        kernels.most_violated(scores, self.level, data.ptr, blocks, first, k, perfect, imperfect, has_imperfect)
+        kernels.most_violated(scores, self.level, data.ptr, self.blocks, perfect, imperfect, has_imperfect)
         E_perfect = self.measure.per_query(-perfect.astype(np.float64), data.y, data.ptr)
         E_imperfect = self.measure.per_query(-imperfect.astype(np.float64), data.y, data.ptr)
         lost = E_perfect - E_imperfect
