@@ -12,6 +12,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
+from ..penalties import L2
 from ..surrogates.direct import ALL_ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
 from .base import STOPPED, Solution, Watch
 from .bundle import Bundle
@@ -160,4 +161,4 @@ class _Sets:
             query_ids=np.array(used),
             query_weight=weight,
         )
-        return Objective(rankings, WorkingSetHinge(), alpha=alpha)
+        return Objective(rankings, WorkingSetHinge(), L2(alpha))
