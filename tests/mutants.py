@@ -137,7 +137,7 @@ MUTANTS = [
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
-        "surrogates/_pairwise_kernels.py", "lower, v_lower, out_lower = t[stop:]", "lower, v_lower, out_lower = t[start:]",
+        "surrogates/_pairwise_kernels.py", "v_lower, out_lower = t[stop:]", "v_lower, out_lower = t[start:]",
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(

@@ -79,6 +79,11 @@ def test_minimax_bounds_every_measure_and_slam(name, case):
     assert (losses >= Slam(name).per_query(scores, y, ptr)[0] - 1e-12).all()  # Σ v_i hinge_i ≤ the largest hinge
 
 
+def test_the_minimax_subgradient_is_that_of_the_first_pair_with_the_largest_hinge():
+    _, grad = Minimax().per_query(np.zeros(4), np.array([2.0, 1.0, 1.0, 0.0]), np.array([0, 4]))
+    assert grad.tolist() == [-1.0, 1.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("surrogate", [Slam("ndcg"), Slam("ndcg@3"), Slam("map", 2.0), Minimax()], ids=str)
 @given(case=lists(), data=st.data())
 @settings(max_examples=40, deadline=None)
