@@ -38,6 +38,7 @@ SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_law
 PENALTY = "tests/test_objective.py -k penalty"
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
+DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -113,16 +114,18 @@ MUTANTS = [
         "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
         f"{WATCH} -k weights_of and ListNet",
     ),
-    Mutant(
-        "measures/_value_kernels.py", "else rank + 2.0)", "else rank + 3.0)",
-        "tests/measures/test_definitions.py -k no_table",
-    ),
+    Mutant("measures/plan.py", "np.maximum(log[:-1], 1.0)", "log[1:]", f"{DEFINITIONS} -k late_ranks"),
     Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
-    Mutant("measures/_judge_kernels.py", "(1 if tied > 0 else 2)", "2", "tests/measures/test_ties.py"),
+    Mutant("measures/_rank_kernels.py", "count += s[i] >= lowest", "count += s[i] > lowest", TIES),
+    Mutant("measures/_rank_kernels.py", "len(ends) if ties == AVERAGE else 0", "0", TIES),
+    Mutant("measures/_rank_kernels.py", "-y[order[r]] if ties == WORST else", "", f"{DEFINITIONS} -k catboost"),
+    Mutant("measures/_list_kernels.py", "if gains[low] != gains[high - 1]:", "if False:", TIES),
     Mutant(
-        "core/_order_kernels.py", "wrong += middle - i", "wrong += 1",
-        "tests/measures/test_definitions.py -k pairs or auc or AUC",
+        "measures/_list_kernels.py", "TIE_TOLERANCE = 1e-12", "TIE_TOLERANCE = 0.0",
+        "tests/measures/test_list_kernels.py -k tied_documents",
     ),
+    Mutant("core/sorting.py", "wrong += middle - i", "wrong += 1", "tests/core/test_sorting.py -k long_lists"),
+    Mutant("core/sorting.py", "wrong += i - before_i", "wrong += i", f"{DEFINITIONS} -k auc"),
     # Surrogates
     Mutant(
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
@@ -134,12 +137,28 @@ MUTANTS = [
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
-        "surrogates/_pairwise_kernels.py", "near_below(s, stop, n, first,", "near_below(s, start, n, first,",
+        "surrogates/_pairwise_kernels.py", "v_lower, out_lower = t[stop:]", "v_lower, out_lower = t[start:]",
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
-        "core/_block_kernels.py", '"<", apart', '"<=", apart',
+        "surrogates/_pairwise_kernels.py", "if t_i - t[j] < 1.0 else", "if t_i - t[j] <= 1.0 else",
         "tests/surrogates/test_pairwise.py -k pair_list",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "v[documents[p]] /= Z", "v[documents[p]] /= 1.0",
+        "tests/surrogates/test_slam.py -k definition",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "(next_place[level[i]] < k)", "(next_place[level[i]] < k - 1)",
+        "tests/surrogates/test_slam.py -k definition",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "gap == largest and worst[h] < i_star", "False",
+        "tests/surrogates/test_slam.py -k minimax",
+    ),
+    Mutant(
+        "surrogates/_listwise_kernels.py", "0 < equal < n - 1", "0 < equal",
+        "tests/surrogates/test_listwise.py",
     ),
     Mutant(
         "core/_block_kernels.py", "m - first > 2 * KEYS", "m - first > 3 * KEYS",
@@ -150,8 +169,9 @@ MUTANTS = [
         "tests/surrogates/test_transforms.py",
     ),
     # Objective and solvers
-    Mutant("objective.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
-    Mutant("objective.py", "grad / total + self.alpha * w", "grad / total", PENALTY),
+    Mutant("penalties.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
+    Mutant("objective.py", "w), grad / total + self.penalty.gradient(w)\n", "w), grad / total\n", PENALTY),
+    Mutant("objective.py", "part.place[run.rows]", "NO_PLACES", "tests/test_objective.py -k sampled_orders"),
     Mutant(
         "solvers/bundle.py", "slope @ slope / (2 * alpha))", "slope @ slope / (4 * alpha))",
         "tests/solvers/test_bundle.py",

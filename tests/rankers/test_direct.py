@@ -102,7 +102,10 @@ class TestEveryDirectLearner:
             one, other = dense.solution_, thin.solution_
             assert abs(one.value - other.value) <= max(one.gap, other.gap) * (1 + 1e-6)
         else:
-            np.testing.assert_allclose(thin.predict(sparse.csr_array(X)), dense.predict(X), rtol=1e-3, atol=1e-5)
+            found, wanted = thin.predict(sparse.csr_array(X)), dense.predict(X)
+            # each round of PermuRank ends within a gap, too, which is a share of the whole and not of a score near 0
+            atol = 1e-4 * np.abs(wanted).max() if isinstance(ranker, tr.PermuRank) else 1e-5
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=atol)
 
     def test_threads_learn_the_same_bits(self, ranker, data, monkeypatch):
         for size in ("BLOCK_VALUES", "RUN_VALUES"):  # many blocks, in many runs

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -5,6 +7,7 @@ from scipy import sparse
 import toprank as tr
 from toprank.data import linear
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.lbfgs import LBFGS
 from toprank.solvers.minibatch import MiniBatch
 
@@ -15,7 +18,7 @@ def data():
 
 
 def test_it_comes_near_the_optimum(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.1)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.1))
     best = LBFGS().minimize(objective).value
     start = objective.value_and_grad(np.zeros(8))[0]
     few, many = (MiniBatch(epochs=epochs).minimize(objective).value for epochs in (1, 60))
@@ -23,10 +26,12 @@ def test_it_comes_near_the_optimum(data):
     assert many - best < 0.05 * (start - best)
 
 
-def test_batches_are_an_unbiased_gradient(data):
+@pytest.mark.parametrize("documents_weigh", [False, True])
+def test_batches_are_an_unbiased_gradient(data, documents_weigh):
     """The batches of an epoch at a fixed w, weighted by their size, add up to the whole gradient."""
-    weight = np.random.default_rng(0).uniform(0.5, 2, data.n_queries)
-    heavy = tr.QueryDataset.from_arrays(data.X, data.y, data.qid, query_weight=weight)
+    rng = np.random.default_rng(0)
+    weight, doc_weight = rng.uniform(0.5, 2, data.n_queries), rng.uniform(0.5, 2, data.n_docs)
+    heavy = replace(data, query_weight=weight, doc_weight=doc_weight if documents_weigh else None)
     objective, w = Objective(heavy, tr.surrogates.ListNet()), np.full(8, 0.1)
     solver, informative = MiniBatch(batch_size=7), int(heavy.informative.sum())
     parts = list(solver._gradients(objective, w, np.random.default_rng(0)))

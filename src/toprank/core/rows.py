@@ -59,12 +59,24 @@ def sparse_scores(data, indices, indptr, first, last, w, s):
 
 @kernel
 def add_dense_rows(X, first, g, factor, out):
-    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
+    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0.
+
+    Four rows are added at a time: `out` is read and written once for all of them.
+    """
+    rows, n = np.empty(len(g), np.int64), 0
     for i in range(len(g)):
-        if g[i] != 0.0:
-            coefficient = factor * g[i]
-            for j in range(len(out)):
-                out[j] += coefficient * X[first + i, j]
+        rows[n] = i
+        n += g[i] != 0.0
+    for p in range(0, n - n % 4, 4):
+        i, j, k, m = rows[p], rows[p + 1], rows[p + 2], rows[p + 3]
+        a, b, c, d = factor * g[i], factor * g[j], factor * g[k], factor * g[m]
+        x, y, z, u = X[first + i], X[first + j], X[first + k], X[first + m]
+        for column in range(len(out)):
+            out[column] += (a * x[column] + b * y[column]) + (c * z[column] + d * u[column])
+    for p in range(n - n % 4, n):
+        a, x = factor * g[rows[p]], X[first + rows[p]]
+        for column in range(len(out)):
+            out[column] += a * x[column]
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..data import linear
 from ..data.mapped import read_in_any_order
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from ..surrogates.base import CompiledSurrogate, weighted
+from ..surrogates.base import CompiledSurrogate, refuse_doc_weight, weighted
 from .ball import project
 from .base import STOPPED, Solution, Solver, Watch, gradient_gap
 from .deadline import OUT_OF_TIME, out_of_time
@@ -29,8 +30,9 @@ class MiniBatch(Solver):
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
+    >>> from toprank.penalties import L2
     >>> data = tr.datasets.make_graded(n_queries=64, random_state=0)
-    >>> objective = Objective(data, tr.surrogates.ListNet(), alpha=1e-3)
+    >>> objective = Objective(data, tr.surrogates.ListNet(), L2(1e-3))
     >>> solution = MiniBatch(epochs=5).minimize(objective)
     >>> solution.value < objective.value_and_grad(0 * solution.w)[0]
     True
@@ -60,7 +62,7 @@ class MiniBatch(Solver):
         for epoch in track(numbers, "epochs") if self.verbose else numbers:
             total, count = np.zeros(len(w)), 0
             for grad in self._gradients(objective, w, rng):
-                grad += objective.alpha * w
+                grad += objective.penalty.gradient(w)
                 squares += grad * grad
                 # In place, because `_gradients` computes the next gradient at this same array.
                 w -= self.eta * grad / np.sqrt(np.where(squares > 0, squares, 1.0))
@@ -94,8 +96,8 @@ class MiniBatch(Solver):
 
     def _gradients(self, objective: Objective, w: Floats, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield the gradient of the mean loss on batch after batch, at the w of that moment."""
-        data, weight = objective.data, objective.weight
-        surrogate = objective.surrogate
+        data, weight, surrogate = objective.data, objective.weight, objective.surrogate
+        refuse_doc_weight(surrogate, data.doc_weight)
         seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
         places = None if seed is None else linear.places_by_grade(data.X, data.y, data.ptr, seed)
         informative = np.flatnonzero(weight)
@@ -108,9 +110,8 @@ class MiniBatch(Solver):
                 ptr = np.concatenate(([0], np.cumsum(lengths)))
                 rows = np.arange(ptr[-1]) + np.repeat(data.ptr[chosen] - ptr[:-1], lengths)
                 scores = linear.scores_of(data.X, w, data.ptr, chosen)
-                if places is not None and isinstance(surrogate, CompiledSurrogate):
-                    losses_and_grad = surrogate.per_query(scores, data.y[rows], ptr, place=places[rows])
-                else:
-                    losses_and_grad = surrogate.per_query(scores, data.y[rows], ptr)
-                _, slopes = weighted(*losses_and_grad, ptr, weight[chosen])
+                given: dict[str, Any] = {} if places is None else {"place": places[rows]}
+                if data.doc_weight is not None:
+                    given["doc_weight"] = data.doc_weight[rows]
+                _, slopes = weighted(*surrogate.per_query(scores, data.y[rows], ptr, **given), ptr, weight[chosen])
                 yield linear.adjoint_of(data.X, slopes, data.ptr, chosen) * (scale / len(chosen))
