@@ -16,9 +16,9 @@ import numpy as np
 from numba.extending import overload
 
 from ..core.plain import kernel
-from ..core.sorting import sort_down
 from . import binary
 from ._rank_kernels import AVERAGE, documents_by_rank, rank_list
+from .order import TIE_TOLERANCE
 from .presets import Gain, Short
 
 LINEAR, ZERO = int(Gain.LINEAR), int(Short.ZERO)
@@ -28,12 +28,6 @@ SMALL_GRADE = 31
 
 EXACT_GRADE = 62
 """Grades 0, 1, …, EXACT_GRADE have their gain 2^l − 1 by a shift, exactly."""
-
-NEGLIGIBLE_LOG = -46.0
-"""e^−46 is 1e-20: a reader who goes on with a smaller chance than that adds nothing."""
-
-TIE_TOLERANCE = 1e-12
-"""A tied list whose expected value is below 1 by at most this is in the best order, to a learner."""
 
 places_at_share = kernel(binary.places_at_share)
 
@@ -143,11 +137,10 @@ def hits(ranked, ends, places, above):
     last = min(places, len(ranked))
     if len(ends) == 0 or last == 0:
         return float(count_above(ranked[:last], above))
-    low = last - 1  # the group of the last rank begins where `ends` changes
-    while low > 0 and ends[low - 1] == ends[last - 1]:
+    low, high = last - 1, ends[last - 1]  # the group of the last rank
+    while low > 0 and ends[low - 1] == high:
         low -= 1
-    found, high = count_above(ranked[low : ends[last - 1]], above), ends[last - 1]
-    return count_above(ranked[:low], above) + found * (last - low) / (high - low)
+    return count_above(ranked[:low], above) + count_above(ranked[low:high], above) * (last - low) / (high - low)
 
 
 @kernel
@@ -254,143 +247,6 @@ def shared_sum_of_precisions(ranked, ends, places, above):
             value += m * (found / high)
         low = high
     return value
-
-
-@kernel
-def rank_biased_precision(gains, p):
-    """(1 − p) Σ_r p^r g_r, ranks from 0; the gain is 1 for a relevant document, or its grade."""
-    value, weight = 0.0, 1.0
-    for r in range(len(gains)):
-        value += weight * gains[r]
-        weight *= p
-    return (1.0 - p) * value
-
-
-@kernel
-def stops_by_rank(ranked, gain, max_grade):
-    """R_r, the chance that a reader stops at each rank: (2^l − 1) / 2^max_grade, or l / max_grade."""
-    scale, stops = max_grade if gain == LINEAR else 2.0**max_grade, np.empty(len(ranked))
-    for r in range(len(ranked)):
-        stops[r] = gain_of(ranked[r], gain) / scale
-    return stops
-
-
-@kernel
-def err(stops, places):
-    """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) over the first `places` ranks, here from 1."""
-    value, going = 0.0, 1.0
-    for r in range(min(places, len(stops))):
-        value += going * stops[r] / (r + 1)
-        going *= 1.0 - stops[r]
-    return value
-
-
-@kernel
-def expected_err(stops, ends, places):
-    """The expected value of `err` over the orders of tied documents."""
-    value, going, low, last = 0.0, 1.0, 0, min(places, len(stops))
-    while low < last:
-        high = ends[low]
-        if stops[low] != stops[high - 1]:
-            value += going * expected_err_of_group(stops[low:high], low, min(high, last) - low)
-            for r in range(low, high):
-                going *= 1.0 - stops[r]
-        else:
-            for r in range(low, min(high, last)):
-                value += going * stops[r] / (r + 1)
-                going *= 1.0 - stops[r]
-        low = high
-    return value
-
-
-@kernel
-def expected_err_of_group(stops, low, places):
-    """What the first `places` of a tied group that begins at rank `low` add to ERR, for a reader who gets there.
-
-    With v_j the mean of Π (1 − R) over the choices of j among the m documents with R > 0, the reader stops at the j-th
-    of these with chance v_{j−1} − v_j, wherever it stands; where it stands is a draw without replacement. Costs
-    O(places · j), j at most m, and only as long as v_j is not negligible (600 on a scale of 0 to 4).
-    """
-    t, m, most = len(stops), 0, 0.0
-    for i in range(t):
-        if stops[i] > 0:
-            m, most = m + 1, max(most, 1.0 - stops[i])
-    terms = min(m, places)
-    if most <= 0.0:
-        terms = 1
-    elif most < 1.0:
-        terms = min(terms, int(NEGLIGIBLE_LOG / np.log(most)) + 1)
-    v, ahead = np.zeros(terms + 1), np.zeros(terms + 1)
-    v[0] = ahead[0] = 1.0
-    seen = 0
-    for i in range(t):
-        if stops[i] > 0:
-            seen += 1
-            for j in range(min(seen, terms), 0, -1):
-                v[j] = (1.0 - j / seen) * v[j] + j / seen * (1.0 - stops[i]) * v[j - 1]
-    value = 0.0
-    for place in range(places):  # ahead[j]: the chance that j of the m stand before this place
-        for j in range(min(place, terms - 1), -1, -1):
-            met = (m - j) / (t - place)
-            value += ahead[j] * met * (v[j] - v[j + 1]) / (low + place + 1)
-            ahead[j + 1] += ahead[j] * met
-            ahead[j] *= 1.0 - met
-    return value
-
-
-@kernel
-def unequal_pairs(falling):
-    """Number of pairs with different values among values that fall."""
-    count, same = 0, 0
-    for r in range(len(falling)):
-        same = same + 1 if r > 0 and falling[r] == falling[r - 1] else 0
-        count += r - same
-    return count
-
-
-@kernel
-def pairs_of_grades(ranked, ends):
-    """Return how many pairs of different grade there are, and how many of them stand the wrong way round.
-
-    Of a tied pair, half does.
-    """
-    tied, low = 0, 0
-    while low < len(ends):
-        tied += unequal_pairs(ranked[low : ends[low]])
-        low = ends[low]
-    grades = ranked.copy()
-    wrong = sort_down(grades, np.arange(len(grades)))
-    return unequal_pairs(grades), wrong + 0.5 * tied
-
-
-@kernel
-def count_judged_irrelevant(grades, above):
-    """Number of documents that were judged (a grade of at least 0) and are not relevant."""
-    count = 0
-    for i in range(len(grades)):
-        count += 0 <= grades[i] <= above
-    return count
-
-
-@kernel
-def binary_preference(ranked, ends, relevant, irrelevant, above):
-    """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N), of R and N judged documents.
-
-    How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
-    """
-    value, passed, low = 0.0, 0, 0
-    while low < len(ranked):
-        high = ends[low] if len(ends) > 0 else low + 1
-        found = count_above(ranked[low:high], above)
-        other = count_judged_irrelevant(ranked[low:high], above)
-        if found > 0:
-            lost = 0.0
-            for x in range(passed, passed + other + 1):
-                lost += min(x, relevant) / min(relevant, irrelevant) if x > 0 else 0.0
-            value += found * (1.0 - lost / (other + 1))
-        passed += other
-        low = high
-    return value / relevant
 
 
 class NDCGRule(NamedTuple):

@@ -2,7 +2,7 @@
 """The value of every query by each measure, under all its rules: loops over lists that have been ordered.
 
 `k` is the cut-off, 0 for none; `blank` is the value of a query with nothing to find. What a measure counts is in
-`_list_kernels`.
+`_list_kernels`, `_cascade_kernels` and `_pair_kernels`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.plain import kernel
+from ._cascade_kernels import err, expected_err, rank_biased_precision, stops_by_rank
 from ._list_kernels import (
     average_groups,
     best_gains,
-    binary_preference,
     count_above,
-    count_judged_irrelevant,
     dcg,
-    err,
-    expected_err,
     gains_by_rank,
     hits,
     mean_ndcg,
     ndcg,
-    pairs_of_grades,
     places_at_share,
-    rank_biased_precision,
     reciprocal_rank,
     shared_sum_of_precisions,
-    stops_by_rank,
     success,
     sum_of_precisions,
 )
+from ._pair_kernels import binary_preference, count_judged_irrelevant, pairs_of_grades
 from ._rank_kernels import list_at
 from .presets import Norm, Short
 

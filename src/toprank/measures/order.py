@@ -13,6 +13,9 @@ import numpy as np
 from .._typing import ArrayLike, Floats, Ints
 from ..data import validation
 
+TIE_TOLERANCE = 1e-12
+"""Tied documents are in the best order if their expected measure is below its best value by at most this share."""
+
 
 class Ties(IntEnum):
     """How documents with equal scores are ranked.
