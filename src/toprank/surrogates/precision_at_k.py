@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Floats
+from .._typing import Floats, Ints
 from ..data.validation import check_count
 from ..errors import InputError
 from ..measures.base import Measure
 from ..measures.binary import P
-from .base import CompiledSurrogate, ListFunction
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate
 
 KAPPA = 0.25
 """The share of the positives that the paper's experiments put on top."""
@@ -73,12 +73,26 @@ class PrecisionSurrogate(CompiledSurrogate):
         """P@k, whose loss k · (1 − P@k) = Δ this is never below on a list with at least k positives."""
         return None if self.k is None or not self.is_upper_bound else P(k=self.k, above=self.above)
 
-    def _make(self) -> ListFunction:
-        """The loss of each list and a subgradient in the scores."""
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the loss of each list and a subgradient in the scores."""
+        from ..core._call_kernels import CODES, call
         from . import _at_k_kernels as kernels
 
         k, kappa = cutoff(self.k, self.kappa)
-        return ListFunction.of(getattr(kernels, self.function), (k, self.normalize), (kappa, self.above))
+        codes, numbers = np.zeros(CODES, dtype=np.int64), np.array([kappa, self.above])
+        codes[:3] = len(numbers), k, self.normalize
+        address = getattr(kernels, self.function).address
+        return int(call(address, scores, y, doc_weight, place, ptr, codes, numbers, losses, grad, curve))
 
     def k_of(self, positives: Floats) -> Floats:
         """Return the k of lists with so many positives."""
