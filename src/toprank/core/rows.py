@@ -60,11 +60,21 @@ def sparse_scores(data, indices, indptr, first, last, w, s):
 @kernel
 def add_dense_rows(X, first, g, factor, out):
     """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
+    moved, n = np.empty(len(g), np.int64), 0
     for i in range(len(g)):
-        if g[i] != 0.0:
-            coefficient = factor * g[i]
-            for j in range(len(out)):
-                out[j] += coefficient * X[first + i, j]
+        moved[n] = i
+        n += g[i] != 0.0
+    fours = n - n % 4
+    for p in range(0, fours, 4):  # four rows at once: `out` is read and written a quarter as often
+        a, b, c, d = moved[p], moved[p + 1], moved[p + 2], moved[p + 3]
+        g_a, g_b, g_c, g_d = factor * g[a], factor * g[b], factor * g[c], factor * g[d]
+        x_a, x_b, x_c, x_d = X[first + a], X[first + b], X[first + c], X[first + d]
+        for j in range(len(out)):
+            out[j] += g_a * x_a[j] + g_b * x_b[j] + g_c * x_c[j] + g_d * x_d[j]
+    for p in range(fours, n):
+        coefficient, x = factor * g[moved[p]], X[first + moved[p]]
+        for j in range(len(out)):
+            out[j] += coefficient * x[j]
 
 
 @kernel

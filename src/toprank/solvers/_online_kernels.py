@@ -16,7 +16,7 @@ import numpy as np
 from ..core.plain import kernel
 from ..surrogates._listnet_kernels import listnet_of_list
 from ..surrogates._margin_kernels import largest_hinge_of_list, slam_of_list
-from ._round_kernels import is_round, judge_round, score_round, take_step, write_down
+from ._round_kernels import is_round, judge_round, score_round, take_step, work_of, write_down
 
 
 @kernel
@@ -31,19 +31,19 @@ def slam_perceptron(lists, order, rule, slam, learner, state, record):
             else:
                 w_{t+1} = w_t
     """
-    played, inverse, z = 0, np.ones(len(state.raw)), np.zeros(len(state.raw))
+    played, work = 0, work_of(state)
     for t in range(len(order)):
         q = order[t]
         if not is_round(lists, q, learner):
             continue
         first, last = lists.ptr[q], lists.ptr[q + 1]
         R, s, g = lists.y[first:last], np.empty(last - first), np.zeros(last - first)
-        if not score_round(lists, q, learner, state, inverse, s):
+        if not score_round(lists, q, learner, state, work, s):
             return played, t
-        measure, loss, znorm2 = judge_round(lists, q, rule, learner, state, inverse, s), 0.0, 0.0
+        measure, loss, znorm2 = judge_round(lists, q, rule, learner, state, work, s), 0.0, 0.0
         if measure < 1.0 or learner.always:
             loss = learner.unit * slam_of_list(s, R, slam, g)
-            znorm2 = take_step(lists, q, g, learner, state, inverse, z)
+            znorm2 = take_step(lists, q, g, learner, state, work)
             if len(record.seen) > 0:
                 record.seen[first:last] = learner.unit * s
         if not math.isfinite(measure + loss + znorm2):
@@ -66,19 +66,19 @@ def minimax_perceptron(lists, order, rule, minimax, learner, state, record):
             else:
                 w_{t+1} = w_t
     """
-    played, inverse, z = 0, np.ones(len(state.raw)), np.zeros(len(state.raw))
+    played, work = 0, work_of(state)
     for t in range(len(order)):
         q = order[t]
         if not is_round(lists, q, learner):
             continue
         first, last = lists.ptr[q], lists.ptr[q + 1]
         R, s, g = lists.y[first:last], np.empty(last - first), np.zeros(last - first)
-        if not score_round(lists, q, learner, state, inverse, s):
+        if not score_round(lists, q, learner, state, work, s):
             return played, t
-        measure, loss, znorm2 = judge_round(lists, q, rule, learner, state, inverse, s), 0.0, 0.0
+        measure, loss, znorm2 = judge_round(lists, q, rule, learner, state, work, s), 0.0, 0.0
         if measure < 1.0 or learner.always:
             loss = learner.unit * largest_hinge_of_list(s, R, minimax, g)  # g = e_j − e_i
-            znorm2 = take_step(lists, q, g, learner, state, inverse, z)
+            znorm2 = take_step(lists, q, g, learner, state, work)
             if len(record.seen) > 0:
                 record.seen[first:last] = learner.unit * s
         if not math.isfinite(measure + loss + znorm2):
@@ -97,19 +97,19 @@ def online_listnet(lists, order, rule, listnet, learner, state, record):
             receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
             w_{t+1} = w_t − η X_tᵀ (softmax(s_t) − softmax(R_t))
     """
-    played, inverse, z = 0, np.ones(len(state.raw)), np.zeros(len(state.raw))
+    played, work = 0, work_of(state)
     for t in range(len(order)):
         q = order[t]
         if not is_round(lists, q, learner):
             continue
         first, last = lists.ptr[q], lists.ptr[q + 1]
         R, s, g = lists.y[first:last], np.empty(last - first), np.zeros(last - first)
-        if not score_round(lists, q, learner, state, inverse, s):
+        if not score_round(lists, q, learner, state, work, s):
             return played, t
-        measure = judge_round(lists, q, rule, learner, state, inverse, s)
+        measure = judge_round(lists, q, rule, learner, state, work, s)
         s *= learner.unit
         loss = listnet_of_list(s, R, listnet, g)
-        znorm2 = take_step(lists, q, g, learner, state, inverse, z)
+        znorm2 = take_step(lists, q, g, learner, state, work)
         if len(record.seen) > 0:
             record.seen[first:last] = s
         if not math.isfinite(measure + loss + znorm2):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel
+from ..core.plain import kernel, sum_kernel
 from ..core.rows import Dense, add_dense_rows, score_list
 from ..measures._list_kernels import measure_of_list
 from .steps import COMPARE_EVERY, Rule, Total
@@ -68,6 +68,24 @@ class Weights(NamedTuple):
     moment: Any
     """Σ over the lists so far of Σ_i (x_ij − list mean)²."""
     totals: Any
+
+
+class Work(NamedTuple):
+    """Scratch of an epoch, a number for each feature: made once, because there may be very many features."""
+
+    inverse: Any
+    """1/σ where features are on a running scale, else 1."""
+    z: Any
+    """0 between two steps."""
+    marked: Any
+    """False between two steps."""
+
+
+@kernel
+def work_of(state):
+    """Return scratch for these weights."""
+    d = len(state.raw)
+    return Work(np.ones(d), np.zeros(d), np.zeros(d, np.bool_))
 
 
 class Record(NamedTuple):
@@ -133,20 +151,20 @@ def _add_spread(rows, first, last, moment):
 
 
 @kernel
-def score_round(lists, q, learner, state, inverse, s):
-    """s = X_t w_t, w_t being raw ∘ inverse; return whether all numbers are finite.
+def score_round(lists, q, learner, state, work, s):
+    """s = X_t w_t; return whether all numbers are finite.
 
-    inverse is 1/σ (0 for a feature that never varied) where features are on a running scale, else it stays as it is: 1.
+    Features on a running scale are divided by their spread σ up to this list; one that never varied counts as 0.
     """
     first, last, w, finite = lists.ptr[q], lists.ptr[q + 1], state.raw, True
     state.totals[DOCS] += last - first
     if learner.running:
         add_spread(lists.rows, first, last, state.moment)
-        for j in range(len(inverse)):
+        for j in range(len(w)):
             moment = state.moment[j]
-            inverse[j] = math.sqrt(state.totals[DOCS] / moment) if moment > 0.0 else 0.0
+            work.inverse[j] = math.sqrt(state.totals[DOCS] / moment) if moment > 0.0 else 0.0
             finite &= math.isfinite(moment)
-        w = state.raw * inverse
+        w = state.raw * work.inverse
     score_list(lists.rows, first, last, w, s)
     for i in range(len(s)):
         s[i] *= lists.size[q]
@@ -155,10 +173,10 @@ def score_round(lists, q, learner, state, inverse, s):
 
 
 @kernel
-def average_scores(lists, q, state, inverse, s):
+def average_scores(lists, q, state, work, s):
     """The scores by the mean of the weights, s − X (drift/T), from those by the last weights."""
     first, last, average = lists.ptr[q], lists.ptr[q + 1], np.empty(len(s))
-    score_list(lists.rows, first, last, state.drift * inverse, average)
+    score_list(lists.rows, first, last, state.drift * work.inverse, average)
     for i in range(len(s)):
         average[i] = s[i] - lists.size[q] * average[i] / state.totals[ROUNDS]
     return average
@@ -171,49 +189,51 @@ def is_compared(learner, state):
 
 
 @kernel
-def judge_round(lists, q, rule, learner, state, inverse, s):
+def judge_round(lists, q, rule, learner, state, work, s):
     """The measure of the ranking by s; every eighth round is ranked by the averaged weights too, for the totals."""
     R = lists.y[lists.ptr[q] : lists.ptr[q + 1]]
     measure = measure_of_list(rule, s, R)
     if is_compared(learner, state):
         state.totals[LAST] += measure
-        state.totals[AVERAGE] += measure_of_list(rule, average_scores(lists, q, state, inverse, s), R)
+        state.totals[AVERAGE] += measure_of_list(rule, average_scores(lists, q, state, work, s), R)
     return measure
 
 
-def weighted_sum(rows, first, g, factor, z):
-    """z += factor · X[first:first + len(g)]ᵀ g, inside a kernel; return the columns in which z may not be 0."""
+def weighted_sum(rows, first, g, factor, work):
+    """work.z += factor · X[first:first + len(g)]ᵀ g, inside a kernel; return the columns in which z may not be 0."""
     raise NotImplementedError("weighted_sum is called by kernels")
 
 
 @kernel
-def dense_weighted_sum(X, first, g, factor, z):
-    """z += factor · Xᵀ g; every column is returned."""
-    add_dense_rows(X, first, g, factor, z)
-    return np.arange(len(z))
-
-
-@kernel
-def sparse_weighted_sum(data, indices, indptr, first, g, factor, z):
-    """z += factor · Xᵀ g, z being 0; return the columns that are stored, some of them maybe twice."""
-    columns, n = np.empty(indptr[first + len(g)] - indptr[first], np.int64), 0
+def sparse_weighted_sum(data, indices, indptr, first, g, factor, work):
+    """Add up rows of a CSR matrix; return the columns that they store, each once."""
+    columns, n = np.empty(min(indptr[first + len(g)] - indptr[first], len(work.z)), np.int64), 0
     for i in range(len(g)):
         if g[i] != 0.0:
             coefficient = factor * g[i]
             for p in range(indptr[first + i], indptr[first + i + 1]):
                 j = indices[p]
-                columns[n] = j
-                n += z[j] == 0.0
-                z[j] += coefficient * data[p]
+                if not work.marked[j]:
+                    work.marked[j] = True
+                    columns[n] = j
+                    n += 1
+                work.z[j] += coefficient * data[p]
+    for j in columns[:n]:
+        work.marked[j] = False
     return columns[:n]
 
 
 @overload(weighted_sum)
-def _weighted_sum(rows, first, g, factor, z):
+def _weighted_sum(rows, first, g, factor, work):
     if rows.instance_class is Dense:
-        return lambda rows, first, g, factor, z: dense_weighted_sum(rows.X, first, g, factor, z)
-    return lambda rows, first, g, factor, z: sparse_weighted_sum(
-        rows.data, rows.indices, rows.indptr, first, g, factor, z
+
+        def all_columns(rows, first, g, factor, work):
+            add_dense_rows(rows.X, first, g, factor, work.z)
+            return range(len(work.z))
+
+        return all_columns
+    return lambda rows, first, g, factor, work: sparse_weighted_sum(
+        rows.data, rows.indices, rows.indptr, first, g, factor, work
     )
 
 
@@ -227,32 +247,37 @@ def step_size(rule, totals, znorm2):
     return 1.0
 
 
-@kernel
-def take_step(lists, q, g, learner, state, inverse, z):
+@sum_kernel
+def take_step(lists, q, g, learner, state, work):
     """w_{t+1} = Π[w_t − η_t z_t], z_t = X_tᵀ g, g being a subgradient in the scores; return ‖z_t‖².
 
-    Only the columns that a document with g ≠ 0 stores are touched. `z` is 0 before and after. No step is taken where
-    numbers overflow.
+    Only the columns that a document with g ≠ 0 stores are touched. No step is taken where numbers overflow.
     """
-    columns = weighted_sum(lists.rows, lists.ptr[q], g, lists.weight[q] * lists.size[q], z)
-    change, znorm2 = np.empty(len(columns)), 0.0
-    for p in range(len(columns)):
-        j = columns[p]
-        change[p], z[j] = z[j] * inverse[j], 0.0
-        znorm2 += change[p] ** 2
-    if not 0.0 < znorm2 < math.inf:
-        return znorm2
-    step, past = step_size(learner.rule, state.totals, znorm2), state.totals[ROUNDS]
-    for p in range(len(columns)):
-        state.raw[columns[p]] -= step * change[p]
-        state.drift[columns[p]] -= past * step * change[p]
-    if learner.radius < math.inf:
-        norm = math.sqrt(np.sum(state.raw**2))
-        for j in range(len(state.raw) if norm > learner.radius else 0):
-            too_much = (1.0 - learner.radius / norm) * state.raw[j]
-            state.raw[j] -= too_much
-            state.drift[j] -= past * too_much
+    raw, drift, z, znorm2 = state.raw, state.drift, work.z, 0.0
+    columns = weighted_sum(lists.rows, lists.ptr[q], g, lists.weight[q] * lists.size[q], work)
+    for j in columns:
+        z[j] *= work.inverse[j]
+        znorm2 += z[j] * z[j]
+    if 0.0 < znorm2 < math.inf:
+        step, past = step_size(learner.rule, state.totals, znorm2), state.totals[ROUNDS]
+        for j in columns:
+            raw[j] -= step * z[j]
+            drift[j] -= past * (step * z[j])
+        if learner.radius < math.inf:
+            project(learner.radius, past, state)
+    for j in columns:
+        z[j] = 0.0
     return znorm2
+
+
+@kernel
+def project(radius, past, state):
+    """Shorten raw to the radius of the ball where it is longer, as a step of this round would."""
+    norm = math.sqrt(np.sum(state.raw**2))
+    if norm > radius:
+        change = (1.0 - radius / norm) * state.raw
+        state.raw[:] -= change
+        state.drift[:] -= past * change
 
 
 @kernel

@@ -203,24 +203,24 @@ class OnlineDescent:
 
     def _play_in_python(self, lists: Any, order: Ints, state: Any, record: Any) -> int:
         """Play the rounds as `_online_kernels` does, for any loss and any measure; return how many there were."""
-        kernels, learner, d, played = _kernels(), self._settings, len(state.raw), 0
-        inverse, z = np.ones(d), np.zeros(d)
+        kernels, learner, played = _kernels(), self._settings, 0
+        work = kernels.work_of(state)
         best = self._judge.per_query(lists.y, lists.y, lists.ptr)
         counted = self.rounds(lists.y, lists.ptr) & (lists.weight * lists.size > 0)
         for q in order[counted[order]].tolist():
             first, last = int(lists.ptr[q]), int(lists.ptr[q + 1])
             R, s = lists.y[first:last], np.empty(last - first)
-            if not kernels.score_round(lists, q, learner, state, inverse, s):
+            if not kernels.score_round(lists, q, learner, state, work, s):
                 raise self._error_at(q, lists.y, lists.ptr)
             measure, loss, znorm2 = self._share(s, R, best[q]), 0.0, 0.0
             if kernels.is_compared(learner, state):
-                average = kernels.average_scores(lists, q, state, inverse, s)
+                average = kernels.average_scores(lists, q, state, work, s)
                 state.totals[Total.LAST] += measure
                 state.totals[Total.AVERAGE] += self._share(average, R, best[q])
             if measure < 1.0 or self.always:
                 s *= self.unit
                 loss, g = self._loss_of_list(s, R, q, first)
-                znorm2 = kernels.take_step(lists, q, g, learner, state, inverse, z)
+                znorm2 = kernels.take_step(lists, q, g, learner, state, work)
                 if len(record.seen) > 0:
                     record.seen[first:last] = s
             if not isfinite(loss + znorm2):
