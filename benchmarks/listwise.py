@@ -17,6 +17,7 @@ import numpy as np
 
 import toprank as tr
 from toprank.objective import Objective
+from toprank.penalties import L2
 
 from . import Row, row
 
@@ -85,7 +86,7 @@ def run() -> list[Row]:
             tr.surrogates.ListNet(transform="sigmoid"),
             tr.surrogates.ListNet(transform="linear(1, 20)"),
         ):
-            objective = Objective(data, loss, alpha=0.1)
+            objective = Objective(data, loss, L2(0.1))
             product = best(lambda: data.X @ w32)
             ours = best(lambda objective=objective: objective.value_and_grad(w))
             name = f"{type(loss).__name__} {loss.transform}" + (" sampled" if "sampled" in str(loss) else "")

@@ -134,12 +134,28 @@ MUTANTS = [
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
-        "surrogates/_pairwise_kernels.py", "near_below(s, stop, n, first,", "near_below(s, start, n, first,",
+        "surrogates/_pairwise_kernels.py", "lower, v_lower, out_lower = t[stop:]", "lower, v_lower, out_lower = t[start:]",
         "tests/surrogates/test_pairwise.py",
     ),
     Mutant(
-        "core/_block_kernels.py", '"<", apart', '"<=", apart',
+        "surrogates/_pairwise_kernels.py", "if t_i - t[j] < 1.0 else", "if t_i - t[j] <= 1.0 else",
         "tests/surrogates/test_pairwise.py -k pair_list",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "v[documents[p]] /= Z", "v[documents[p]] /= 1.0",
+        "tests/surrogates/test_slam.py -k definition",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "(next_place[level[i]] < k)", "(next_place[level[i]] < k - 1)",
+        "tests/surrogates/test_slam.py -k definition",
+    ),
+    Mutant(
+        "surrogates/_margin_kernels.py", "gap == largest and worst[h] < i_star", "False",
+        "tests/surrogates/test_slam.py -k minimax",
+    ),
+    Mutant(
+        "surrogates/_listwise_kernels.py", "0 < equal < n - 1", "0 < equal",
+        "tests/surrogates/test_listwise.py",
     ),
     Mutant(
         "core/_block_kernels.py", "m - first > 2 * KEYS", "m - first > 3 * KEYS",
@@ -150,8 +166,9 @@ MUTANTS = [
         "tests/surrogates/test_transforms.py",
     ),
     # Objective and solvers
-    Mutant("objective.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
-    Mutant("objective.py", "grad / total + self.alpha * w", "grad / total", PENALTY),
+    Mutant("penalties.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
+    Mutant("objective.py", "w), grad / total + self.penalty.gradient(w)\n", "w), grad / total\n", PENALTY),
+    Mutant("objective.py", "part.place[run.rows]", "NO_PLACES", "tests/test_objective.py -k sampled_orders"),
     Mutant(
         "solvers/bundle.py", "slope @ slope / (2 * alpha))", "slope @ slope / (4 * alpha))",
         "tests/solvers/test_bundle.py",

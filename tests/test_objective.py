@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 import toprank as tr
 from toprank.data import blocks, linear
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.surrogates import Linear, ListMLE, ListNet, RankCosine, Sigmoid
 
 LOSSES = [
@@ -58,7 +59,7 @@ def test_one_pass_is_what_the_steps_give(loss, lengths):
 def test_the_penalty_is_half_of_alpha_times_the_square():
     data, w = graded([5, 1, 9]), np.arange(1.0, 8.0)
     value, grad = Objective(data, ListNet()).value_and_grad(w)
-    with_penalty, slope = Objective(data, ListNet(), alpha=0.3).value_and_grad(w)
+    with_penalty, slope = Objective(data, ListNet(), L2(0.3)).value_and_grad(w)
     assert with_penalty - value == pytest.approx(0.15 * sum(x * x for x in w))
     np.testing.assert_allclose(slope - grad, 0.3 * w, rtol=1e-9, atol=1e-12)
 

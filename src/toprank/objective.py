@@ -19,6 +19,7 @@ from .data.blocks import BlockResults
 from .data.dataset import QueryDataset
 from .data.validation import check_informative
 from .errors import InputError
+from .penalties import L2
 from .surrogates.base import (
     NO_FLOATS,
     NO_PLACES,
@@ -52,6 +53,8 @@ class _Part(NamedTuple):
     runs: list[_Run]
 
 
+_NO_PENALTY = L2()
+
 WHOLE = 500
 """Up to this many features the spread is a whole matrix; with more, one number for each feature."""
 
@@ -76,7 +79,7 @@ def watched(tell: Callable[[int, float], None]) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """f(w) = Σ_q c_q ℓ(X_q w, y_q) / Σ_q c_q + (alpha/2) ‖w‖².
+    """f(w) = Σ_q c_q ℓ(X_q w, y_q) / Σ_q c_q + penalty(w).
 
     Queries whose grades are all equal are not informative and count in neither sum. The sum runs over blocks of queries
     in a fixed order, so an executor changes the time it takes and not one bit of the result.
@@ -90,10 +93,10 @@ class Objective:
 
     data: QueryDataset
     surrogate: Surrogate
-    alpha: float = 0.0
+    penalty: L2 = _NO_PENALTY
     executor: Executor | None = None
     best: dict[str, Any] = field(default_factory=dict, repr=False)
-    """The `alpha`, `value` and weights `w` of the lowest value so far: what is left where workers are lost."""
+    """The `penalty`, `value` and weights `w` of the lowest value so far: what is left where workers are lost."""
 
     @cached_property
     def weight(self) -> Floats:
@@ -126,15 +129,15 @@ class Objective:
         except _RefusedError:  # per_query says why, in the rows of the whole data set
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
-        return self._note(loss, w), grad / total + self.alpha * w
+        return self._note(loss, w), grad / total + self.penalty.gradient(w)
 
     def _note(self, loss: float, w: Floats) -> float:
         """Return f(w), call the watchers, and keep the lowest value so far."""
-        value = loss / self.total_weight + 0.5 * self.alpha * float(w @ w)
+        value = loss / self.total_weight + self.penalty.value(w)
         for tell in _WATCHERS:
             tell(value)
-        if not value >= self.best.get("value", np.inf) or self.alpha != self.best["alpha"]:
-            self.best.update(alpha=self.alpha, value=value, w=w.copy())
+        if not value >= self.best.get("value", np.inf) or self.penalty != self.best["penalty"]:
+            self.best.update(penalty=self.penalty, value=value, w=w.copy())
         return value
 
     def spread(self) -> Floats:
@@ -163,9 +166,9 @@ class Objective:
         loss, grad = curved.map_reduce(_loss_and_slope, _add_parts)
 
         def product(v: Floats) -> Floats:
-            return curved.map_reduce(partial(_apply, v)) / total + self.alpha * v
+            return curved.map_reduce(partial(_apply, v)) / total + self.penalty.curvature_product(v)
 
-        return self._note(loss, w), grad / total + self.alpha * w, product
+        return self._note(loss, w), grad / total + self.penalty.gradient(w), product
 
     @cached_property
     def sample(self) -> Objective:

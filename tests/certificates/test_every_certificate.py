@@ -15,6 +15,7 @@ from toprank.certificates import at_k, boosting, convergence, generalization, le
 from toprank.certificates.base import Assumption, Certificate
 from toprank.certificates.mistakes import Comparator, Run, lower_bound
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.batches import Batches, Lost
 from toprank.solvers.steps import Rule, Steps
 from toprank.solvers.stream import OnlineDescent
@@ -83,7 +84,7 @@ def classifier(gap, epochs=5, other=False, comparator=None):
 
 
 def optimality(w, here=True):
-    objective = Objective(DATA, tr.surrogates.PairwiseHinge("squared_hinge"), alpha=1e-2)
+    objective = Objective(DATA, tr.surrogates.PairwiseHinge("squared_hinge"), L2(1e-2))
     if w is None:
         from toprank.solvers.newton import Newton
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 import toprank as tr
 from toprank.data import blocks
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers import adarank
 
 from .conftest import judged, until
@@ -46,7 +47,7 @@ def test_the_objective_has_the_same_bits_for_any_number_of_parts(client, parts):
     assert len(far.X.specs) == parts
     w = np.random.default_rng(1).standard_normal(data.n_features)
     for loss in (tr.surrogates.ListNet(), tr.surrogates.PairwiseHinge("squared_hinge")):
-        here, there = (Objective(each, loss, alpha=0.1) for each in (data, far))
+        here, there = (Objective(each, loss, L2(0.1)) for each in (data, far))
         (value, grad), (value_there, grad_there) = here.value_and_grad(w), there.value_and_grad(w)
         assert value == value_there
         assert grad.tobytes() == grad_there.tobytes()

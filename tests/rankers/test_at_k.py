@@ -17,6 +17,7 @@ import toprank as tr
 from tests.oracles import precision_at_k as oracle
 from toprank.errors import InputError
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.surrogates import PrecAvg, PrecMax, PrecStruct
 
 ONLINE = [
@@ -350,7 +351,7 @@ def test_the_scorer_takes_any_estimator_and_either_class(rare):
 def test_cutting_planes_end_at_the_minimum(variant, loss, rare):
     X, y = rare
     ranker = tr.SVMPerf(variant, kappa=0.25, C=0.5, tol=1e-4).fit(X, y)
-    objective = Objective(tr.QueryDataset.from_arrays(X, y), loss(kappa=0.25, normalize=True), alpha=2.0)
+    objective = Objective(tr.QueryDataset.from_arrays(X, y), loss(kappa=0.25, normalize=True), L2(2.0))
     reached = objective.value_and_grad(ranker.coef_)[0]
     assert ranker.solution_.converged
     assert ranker.solution_.value == pytest.approx(reached)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import toprank as tr
 from toprank import surrogates
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.surrogates import Surrogate
 
 
@@ -56,7 +57,7 @@ def data():
 class TestEverySurrogate:
     def test_it_learns_and_lives_in_a_file(self, loss, data, tmp_path):
         ranker = tr.LinearRanker(loss, alpha=0.1).fit_queries(data)
-        objective = Objective(data, loss, alpha=0.1)
+        objective = Objective(data, loss, L2(0.1))
         assert objective.value_and_grad(ranker.coef_)[0] < objective.value_and_grad(np.zeros(4))[0]
         ranker.save(tmp_path / "model.json")
         again = tr.load(tmp_path / "model.json")
@@ -71,7 +72,7 @@ class TestEverySurrogate:
             return
         ranker = tr.LinearRanker(loss, alpha=0.1, max_iter=2000).fit_queries(data)
         assert ranker.solution_.converged
-        objective = Objective(data, loss, alpha=0.1)
+        objective = Objective(data, loss, L2(0.1))
         here = objective.value_and_grad(ranker.coef_)[0]
         rng = np.random.default_rng(0)
         around = [objective.value_and_grad(ranker.coef_ + rng.normal(size=4) * size)[0] for size in (1e-3, 0.1) * 20]

@@ -4,6 +4,7 @@ from scipy.optimize import minimize
 
 import toprank as tr
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.ball import BallLBFGS, _model_minimiser, project
 from toprank.solvers.lbfgs import LBFGS
 
@@ -16,7 +17,7 @@ def data():
 @pytest.mark.parametrize("radius", [0.05, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_optimum_in_the_ball_against_scipy(data, radius, alpha):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=alpha)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(alpha))
     solution = BallLBFGS(radius, tol=1e-8).minimize(objective)
     assert np.linalg.norm(solution.w) <= radius * (1 + 1e-12)
     peer = minimize(
@@ -33,7 +34,7 @@ def test_optimum_in_the_ball_against_scipy(data, radius, alpha):
 
 
 def test_a_large_ball_is_no_ball(data):
-    objective = Objective(data, tr.surrogates.ListMLE(), alpha=0.1)
+    objective = Objective(data, tr.surrogates.ListMLE(), L2(0.1))
     free = LBFGS(tol=1e-8).minimize(objective)
     inside = BallLBFGS(100.0, tol=1e-8).minimize(objective)
     np.testing.assert_allclose(inside.w, free.w, atol=1e-6)

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 import toprank as tr
 from toprank.data import blocks
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.bundle import Bundle, simplex_qp
 from toprank.solvers.deadline import deadline, out_of_time
 
@@ -58,7 +59,7 @@ def test_simplex_qp_agrees_with_a_general_solver():
 
 @pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
 def test_the_gap_is_honest(alpha):
-    objective = Objective(queries(), HINGE, alpha=alpha)
+    objective = Objective(queries(), HINGE, L2(alpha))
     solution = Bundle(tol=1e-4).minimize(objective)
     again = solution.check(objective)
     assert solution.converged
@@ -74,7 +75,7 @@ def test_the_gap_is_honest(alpha):
 def test_a_smooth_problem_has_the_minimum_that_lbfgs_finds():
     from toprank.solvers.lbfgs import LBFGS
 
-    objective = Objective(queries(), tr.surrogates.PairwiseHinge("squared_hinge", normalize=True), alpha=0.1)
+    objective = Objective(queries(), tr.surrogates.PairwiseHinge("squared_hinge", normalize=True), L2(0.1))
     ours, theirs = Bundle(tol=1e-6).minimize(objective), LBFGS(tol=1e-9).minimize(objective)
     assert ours.value == pytest.approx(theirs.value, rel=2e-6)
 
@@ -83,12 +84,12 @@ def test_a_path_finds_the_minima_of_single_runs_in_fewer_steps():
     objective = Objective(queries(seed=2), HINGE)
     alphas = [1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001]
     path = Bundle(tol=1e-5).path(objective, alphas)
-    alone = [Bundle(tol=1e-5).minimize(replace(objective, alpha=alpha)) for alpha in alphas]
+    alone = [Bundle(tol=1e-5).minimize(replace(objective, penalty=L2(alpha))) for alpha in alphas]
     for warm, cold in zip(path, alone, strict=True):
         assert warm.value == pytest.approx(cold.value, rel=2e-5)
         assert warm.converged
     assert sum(s.n_iter for s in path) < sum(s.n_iter for s in alone)
-    last = replace(objective, alpha=alphas[-1])
+    last = replace(objective, penalty=L2(alphas[-1]))
     assert path[-1].check(last).gap == pytest.approx(path[-1].gap, abs=1e-9)
 
 
@@ -97,13 +98,13 @@ def test_threads_give_the_same_bits(monkeypatch):
         monkeypatch.setattr(blocks, size, 256)
     data = queries()
     with ThreadPoolExecutor(4) as pool:
-        threads = Bundle().minimize(Objective(data, HINGE, alpha=0.01, executor=pool))
-    serial = Bundle().minimize(Objective(data, HINGE, alpha=0.01))
+        threads = Bundle().minimize(Objective(data, HINGE, L2(0.01), executor=pool))
+    serial = Bundle().minimize(Objective(data, HINGE, L2(0.01)))
     assert threads.w.tobytes() == serial.w.tobytes()
 
 
 def test_it_stops_at_the_limit_and_says_so():
-    solution = Bundle(tol=1e-9, max_iter=3).minimize(Objective(queries(), HINGE, alpha=1e-4))
+    solution = Bundle(tol=1e-9, max_iter=3).minimize(Objective(queries(), HINGE, L2(1e-4)))
     assert not solution.converged
     assert "3 steps" in solution.message
     assert solution.gap > 0
@@ -114,7 +115,7 @@ def test_it_refuses_what_it_cannot_minimise():
     with pytest.raises(tr.InputError, match="alpha"):
         Bundle().minimize(Objective(data, HINGE))
     with pytest.raises(tr.InputError, match="convex"):
-        Bundle().minimize(Objective(data, tr.surrogates.TypeOne(), alpha=1.0))
+        Bundle().minimize(Objective(data, tr.surrogates.TypeOne(), L2(1.0)))
 
 
 AWKWARD = [1e5, 1e-5, np.array([1e5, 1.0, 1e-3, 1e4, 1.0, 1.0, 10.0, 1e-4])]
@@ -125,7 +126,7 @@ AWKWARD = [1e5, 1e-5, np.array([1e5, 1.0, 1e-3, 1e4, 1.0, 1.0, 10.0, 1e-4])]
 @pytest.mark.parametrize("loss", [HINGE, tr.surrogates.StructuralHinge()], ids=["pairs", "rankings"])
 def test_awkward_features_and_weak_penalties_are_solved(loss, alpha, scale):
     data = queries()
-    solution = Bundle(max_iter=400).minimize(Objective(data.with_X(data.X * scale), loss, alpha=alpha))
+    solution = Bundle(max_iter=400).minimize(Objective(data.with_X(data.X * scale), loss, L2(alpha)))
     if alpha == 1e-8 and np.max(scale) == 1e5:  # more than doubles can tell: it ends and does not say that it is done
         assert solution.converged == (solution.gap <= 1e-4 * solution.value)
         assert solution.converged or solution.message
@@ -134,7 +135,7 @@ def test_awkward_features_and_weak_penalties_are_solved(loss, alpha, scale):
 
 
 def test_a_deadline_ends_it_with_an_honest_gap():
-    objective = Objective(queries(), HINGE, alpha=1e-4)
+    objective = Objective(queries(), HINGE, L2(1e-4))
     with deadline(0.0):
         solution = Bundle().minimize(objective)
     assert not solution.converged

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import toprank as tr
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.lbfgs import LBFGS
 
 
@@ -15,7 +16,7 @@ def data():
 
 
 def test_solution_rechecks_itself(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.1)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.1))
     solution = LBFGS(tol=1e-8).minimize(objective)
     again = solution.check(objective)
     assert again.value == solution.value
@@ -33,7 +34,7 @@ def test_gap_is_unknown_without_a_penalty(data):
 
 
 def test_objective_gradient_is_the_finite_difference(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.3)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.3))
     w = np.random.default_rng(0).standard_normal(data.n_features)
     _, grad = objective.value_and_grad(w)
     for j in range(len(w)):
@@ -44,9 +45,9 @@ def test_objective_gradient_is_the_finite_difference(data):
 
 
 def test_threads_and_serial_give_the_same_bits(data):
-    serial = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), alpha=0.1))
+    serial = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), L2(0.1)))
     with ThreadPoolExecutor(2) as executor:
-        threads = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), alpha=0.1, executor=executor))
+        threads = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), L2(0.1), executor=executor))
     assert serial.w.tobytes() == threads.w.tobytes()
 
 

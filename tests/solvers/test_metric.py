@@ -10,6 +10,7 @@ from scipy import sparse
 import toprank as tr
 from toprank import objective as objectives
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.lbfgs import LBFGS
 from toprank.solvers.metric import Metric
 from toprank.solvers.newton import Newton
@@ -46,7 +47,7 @@ def test_the_spread_is_the_covariance_inside_lists(data, storage, weighted, monk
 
 
 def test_it_is_the_curvature_of_listnet_at_zero(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.3)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.3))
     metric, step = Metric.of(objective), 1e-5
     columns = [objective.value_and_grad(step * e)[1] - objective.value_and_grad(-step * e)[1] for e in np.eye(8)]
     hessian = np.array(columns) / (2 * step)
@@ -79,8 +80,8 @@ class Times(Surrogate):
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_scale_of_the_loss_does_not_change_when_it_stops(data, factor):
-    plain = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), alpha=1e-2))
-    other = LBFGS().minimize(Objective(data, Times(factor), alpha=1e-2 * factor))
+    plain = LBFGS().minimize(Objective(data, tr.surrogates.ListNet(), L2(1e-2)))
+    other = LBFGS().minimize(Objective(data, Times(factor), L2(1e-2 * factor)))
     assert plain.converged
     assert other.converged
     assert plain.n_iter == other.n_iter
@@ -91,12 +92,12 @@ def test_columns_that_say_nothing_or_the_same_do_no_harm(data):
     X = np.column_stack([data.X, np.full(data.n_docs, 7.0), np.zeros(data.n_docs), data.X[:, 0], 2 * data.X[:, 1]])
     made = data.with_X(X)
     for alpha in (0.0, 1e-3):
-        solution = LBFGS().minimize(Objective(made, tr.surrogates.ListNet(), alpha=alpha))
+        solution = LBFGS().minimize(Objective(made, tr.surrogates.ListNet(), L2(alpha)))
         assert solution.converged
         assert np.isfinite(solution.w).all()
         assert solution.n_iter < 40
         assert np.allclose(solution.w[8:10], 0.0, atol=1e-9)
-    newton = Newton().minimize(Objective(made, tr.surrogates.PairwiseHinge("squared_hinge", True), alpha=1e-3))
+    newton = Newton().minimize(Objective(made, tr.surrogates.PairwiseHinge("squared_hinge", True), L2(1e-3)))
     assert newton.converged
 
 
@@ -104,13 +105,13 @@ def test_newton_takes_fewer_products_on_raw_features(data):
     units = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 1.0, 10.0, 1.0])
     raw = data.with_X(data.X * units)
     loss = tr.surrogates.PairwiseHinge("squared_hinge", True)
-    solution = Newton().minimize(Objective(raw, loss, alpha=1e-6))
+    solution = Newton().minimize(Objective(raw, loss, L2(1e-6)))
     assert solution.converged
     assert solution.trace["products"][0] < 60
 
 
 def test_a_start_near_the_minimum_ends_at_once(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.1)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.1))
     found = LBFGS().minimize(objective)
     again = LBFGS().minimize(objective, found.w)
     assert again.converged

@@ -5,6 +5,7 @@ from scipy import sparse
 import toprank as tr
 from toprank.data import linear
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.lbfgs import LBFGS
 from toprank.solvers.minibatch import MiniBatch
 
@@ -15,7 +16,7 @@ def data():
 
 
 def test_it_comes_near_the_optimum(data):
-    objective = Objective(data, tr.surrogates.ListNet(), alpha=0.1)
+    objective = Objective(data, tr.surrogates.ListNet(), L2(0.1))
     best = LBFGS().minimize(objective).value
     start = objective.value_and_grad(np.zeros(8))[0]
     few, many = (MiniBatch(epochs=epochs).minimize(objective).value for epochs in (1, 60))

@@ -9,6 +9,7 @@ import toprank as tr
 from tests.solvers.test_bundle import queries
 from toprank.data import blocks
 from toprank.objective import Objective
+from toprank.penalties import L2
 from toprank.solvers.lbfgs import LBFGS
 from toprank.solvers.newton import Newton, conjugate_gradients
 
@@ -17,7 +18,7 @@ SQUARED = tr.surrogates.PairwiseHinge("squared_hinge", normalize=True)
 
 @pytest.mark.parametrize("alpha", [1.0, 1e-3])
 def test_it_finds_the_minimum(alpha):
-    objective = Objective(queries(), SQUARED, alpha=alpha)
+    objective = Objective(queries(), SQUARED, L2(alpha))
     solution = Newton(tol=1e-10).minimize(objective)
     reference = LBFGS(tol=1e-9).minimize(objective)
     assert solution.converged
@@ -28,7 +29,7 @@ def test_it_finds_the_minimum(alpha):
 
 
 def test_hessian_is_the_derivative_of_the_gradient():
-    objective = Objective(queries(), SQUARED, alpha=0.1)
+    objective = Objective(queries(), SQUARED, L2(0.1))
     rng = np.random.default_rng(1)
     w, v = rng.normal(size=8), rng.normal(size=8)
     product = objective.expansion(w)[2](v)
@@ -39,7 +40,7 @@ def test_hessian_is_the_derivative_of_the_gradient():
 def test_a_path_finds_the_minima_of_single_runs():
     objective = Objective(queries(), SQUARED)
     for solution, alpha in zip(Newton().path(objective, [1.0, 0.1, 0.01]), [1.0, 0.1, 0.01], strict=True):
-        alone = Newton().minimize(Objective(queries(), SQUARED, alpha=alpha))
+        alone = Newton().minimize(Objective(queries(), SQUARED, L2(alpha)))
         assert solution.value == pytest.approx(alone.value, rel=1e-5)
 
 
@@ -47,8 +48,8 @@ def test_threads_give_the_same_bits(monkeypatch):
     for size in ("BLOCK_VALUES", "RUN_VALUES"):  # many blocks, in many runs
         monkeypatch.setattr(blocks, size, 256)
     with ThreadPoolExecutor(4) as pool:
-        threads = Newton().minimize(Objective(queries(), SQUARED, alpha=0.01, executor=pool))
-    assert threads.w.tobytes() == Newton().minimize(Objective(queries(), SQUARED, alpha=0.01)).w.tobytes()
+        threads = Newton().minimize(Objective(queries(), SQUARED, L2(0.01), executor=pool))
+    assert threads.w.tobytes() == Newton().minimize(Objective(queries(), SQUARED, L2(0.01))).w.tobytes()
 
 
 def test_conjugate_gradients_solve_a_linear_system():
@@ -62,7 +63,7 @@ def test_conjugate_gradients_solve_a_linear_system():
 
 def test_a_loss_without_second_derivative_is_refused():
     with pytest.raises(tr.InputError, match="second derivative"):
-        Newton().minimize(Objective(queries(), tr.surrogates.ListNet(), alpha=1.0))
+        Newton().minimize(Objective(queries(), tr.surrogates.ListNet(), L2(1.0)))
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +75,10 @@ def test_a_sample_is_the_objective_of_the_first_queries_of_each_block(many, monk
     w = np.random.default_rng(0).normal(size=3)
     for weight in (None, np.random.default_rng(1).random(many.n_queries)):
         weighted = tr.QueryDataset.from_arrays(many.X, many.y, many.qid, query_weight=weight)
-        sample = Objective(weighted, SQUARED, alpha=0.1).sample
+        sample = Objective(weighted, SQUARED, L2(0.1)).sample
         assert sample.sample is sample
         value, grad = sample.value_and_grad(w)
-        expected = Objective(weighted[:67], SQUARED, alpha=0.1).value_and_grad(w)  # one block, one query in six
+        expected = Objective(weighted[:67], SQUARED, L2(0.1)).value_and_grad(w)  # one block, one query in six
         assert value == pytest.approx(expected[0])
         np.testing.assert_allclose(grad, expected[1])
     few = Objective(many[:200], SQUARED)
@@ -91,7 +92,7 @@ def test_a_start_from_a_sample_ends_at_the_same_minimum_after_fewer_looks_at_all
     looks = []
     expand = Objective.expansion
     monkeypatch.setattr(Objective, "expansion", lambda self, w: looks.append(self.total_weight) or expand(self, w))
-    objective = Objective(many, SQUARED, alpha=1e-4)
+    objective = Objective(many, SQUARED, L2(1e-4))
     plain = Newton(tol=1e-9).minimize(objective, np.zeros(3))
     whole = looks.count(objective.total_weight)
     begun = Newton(tol=1e-9).minimize(objective)

@@ -11,7 +11,7 @@ import toprank as tr
 from tests.oracles import direct as oracle
 from tests.oracles.measures import average, orders
 from toprank.measures import measure
-from toprank.surrogates import _direct_kernels as kernels
+from toprank.surrogates import _working_set_kernels as kernels
 from toprank.surrogates import direct
 
 MEASURES = {
@@ -232,7 +232,7 @@ def test_most_violated_rankings_are_those_of_the_enumeration(data, name):
     blocks, binary = direct.places_told_apart(measure(name), n)
     level = (y >= 1).astype(float) if binary else y
     lowest, highest, known = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(1, np.bool_)
-    kernels.most_violated(s, level, np.array([0, n]), *blocks, lowest, highest, known)
+    kernels.most_violated(s, level, np.array([0, n]), blocks, lowest, highest, known)
     perfect, others = oracle.split(VIOLATED[name], n, y)
     low = tuple(np.argsort(lowest).tolist())
     assert low in perfect

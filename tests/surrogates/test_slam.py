@@ -140,11 +140,12 @@ def test_measures_without_weights_are_refused(bad):
 def test_blocks_add_up_and_batch_solvers_take_it():
     data = tr.datasets.make_graded(n_queries=30, n_docs=(3, 8), n_features=4, random_state=0)
     from toprank.objective import Objective
+    from toprank.penalties import L2
 
     w = np.random.default_rng(0).standard_normal(4)
-    value, grad = Objective(data, Slam("ndcg@5"), alpha=0.1).value_and_grad(w)
+    value, grad = Objective(data, Slam("ndcg@5"), L2(0.1)).value_and_grad(w)
     s = data.X @ w
     total = sum(oracle.slam(a, b, "ndcg", 5) for a, b in each(s, data.y, data.ptr))
     assert value == pytest.approx(total / data.informative.sum() + 0.05 * w @ w)
     step = 1e-6 * np.random.default_rng(1).standard_normal(4)
-    assert Objective(data, Slam("ndcg@5"), alpha=0.1).value_and_grad(w + step)[0] >= value + grad @ step - 1e-12
+    assert Objective(data, Slam("ndcg@5"), L2(0.1)).value_and_grad(w + step)[0] >= value + grad @ step - 1e-12

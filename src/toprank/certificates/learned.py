@@ -175,7 +175,7 @@ def optimality(objective: Objective, w: Floats, here: Assumption, tol: float, ma
         assumptions=(here,),
         vacuous_from=zero - value + gap,
         meaning=f"no other weights bring what was minimised down by more than {gap:.3g} (it is {value:.4g})",
-        terms={"f(w)": value, "f(0)": zero, "alpha": objective.alpha, "‖∇f(w)‖": float(np.linalg.norm(grad))},
+        terms={"f(w)": value, "f(0)": zero, "alpha": objective.penalty.alpha, "‖∇f(w)‖": float(np.linalg.norm(grad))},
         arithmetic=f"{gap:.6g}, and {zero - value + gap:.6g} for w = 0",
     )
 

@@ -59,22 +59,24 @@ def sparse_scores(data, indices, indptr, first, last, w, s):
 
 @kernel
 def add_dense_rows(X, first, g, factor, out):
-    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
-    moved, n = np.empty(len(g), np.int64), 0
+    """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0.
+
+    Four rows are added at a time: `out` is read and written once for all of them.
+    """
+    rows, n = np.empty(len(g), np.int64), 0
     for i in range(len(g)):
-        moved[n] = i
+        rows[n] = i
         n += g[i] != 0.0
-    fours = n - n % 4
-    for p in range(0, fours, 4):  # four rows at once: `out` is read and written a quarter as often
-        a, b, c, d = moved[p], moved[p + 1], moved[p + 2], moved[p + 3]
-        g_a, g_b, g_c, g_d = factor * g[a], factor * g[b], factor * g[c], factor * g[d]
-        x_a, x_b, x_c, x_d = X[first + a], X[first + b], X[first + c], X[first + d]
-        for j in range(len(out)):
-            out[j] += g_a * x_a[j] + g_b * x_b[j] + g_c * x_c[j] + g_d * x_d[j]
-    for p in range(fours, n):
-        coefficient, x = factor * g[moved[p]], X[first + moved[p]]
-        for j in range(len(out)):
-            out[j] += coefficient * x[j]
+    for p in range(0, n - n % 4, 4):
+        i, j, k, m = rows[p], rows[p + 1], rows[p + 2], rows[p + 3]
+        a, b, c, d = factor * g[i], factor * g[j], factor * g[k], factor * g[m]
+        x, y, z, u = X[first + i], X[first + j], X[first + k], X[first + m]
+        for column in range(len(out)):
+            out[column] += (a * x[column] + b * y[column]) + (c * z[column] + d * u[column])
+    for p in range(n - n % 4, n):
+        a, x = factor * g[rows[p]], X[first + rows[p]]
+        for column in range(len(out)):
+            out[column] += a * x[column]
 
 
 @kernel

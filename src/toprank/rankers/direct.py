@@ -18,6 +18,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..model.functions import LinearFunction
 from ..objective import Objective
+from ..penalties import L2
 from ..solvers.base import Solution
 from ..solvers.bundle import Bundle
 from ..solvers.working_set import WorkingSets
@@ -66,7 +67,7 @@ class SVMMap(Ranker):
     def _certify(
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
     ) -> list[Certificate]:
-        objective = Objective(data, StructuralHinge(self.measure, self.threshold), alpha=1 / self.C_)
+        objective = Objective(data, StructuralHinge(self.measure, self.threshold), L2(1 / self.C_))
         solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [*learned.ranking_bounds(self.measure, self.threshold, self.coef_, data), solved]
 

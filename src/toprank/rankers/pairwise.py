@@ -12,6 +12,7 @@ from ..certificates import learned
 from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..objective import Objective
+from ..penalties import L2
 from ..solvers.bundle import Bundle
 from ..solvers.newton import Newton
 from ..surrogates.pairwise import Loss, PairwiseHinge
@@ -58,6 +59,6 @@ class RankSVM(Ranker):
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
     ) -> list[Certificate]:
         objective = Objective(data, PairwiseHinge(self.loss, normalize=bool(self.normalize)))
-        objective = replace(objective, alpha=1 / (self.C_ * objective.total_weight))
+        objective = replace(objective, penalty=L2(1 / (self.C_ * objective.total_weight)))
         solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [learned.pair_bound(self.loss, self.coef_, data), solved]

@@ -24,6 +24,7 @@ from ..data.validation import is_sparse
 from ..errors import InputError
 from ..measures import AP, NDCG
 from ..objective import Objective
+from ..penalties import L2
 from ..solvers.newton import Newton
 from ..solvers.steps import Rule, Scaling, Steps, Total
 from ..solvers.stream import OnlineDescent, inverse_scale, longest_list, owned, within_moment
@@ -221,7 +222,7 @@ class OnlineReplay(Replay):
             coded = part._with(y=self.learner.compared(data.y), mapped=None)
             alpha = 1e-7 * max(longest_row(data), 1e-12) ** 2
             yield (
-                Newton(tol=1e-6, max_iter=50).minimize(Objective(coded, PairwiseHinge("squared_hinge"), alpha=alpha)).w
+                Newton(tol=1e-6, max_iter=50).minimize(Objective(coded, PairwiseHinge("squared_hinge"), L2(alpha))).w
             )
 
     def better_directions(self, choose: Choice) -> Iterator[Floats]:

@@ -12,6 +12,7 @@ from ..certificates.base import Assumption, Certificate
 from ..data.dataset import QueryDataset
 from ..data.validation import check_positive
 from ..objective import Objective
+from ..penalties import L2
 from ..solvers.bundle import Bundle
 from ..surrogates.precision_at_k import PrecAvg, PrecisionSurrogate, PrecMax, PrecStruct, cutoff
 from .base import parameters
@@ -65,6 +66,6 @@ class SVMPerf(TwoClassRanker):
     ) -> list[Certificate]:
         coded = self.coding.recode(data)
         surrogate = _SURROGATES[self.variant](k=self.k, kappa=self.kappa, normalize=True)
-        objective = Objective(coded, surrogate, alpha=1 / self.C)
+        objective = Objective(coded, surrogate, L2(1 / self.C))
         solved = learned.optimality(objective, self.coef_, here, self.tol, self.max_iter)
         return [*learned.top_bounds(self.k, self.kappa, self.coef_, coded), solved]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.jit import kernel
+from ..core.plain import kernel
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import Floats
 from ..objective import Objective
+from ..penalties import L2
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +25,10 @@ class Cuts:
         slope, offset = np.zeros(objective.n_features), 0.0
         for w, weight in zip(self.points, self.weights, strict=True):
             value, grad = objective.value_and_grad(w)
-            a = grad - objective.alpha * w
+            a = grad - objective.penalty.gradient(w)
             slope += weight * a
-            offset += weight * (value - 0.5 * objective.alpha * float(w @ w) - float(a @ w))
-        return float(offset - slope @ slope / (2 * objective.alpha))
+            offset += weight * (value - objective.penalty.value(w) - float(a @ w))
+        return float(offset - slope @ slope / (2 * objective.penalty.alpha))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,9 @@ class Solution:
 
 def gradient_gap(grad_norm: float, objective: Objective) -> float:
     """f(w) − min f ≤ ‖∇f(w)‖² / (2 alpha) for an alpha-strongly convex f."""
-    if objective.alpha > 0 and objective.surrogate.convex:
-        return float(grad_norm**2 / (2 * objective.alpha))
+    alpha = objective.penalty.alpha
+    if alpha > 0 and objective.surrogate.convex:
+        return float(grad_norm**2 / (2 * alpha))
     return float("inf")
 
 
@@ -112,5 +114,5 @@ class Solver(ABC):
         solutions: list[Solution] = []
         for alpha in alphas:
             start = solutions[-1].w if solutions else w0
-            solutions.append(self.minimize(replace(objective, alpha=alpha), start))
+            solutions.append(self.minimize(replace(objective, penalty=L2(alpha)), start))
         return solutions

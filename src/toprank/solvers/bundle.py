@@ -11,6 +11,7 @@ from .._typing import Floats, Ints
 from ..data.validation import check_count, check_positive
 from ..errors import InputError
 from ..objective import Objective
+from ..penalties import L2
 from .base import Cuts, Solution, Solver
 from .deadline import OUT_OF_TIME, out_of_time
 
@@ -33,8 +34,9 @@ class Bundle(Solver):
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
+    >>> from toprank.penalties import L2
     >>> data = tr.QueryDataset.from_arrays([[1.0], [0.0]], [1, 0])
-    >>> objective = Objective(data, tr.surrogates.PairwiseHinge(), alpha=0.5)
+    >>> objective = Objective(data, tr.surrogates.PairwiseHinge(), L2(0.5))
     >>> solution = Bundle().minimize(objective)
     >>> solution.w.round(4).tolist(), round(solution.value, 4), bool(solution.check(objective).gap < 1e-4)
     ([1.0], 0.25, True)
@@ -67,12 +69,12 @@ class Bundle(Solver):
         model = _Model.empty(_Axes.of(objective))
         for alpha in alphas:
             start = solutions[-1].w if solutions else w0
-            solution, model = self._run(replace(objective, alpha=alpha), start, model)
+            solution, model = self._run(replace(objective, penalty=L2(alpha)), start, model)
             solutions.append(solution)
         return solutions
 
     def _run(self, objective: Objective, w0: Floats | None, model: _Model) -> tuple[Solution, _Model]:
-        alpha = objective.alpha
+        alpha = objective.penalty.alpha
         check_positive(alpha=alpha)
         if not objective.surrogate.convex:
             raise InputError(f"cutting planes need a convex loss, and {type(objective.surrogate).__name__} is not")

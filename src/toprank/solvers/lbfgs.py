@@ -23,8 +23,9 @@ class LBFGS(Solver):
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
+    >>> from toprank.penalties import L2
     >>> data = tr.QueryDataset.from_arrays([[1.0], [0.0]], [1, 0])
-    >>> objective = Objective(data, tr.surrogates.ListNet(), alpha=1.0)
+    >>> objective = Objective(data, tr.surrogates.ListNet(), L2(1.0))
     >>> solution = LBFGS().minimize(objective)
     >>> solution.converged, bool(solution.check(objective).gap < 1e-8)
     (True, True)

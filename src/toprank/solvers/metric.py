@@ -39,9 +39,9 @@ class Metric:
         if slope_norm > 0:
             _, grad_beside = sample.value_and_grad(-_SMALL_STEP / slope_norm * direction)
             curvature = float((grad_at_zero - grad_beside) @ direction) / (_SMALL_STEP * slope_norm)
-            curvature -= objective.alpha * float(direction @ direction) / slope_norm**2
+            curvature -= float(objective.penalty.curvature_product(direction) @ direction) / slope_norm**2
         scale = curvature if 0 < curvature < np.inf else max(slope_norm, 1e-300)
-        return cls._factorised(scale * spread, objective.alpha)
+        return cls._factorised(scale * spread, objective.penalty.alpha)
 
     @classmethod
     def _factorised(cls, spread: Floats, alpha: float) -> Metric:

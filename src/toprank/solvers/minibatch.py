@@ -29,8 +29,9 @@ class MiniBatch(Solver):
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
+    >>> from toprank.penalties import L2
     >>> data = tr.datasets.make_graded(n_queries=64, random_state=0)
-    >>> objective = Objective(data, tr.surrogates.ListNet(), alpha=1e-3)
+    >>> objective = Objective(data, tr.surrogates.ListNet(), L2(1e-3))
     >>> solution = MiniBatch(epochs=5).minimize(objective)
     >>> solution.value < objective.value_and_grad(0 * solution.w)[0]
     True
@@ -60,7 +61,7 @@ class MiniBatch(Solver):
         for epoch in track(numbers, "epochs") if self.verbose else numbers:
             total, count = np.zeros(len(w)), 0
             for grad in self._gradients(objective, w, rng):
-                grad += objective.alpha * w
+                grad += objective.penalty.gradient(w)
                 squares += grad * grad
                 # In place, because `_gradients` computes the next gradient at this same array.
                 w -= self.eta * grad / np.sqrt(np.where(squares > 0, squares, 1.0))

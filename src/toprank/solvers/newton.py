@@ -30,8 +30,9 @@ class Newton(Solver):
 
     >>> import toprank as tr
     >>> from toprank.objective import Objective
+    >>> from toprank.penalties import L2
     >>> data = tr.QueryDataset.from_arrays([[1.0], [0.0]], [1, 0])
-    >>> solution = Newton().minimize(Objective(data, tr.surrogates.PairwiseHinge("squared_hinge"), alpha=2.0))
+    >>> solution = Newton().minimize(Objective(data, tr.surrogates.PairwiseHinge("squared_hinge"), L2(2.0)))
     >>> solution.w.round(6).tolist(), solution.n_iter
     ([0.5], 1)
     """
@@ -47,7 +48,7 @@ class Newton(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise from w0 (zero where None)."""
-        check_positive(alpha=objective.alpha)
+        check_positive(alpha=objective.penalty.alpha)
         metric, sample = Metric.of(objective), objective.sample
         w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
         if w0 is None and sample is not objective:

@@ -12,6 +12,7 @@ from ..data.dataset import QueryDataset
 from ..data.validation import check_count, check_positive
 from ..measures.base import Measure
 from ..objective import Objective
+from ..penalties import L2
 from ..surrogates.direct import ALL_ALIKE, WorkingSetHinge, parse_bounded, places_told_apart
 from .base import STOPPED, Solution, Watch
 from .bundle import Bundle
@@ -110,14 +111,13 @@ class _Sets:
 
     def add(self, w: Floats) -> bool:
         """Add the most violated rankings under w; say whether any of them is new."""
-        from ..surrogates import _direct_kernels as kernels
+        from ..surrogates import _working_set_kernels as kernels
 
         data = self.data
         scores = linear.scores(data.X, w)
         perfect, imperfect = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs, dtype=np.int64)
         has_imperfect = np.empty(data.n_queries, dtype=np.bool_)
-        blocks, first, k = self.blocks
-        kernels.most_violated(scores, self.level, data.ptr, blocks, first, k, perfect, imperfect, has_imperfect)
+        kernels.most_violated(scores, self.level, data.ptr, self.blocks, perfect, imperfect, has_imperfect)
         E_perfect = self.measure.per_query(-perfect.astype(np.float64), data.y, data.ptr)
         E_imperfect = self.measure.per_query(-imperfect.astype(np.float64), data.y, data.ptr)
         lost = E_perfect - E_imperfect
@@ -161,4 +161,4 @@ class _Sets:
             query_ids=np.array(used),
             query_weight=weight,
         )
-        return Objective(rankings, WorkingSetHinge(), alpha=alpha)
+        return Objective(rankings, WorkingSetHinge(), L2(alpha))

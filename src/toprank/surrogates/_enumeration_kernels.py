@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.plain import kernel
 
 
 class Phi(IntEnum):

@@ -132,9 +132,10 @@ def likelihood_by_logs(u, order, grad, curve):
 
 @kernel
 def first_order(y, place, ties):
-    """Return the documents by grade, where runs of equal grades begin, and whether there are any.
+    """Return the documents by grade, where runs of equal grades begin, and whether there are ties.
 
-    Where places were drawn (`place` has a length), they say the order; else the seed shuffles each run.
+    The runs are only found where orders are drawn. `place` says the order where it has a length; else the seed shuffles
+    each run.
     """
     if len(place) > 0 and ties.orders > 0:
         order = np.empty(len(y), np.int64)
@@ -143,8 +144,9 @@ def first_order(y, place, ties):
         begin = runs_of_grades(y, order)
         return order, begin, len(begin) <= len(y)
     order, tied = order_by_grade(y)
-    begin = runs_of_grades(y, order)
+    begin = order[:0]
     if tied and ties.orders > 0:
+        begin = runs_of_grades(y, order)
         shuffle_ties(y, ties.seed, begin, order)
     return order, begin, tied
 
@@ -171,7 +173,7 @@ def listmle_of_list(s, y, place, rule, ties, g, curve):
     for i in range(n):
         loss -= orders * u[i]
     for number in range(orders):
-        this_order = rotate(begin, order, number, orders)
+        this_order = order if number == 0 else rotate(begin, order, number, orders)
         if plain_sums:
             loss += likelihood_by_sums(v, this_order, g, curve)
         else:

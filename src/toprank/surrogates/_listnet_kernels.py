@@ -36,10 +36,11 @@ def weighted_listnet_of_list(s, y, doc_weight, rule, g, curve):
         cross += target[i] * u[i]
     if sum_target == 0.0:  # all weights are 0
         return 0.0
+    per_v, per_target = 1.0 / sum_v, 1.0 / sum_target
     for i in range(n):
-        g[i] = v[i] / sum_v - target[i] / sum_target
+        g[i] = v[i] * per_v - target[i] * per_target
     for i in range(len(curve)):
-        curve[i] = v[i] / sum_v * (1.0 - v[i] / sum_v)
+        curve[i] = v[i] * per_v * (1.0 - v[i] * per_v)
     apply_chain_rule(slope, g, curve)
     return shift + math.log(sum_v) - cross / sum_target
 

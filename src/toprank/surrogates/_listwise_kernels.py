@@ -14,7 +14,8 @@ import numpy as np
 
 from ..core.plain import kernel
 from ..core.sorting import grade_levels, order_by_level
-from ._margin_kernels import gain_of
+from ..measures._list_kernels import gain_of
+from ..measures.presets import Gain
 from .transforms import TransformCode
 
 GRADES, GAINS, ORDER = 0, 1, 2
@@ -26,6 +27,7 @@ PLAIN_RANGE = 300.0
 SMALLEST = 2.2250738585072014e-308
 """The smallest normal number."""
 
+EXP2 = int(Gain.EXP2)
 EXPONENTIAL, LINEAR = int(TransformCode.EXPONENTIAL), int(TransformCode.LINEAR)
 
 
@@ -113,32 +115,52 @@ def order_by_grade(y):
 
 
 @kernel
-def fill_log_target(rule, y, out):
-    """out = log φ(g) of one list; return whether it must be refused: an order with ties, or a gain that overflows.
+def truth_of_levels(rule, y, level):
+    """Number the truth g of one list from 0 upwards in `level`; return log φ(g) of each level.
 
-    A list whose grades are all equal is not refused.
+    It is −∞ of a level without documents. Nothing is returned where the list must be refused: an order with ties, or a
+    gain that overflows. A list whose grades are all equal is not refused; its order is that of the rows.
     """
+    n = len(y)
     if rule.truth == ORDER:
         order, ties = order_by_grade(y)
-        if ties:
-            return True
-        for p in range(len(y)):
-            out[order[p]] = log_phi(rule, float(len(y) - 1 - p))
-    else:
+        log_target = np.empty(0 if ties else n)
+        for p in range(len(log_target)):
+            level[order[p]] = n - 1 - p
+            log_target[n - 1 - p] = log_phi(rule, float(n - 1 - p))
+        return log_target
+    log_target, highest = np.full(grade_levels(y, level), -math.inf), 0.0
+    for i in range(n):
+        g = level[i]
+        if log_target[g] == -math.inf:
+            log_target[g] = log_phi(rule, y[i] if rule.truth == GRADES else gain_of(y[i], EXP2))
+            highest = max(highest, log_target[g])
+    return log_target if highest < math.inf else log_target[:0]
+
+
+@kernel
+def fill_log_target(rule, y, out):
+    """out = log φ(g) of one list; return whether it must be refused (`truth_of_levels`)."""
+    level = np.empty(len(y), np.int64)
+    log_target = truth_of_levels(rule, y, level)
+    if len(log_target) > 0:
         for i in range(len(y)):
-            out[i] = log_phi(rule, y[i] if rule.truth == GRADES else gain_of(y[i], False))
-    return not math.isfinite(largest(out))
+            out[i] = log_target[level[i]]
+    return len(log_target) == 0
 
 
 @kernel
 def fill_target(rule, y, out):
-    """out = φ(g)/max φ(g) of one list; return whether it must be refused."""
-    if fill_log_target(rule, y, out):
-        return True
-    top = largest(out)
-    for i in range(len(y)):
-        out[i] = math.exp(out[i] - top)
-    return False
+    """out = φ(g)/max φ(g) of one list; return whether it must be refused (`truth_of_levels`)."""
+    level = np.empty(len(y), np.int64)
+    target = truth_of_levels(rule, y, level)
+    top = largest(target)
+    for g in range(len(target)):
+        target[g] = math.exp(target[g] - top)
+    if len(target) > 0:
+        for i in range(len(y)):
+            out[i] = target[level[i]]
+    return len(target) == 0
 
 
 @kernel

@@ -13,9 +13,7 @@ import numpy as np
 
 from ..core.plain import kernel
 from ..core.sorting import grade_levels, sort_down
-
-SHIFTED_GRADES = 62
-"""Grades 0, 1, …, 62 have their gain 2^l − 1 by a shift, exactly."""
+from ..measures._list_kernels import gain_of
 
 
 class SlamRule(NamedTuple):
@@ -27,8 +25,8 @@ class SlamRule(NamedTuple):
     """Whether a document is relevant or not (AP), instead of better by its grade (NDCG)."""
     above: float
     """AP: grades above this are relevant."""
-    linear_gain: bool
-    """NDCG: G(l) is l instead of 2^l − 1."""
+    gain: int
+    """NDCG: what a grade is worth (`measures.presets.Gain`)."""
     by_score: bool
     """NDCG: documents of one grade stand in order of score, instead of index."""
     discounts: Any
@@ -41,15 +39,6 @@ class MinimaxRule(NamedTuple):
     margin: float
     binary: bool
     above: float
-
-
-@kernel
-def gain_of(grade, linear):
-    """G(l) = 2^l − 1, exact for whole grades, or l."""
-    if linear:
-        return grade
-    whole = np.int64(min(grade, SHIFTED_GRADES))
-    return np.float64((1 << whole) - 1) if whole == grade else 2.0**grade - 1.0
 
 
 @kernel
@@ -99,7 +88,7 @@ def ndcg_weights(s, y, rule, level, levels, v):
         place = next_place[level[i]]
         next_place[level[i]] += 1
         if place < k:
-            v[i] = gain_of(y[i], rule.linear_gain) * rule.discounts[place]
+            v[i] = gain_of(y[i], rule.gain) * rule.discounts[place]
             Z += v[i]
     for p in range(count):
         v[documents[p]] /= Z

@@ -121,20 +121,31 @@ def squared_hinges_below(t_i, c_i, t, lost):
 
 
 @kernel
+def end_of_level(level, start):
+    """Where the documents of the level that begins at `start` end, in a list by falling level."""
+    stop = start + 1
+    while stop < len(level) and level[stop] == level[start]:
+        stop += 1
+    return stop
+
+
+@kernel
 def hinge_by_pairs(t, level, c, squared, won, lost):
     """Return Σ c_i [1 − (t_i − t_j)]₊ over pairs i above j, or the sum of squares, of a list by falling level.
 
     won_i and lost_j are the numbers of hinges that are not 0, those of lost weighted by c; of squares, their sums.
     """
-    loss, stop = 0.0, 0
-    for i in range(len(t)):
-        while stop < len(t) and level[stop] >= level[i]:
-            stop += 1
-        if squared:
-            won[i], value = squared_hinges_below(t[i], c[i], t[stop:], lost[stop:])
-        else:
-            won[i], value = hinges_below(t[i], c[i], t[stop:], lost[stop:])
-        loss += c[i] * value
+    loss, start = 0.0, 0
+    while start < len(t):
+        stop = end_of_level(level, start)
+        lower, lost_by_lower = t[stop:], lost[stop:]
+        for i in range(start, stop):
+            if squared:
+                won[i], value = squared_hinges_below(t[i], c[i], lower, lost_by_lower)
+            else:
+                won[i], value = hinges_below(t[i], c[i], lower, lost_by_lower)
+            loss += c[i] * value
+        start = stop
     return loss
 
 
@@ -225,11 +236,13 @@ def differences_below(t_i, v_i, c_i, t, v, out):
 @kernel
 def differences_by_pairs(t, level, c, v, out):
     """out_i += Σ_j c (v_i − v_j) over the pairs inside the margin, c the preferred one's weight, by falling level."""
-    stop = 0
-    for i in range(len(t)):
-        while stop < len(t) and level[stop] >= level[i]:
-            stop += 1
-        out[i] += c[i] * differences_below(t[i], v[i], c[i], t[stop:], v[stop:], out[stop:])
+    start = 0
+    while start < len(t):
+        stop = end_of_level(level, start)
+        lower, v_lower, out_lower = t[stop:], v[stop:], out[stop:]
+        for i in range(start, stop):
+            out[i] += c[i] * differences_below(t[i], v[i], c[i], lower, v_lower, out_lower)
+        start = stop
 
 
 @kernel

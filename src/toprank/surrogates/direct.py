@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import factorial, prod
-from typing import ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,11 @@ from ..measures.base import Compiled, Measure
 from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Discount, Short
-from .base import Surrogate
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate, Surrogate, refuse_doc_weight
+
+if TYPE_CHECKING:
+    from ._structural_kernels import StructuralRule
+    from ._working_set_kernels import BlockRule
 
 MAX_PATTERNS = 2_000_000
 """How many orders of the grades of a list the type-two maximum enumerates at most; 7 relevant among 21 have 116,280."""
@@ -105,8 +109,11 @@ class TypeOne(Surrogate):
         """The measure."""
         return parse_bounded(self.measure)
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+    def per_query(
+        self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return φ(−E) per list, and zeros."""
+        refuse_doc_weight(self, doc_weight)
         E = parse_bounded(self.measure).per_query(scores, y, ptr)
         losses = np.exp(-E) if self.loss == "exponential" else np.log2(1 + np.exp(-E))
         return losses, np.zeros_like(scores)
@@ -151,10 +158,13 @@ class TypeTwo(Surrogate):
         value = parse_bounded(self.measure)
         return value if value.best_is_one else None
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+    def per_query(
+        self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return the bound of each list, exactly, and a subgradient."""
         from . import _enumeration_kernels as kernels
 
+        refuse_doc_weight(self, doc_weight)
         measure, form = parse_bounded(self.measure), int(kernels.Phi[self.loss.upper()])
         losses, grad = np.zeros(len(ptr) - 1), np.zeros_like(scores)
         for q, (a, b) in enumerate(pairwise(ptr)):
@@ -329,7 +339,7 @@ def _sum_bound(measure: Measure, form: int, s: Floats, y: Floats, graded: bool) 
 
 
 @dataclass(frozen=True)
-class StructuralHinge(Surrogate):
+class StructuralHinge(CompiledSurrogate):
     """ℓ(s, y) = max_π (E(π*) − E(π)) − (F(π*) − F(π)), F over relevant × irrelevant pairs: SVMmap's loss (Eq. 10).
 
     E is AP, or NDCG with 0/1 gains; a document is relevant from grade `threshold` on (None: as the measure says, above
@@ -365,25 +375,37 @@ class StructuralHinge(Surrogate):
         value = parse_ap_or_ndcg(self.measure)
         return np.asarray(y > (value.above if isinstance(value, AP) else 0.0))
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss at the most violated ranking, and −2/(PN) times the inversions of each document."""
-        from . import _direct_kernels as kernels
+    def rule(self, longest: int) -> StructuralRule:
+        """Return the measure as the kernels take it, for lists of up to `longest` documents."""
+        from ._structural_kernels import StructuralRule
 
         value = parse_ap_or_ndcg(self.measure)
-        longest = int(np.diff(ptr).max(initial=1))
-        by_precision = isinstance(value, AP)
-        k, discounts, shrinking, short_is_zero = longest, np.zeros(1), True, False
-        if isinstance(value, NDCG):
-            k = min(value.k or longest, longest + 1)
-            discounts = np.concatenate(([0.0], discount_table(longest + 1)[value.discount][: longest + 1]))
-            shrinking = value.discount == Discount.LOG2 and k >= longest
-            short_is_zero = value.short == Short.ZERO and value.k is not None
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        relevant = self.relevant(y)
-        kernels.structural_hinge(
-            scores, relevant, ptr, by_precision, k, discounts, shrinking, short_is_zero, losses, grad
-        )
-        return losses, grad
+        if isinstance(value, AP):
+            harmonic = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1, longest + 2))))
+            return StructuralRule(True, longest, False, True, harmonic)
+        k = min(value.k or longest, longest + 1)
+        table = np.zeros(longest + 2)
+        table[1 : k + 1] = discount_table(k)[value.discount, :k]
+        halving = value.discount == Discount.LOG2 and k >= longest
+        return StructuralRule(False, k, value.short == Short.ZERO and value.k is not None, halving, table)
+
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the loss at the most violated ranking, and −2/(PN) times the inversions of each document."""
+        from . import _structural_kernels as kernels
+
+        rule = self.rule(int(np.diff(ptr).max(initial=1)))
+        kernels.structural_hinge_of_lists(scores, self.relevant(y), ptr, rule, losses, grad)
+        return -1
 
 
 def parse_ap_or_ndcg(measure: str | Measure) -> AP | NDCG:
@@ -400,25 +422,25 @@ def parse_ap_or_ndcg(measure: str | Measure) -> AP | NDCG:
     raise InputError(f"no exact search for the most violated ranking of {value.name}: use map, ndcg or ndcg@k")
 
 
-def places_told_apart(measure: Measure, n_docs: int) -> tuple[tuple[int, int, int], bool]:
+def places_told_apart(measure: Measure, n_docs: int) -> tuple[BlockRule, bool]:
     """Return the places that a measure tells apart, for `most_violated`, and whether a grade is only relevant or not.
 
     MAP and rank-biased precision are perfect with the relevant documents first (up to a cut-off), P@k and recall with
     as many as can be in the top, the reciprocal rank with one at rank 1; the others read every place.
     """
-    from ._direct_kernels import Blocks
+    from ._working_set_kernels import BlockRule, Blocks
 
     k = measure.k or n_docs
     if measure.tells_apart == "relevant":
-        return (Blocks.RELEVANT, 1, k), True
+        return BlockRule(int(Blocks.RELEVANT), 1, k), True
     if measure.tells_apart != "places":
-        return (Blocks.TOP, 1, 1 if measure.tells_apart == "first" else k), True
+        return BlockRule(int(Blocks.TOP), 1, 1 if measure.tells_apart == "first" else k), True
     first = 2 if isinstance(measure, NDCG) and measure.discount == Discount.LETOR else 1
-    return (Blocks.EACH, first, k), False
+    return BlockRule(int(Blocks.EACH), first, k), False
 
 
 @dataclass(frozen=True)
-class WorkingSetHinge(Surrogate):
+class WorkingSetHinge(CompiledSurrogate):
     """ℓ = 1/|B| Σ_{b ∈ B} Σ_{c ∈ C} (E(b) − E(c)) [1 − (F(b) − F(c))]₊ (Fig. 7), rankings in place of documents.
 
     A "document" is a ranking with score F and grade E: grade 1 for the perfect ones (B), below 1 for the others (C).
@@ -431,10 +453,19 @@ class WorkingSetHinge(Surrogate):
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
 
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each working set and its gradient, in O(n log n)."""
-        from . import _direct_kernels as kernels
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the loss of each working set and its gradient, in O(n log n)."""
+        from ._working_set_kernels import working_set_hinge_of_lists
 
-        losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        kernels.working_set_hinge(scores, y, ptr, losses, grad)
-        return losses, grad
+        working_set_hinge_of_lists(scores, y, ptr, losses, grad)
+        return -1

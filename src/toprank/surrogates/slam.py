@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..measures import AP, NDCG, Measure, Norm, measure
 from ..measures.order import Ties
 from ..measures.plan import discount_table
-from ..measures.presets import Gain, Short
+from ..measures.presets import Short
 from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate, gain_too_large
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ class Slam(CompiledSurrogate):
 
         target = self.target
         if isinstance(target, AP):
-            return SlamRule(self.margin, True, target.above, False, False, NO_FLOATS)
+            return SlamRule(self.margin, True, target.above, 0, False, NO_FLOATS)
         places = longest if target.k is None else min(target.k, longest)
         discounts = discount_table(places)[target.discount, :places]
-        return SlamRule(self.margin, False, 0.0, target.gain == Gain.LINEAR, self.within == "score", discounts)
+        return SlamRule(self.margin, False, 0.0, int(target.gain), self.within == "score", discounts)
 
     def fill(
         self,
