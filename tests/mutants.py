@@ -38,6 +38,7 @@ SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_law
 PENALTY = "tests/test_objective.py -k penalty"
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
+DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -113,16 +114,18 @@ MUTANTS = [
         "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
         f"{WATCH} -k weights_of and ListNet",
     ),
-    Mutant(
-        "measures/_value_kernels.py", "else rank + 2.0)", "else rank + 3.0)",
-        "tests/measures/test_definitions.py -k no_table",
-    ),
+    Mutant("measures/plan.py", "np.maximum(log[:-1], 1.0)", "log[1:]", f"{DEFINITIONS} -k late_ranks"),
     Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
-    Mutant("measures/_judge_kernels.py", "(1 if tied > 0 else 2)", "2", "tests/measures/test_ties.py"),
+    Mutant("measures/_rank_kernels.py", "count += s[i] >= lowest", "count += s[i] > lowest", TIES),
+    Mutant("measures/_rank_kernels.py", "len(ends) if ties == AVERAGE else 0", "0", TIES),
+    Mutant("measures/_rank_kernels.py", "-y[order[r]] if ties == WORST else", "", f"{DEFINITIONS} -k catboost"),
+    Mutant("measures/_list_kernels.py", "if gains[low] != gains[high - 1]:", "if False:", TIES),
     Mutant(
-        "core/_order_kernels.py", "wrong += middle - i", "wrong += 1",
-        "tests/measures/test_definitions.py -k pairs or auc or AUC",
+        "measures/_list_kernels.py", "TIE_TOLERANCE = 1e-12", "TIE_TOLERANCE = 0.0",
+        "tests/measures/test_list_kernels.py -k tied_documents",
     ),
+    Mutant("core/sorting.py", "wrong += middle - i", "wrong += 1", "tests/core/test_sorting.py -k long_lists"),
+    Mutant("core/sorting.py", "wrong += i - before_i", "wrong += i", f"{DEFINITIONS} -k auc"),
     # Surrogates
     Mutant(
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",

@@ -193,7 +193,7 @@ def test_grades_that_are_many_large_or_broken() -> None:
         measure("map").per_query([1.0, np.nan], [-1, 1], [0, 2])
 
 
-def test_discounts_of_ranks_that_no_table_holds() -> None:
+def test_discounts_of_late_ranks() -> None:
     length = 4100
     y = np.zeros(length)
     y[-1] = 1

@@ -156,18 +156,24 @@ def test_read_only_and_strange_arrays_are_fine() -> None:
 
 
 @pytest.mark.parametrize("text", ["ndcg@5", "map", "mrr:letor3", "err", "auc", "p@3:trec_eval"])
-def test_compiled_loops_get_the_same_values_one_list_at_a_time(text: str) -> None:
-    """By the address of a C function, with scratch to work in or without."""
+def test_one_list_at_a_time_has_the_same_value(text: str) -> None:
     one = measure(text)
     lists = for_measure(one, fresh(8, tied=True))
-    function, expected = one.list_function, one.per_query(lists.scores, lists.y, lists.ptr)
-    got, none = np.empty(1), np.empty(0)
+    expected = one.per_query(lists.scores, lists.y, lists.ptr)
     for q in range(40):
         rows = slice(lists.ptr[q], lists.ptr[q + 1])
-        bounds = np.array([0, lists.sizes[q]])
-        for scratch in (none, np.empty(2000)):
-            function.fill(lists.scores[rows], lists.y[rows], bounds, got, scratch)
-            assert got[0] == expected[q]
+        assert one.per_query(lists.scores[rows], lists.y[rows], [0, lists.sizes[q]]).tolist() == [expected[q]]
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_blocks_of_queries_change_no_bit(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ones = tuple(one for one in EVERY if not isinstance(one, ERR))
+    whole = Plan.of(ones).run_with_ties(TIED.scores, TIED.y, TIED.ptr, TIED.ids)
+    monkeypatch.setattr("toprank.measures.plan.BLOCK_DOCS", block)
+    for found, expected in zip(
+        Plan.of(ones).run_with_ties(TIED.scores, TIED.y, TIED.ptr, TIED.ids), whole, strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_ranks_are_places_in_a_stable_descending_sort() -> None:

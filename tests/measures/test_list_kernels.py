@@ -1,4 +1,4 @@
-"""One list at a time, as learners judge it: what evaluation finds, what the definitions say, and 1 for the best order."""
+"""One list at a time, as learners judge it: what evaluation finds, what definitions say, and 1 for the best order."""
 
 from __future__ import annotations
 
@@ -56,6 +56,16 @@ def test_tied_documents_where_every_order_is_best_count_as_the_best_order():
     for y in ([3.0, 1.0, 0.0], [0.3, 0.1, 0.0]):
         values = measures_of_lists(rule, np.array([2.0, 2.0, 1.0]), np.array(y), np.array([0, 3]))
         assert values.tolist() == [1.0]
+
+
+def test_tied_documents_that_cost_next_to_nothing_count_as_the_best_order():
+    rule, y, ptr = (
+        NDCGRule(0, int(Gain.EXP2), discounts(3, Discount.LOG2)),
+        np.array([44.0, 1.0, 0.0]),
+        np.array([0, 3]),
+    )
+    assert measures_of_lists(rule, np.array([3.0, 1.0, 1.0]), y, ptr).tolist() == [1.0]
+    assert 1 - 1e-12 < measures_of_lists(rule, np.array([3.0, 1.0, 2.0]), y, ptr)[0] < 1.0, "but not where none tie"
 
 
 def test_places_at_a_share_are_one_function():

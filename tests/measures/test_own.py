@@ -106,13 +106,6 @@ def test_a_contest_chooses_and_reports_by_it(half, data, tmp_path) -> None:
     assert "half@2" in (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_compiled_loops_call_it_back(half, data) -> None:
-    one = measure("half@2")
-    scores, values = data.X[:, 0].copy(), np.empty(data.n_queries)
-    one.list_function.fill(scores, data.y, data.ptr, values)
-    np.testing.assert_array_equal(values, one.per_query(scores, data.y, data.ptr))
-
-
 def test_what_it_raises_reaches_the_caller() -> None:
     class Broken(Measure):
         short_name = "broken"
@@ -122,7 +115,7 @@ def test_what_it_raises_reaches_the_caller() -> None:
 
     try:
         with pytest.raises(ZeroDivisionError, match="in my own code"):
-            measure("broken").list_function.fill(np.ones(1), np.ones(1), np.array([0, 1]), np.empty(1))
+            tr.evaluate([1.0], y=[1], measures=["broken", "map"])
         with pytest.raises(ZeroDivisionError, match="in my own code"):
             measure("broken").mean([1.0], [1], [0, 1])
     finally:

@@ -59,8 +59,8 @@ def sort_down(keys, items):
                     merged_keys[k], merged_items[k] = keys[j], items[j]
                     j += 1
                     wrong += middle - i
-        keys[:] = merged_keys
-        items[:] = merged_items
+        for k in range(n):
+            keys[k], items[k] = merged_keys[k], merged_items[k]
         width *= 2
     return wrong
 

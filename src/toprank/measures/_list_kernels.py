@@ -16,14 +16,21 @@ import numpy as np
 from numba.extending import overload
 
 from ..core.plain import kernel
+from ..core.sorting import sort_down
 from . import binary
-from ._rank_kernels import AVERAGE, best_grades, rank_list
-from .presets import Gain
+from ._rank_kernels import AVERAGE, documents_by_rank, rank_list
+from .presets import Gain, Short
 
-LINEAR = int(Gain.LINEAR)
+LINEAR, ZERO = int(Gain.LINEAR), int(Short.ZERO)
+
+SMALL_GRADE = 31
+"""Whole grades up to this are counted, not sorted, for the best order."""
 
 EXACT_GRADE = 62
 """Grades 0, 1, …, EXACT_GRADE have their gain 2^l − 1 by a shift, exactly."""
+
+NEGLIGIBLE_LOG = -46.0
+"""e^−46 is 1e-20: a reader who goes on with a smaller chance than that adds nothing."""
 
 TIE_TOLERANCE = 1e-12
 """A tied list whose expected value is below 1 by at most this is in the best order, to a learner."""
@@ -85,6 +92,43 @@ def ndcg(gains, best_gains, discount):
 
 
 @kernel
+def best_gains(y, places, gain):
+    """Return the gains at the first `places` ranks of the best order: small whole grades are counted, others sorted."""
+    n, top, others = len(y), np.int32(0), 0
+    for i in range(n):
+        whole = np.int32(min(max(y[i], -1.0), SMALL_GRADE + 1.0))
+        others += (y[i] != whole) | (whole > SMALL_GRADE) | (whole < 0)
+        top = max(top, whole)
+    if others > 0:
+        gains = documents_by_rank(y, places)[1][:places]
+        for r in range(len(gains)):
+            gains[r] = gain_of(gains[r], gain)
+        return gains
+    gains, rank, grade = np.empty(min(places, n)), 0, np.float64(top)
+    while rank < len(gains):
+        count, value = 0, gain_of(grade, gain)
+        for i in range(n):
+            count += y[i] == grade
+        for r in range(rank, min(rank + count, len(gains))):
+            gains[r] = value
+        rank, grade = rank + count, grade - 1.0
+    return gains
+
+
+@kernel
+def mean_ndcg(gains, best_gains, discount, cut, short):
+    """(1/cut) Σ_{j ≤ cut} NDCG@j; beyond the end of a list NDCG@j stays what it is, or is 0 by `short`."""
+    reached, ideal, total = 0.0, 0.0, 0.0
+    for r in range(len(gains)):
+        reached += gains[r] * discount[r]
+        ideal += best_gains[r] * discount[r]
+        total += reached / ideal
+    if short != ZERO:
+        total += (cut - len(gains)) * (reached / ideal)
+    return total / cut
+
+
+@kernel
 def count_above(grades, above):
     """#{relevant}."""
     count = 0
@@ -94,34 +138,259 @@ def count_above(grades, above):
 
 
 @kernel
-def average_precision(ranked, places, above):
-    """Σ over the relevant ranks among the first `places` of the precision there; not yet divided."""
-    hits, value = 0, 0.0
+def hits(ranked, ends, places, above):
+    """#{relevant} among the first `places` ranks; of a tied group that the cut goes through, the expected number."""
+    last = min(places, len(ranked))
+    if len(ends) == 0 or last == 0:
+        return float(count_above(ranked[:last], above))
+    low = last - 1  # the group of the last rank begins where `ends` changes
+    while low > 0 and ends[low - 1] == ends[last - 1]:
+        low -= 1
+    found, high = count_above(ranked[low : ends[last - 1]], above), ends[last - 1]
+    return count_above(ranked[:low], above) + found * (last - low) / (high - low)
+
+
+@kernel
+def success(ranked, ends, places, above):
+    """1 if any of the first `places` documents is relevant, else 0."""
+    if len(ends) > 0:
+        return expected_success(ranked, ends, places, above)
+    return 1.0 if count_above(ranked[:places], above) > 0 else 0.0
+
+
+@kernel
+def expected_success(ranked, ends, places, above):
+    """The chance that one of the first `places` is relevant.
+
+    Of t tied documents, m of them relevant, j places hold none with chance Π_{i<j} (t − m − i)/(t − i).
+    """
+    low, last = 0, min(places, len(ranked))
+    while low < last:
+        high = ends[low]
+        m = count_above(ranked[low:high], above)
+        if m > 0:
+            none = 1.0
+            for r in range(low, min(last, high)):
+                none *= max(high - r - m, 0) / (high - r)
+            return 1.0 - none
+        low = high
+    return 0.0
+
+
+@kernel
+def reciprocal_rank(ranked, ends, places, above):
+    """1 / (rank of the first relevant document, from 1) if it is among the first `places`, else 0."""
+    if len(ends) > 0:
+        return expected_reciprocal_rank(ranked, ends, places, above)
     for r in range(min(places, len(ranked))):
         if ranked[r] > above:
-            hits += 1
-            value += hits / (r + 1)
+            return 1.0 / (r + 1)
+    return 0.0
+
+
+@kernel
+def expected_reciprocal_rank(ranked, ends, places, above):
+    """The expected value of `reciprocal_rank` over the orders of tied documents.
+
+    Of t tied documents, m of them relevant, the i-th (from 0) is the first relevant one with chance
+    m/(t − i) Π_{l<i} (t − m − l)/(t − l).
+    """
+    low, last = 0, min(places, len(ranked))
+    while low < last:
+        high = ends[low]
+        m = count_above(ranked[low:high], above)
+        if m > 0:
+            value, none_yet = 0.0, 1.0
+            for r in range(low, min(last, high - m + 1)):
+                value += none_yet * m / (high - r) / (r + 1)
+                none_yet *= (high - r - m) / (high - r)
+            return value
+        low = high
+    return 0.0
+
+
+@kernel
+def sum_of_precisions(ranked, ends, places, above):
+    """Σ over the relevant ranks among the first `places` of the precision there; not yet divided by #{relevant}."""
+    if len(ends) > 0:
+        return expected_sum_of_precisions(ranked, ends, places, above)
+    found, value = 0, 0.0
+    for r in range(min(places, len(ranked))):
+        relevant = int(ranked[r] > above)  # a product, not a branch: whether a document is relevant is hard to predict
+        found += relevant
+        value += relevant * found / (r + 1)
     return value
 
 
 @kernel
-def expected_average_precision(ranked, ends, places, above):
-    """The expected value of `average_precision` over the orders of tied documents.
+def expected_sum_of_precisions(ranked, ends, places, above):
+    """The expected value of `sum_of_precisions` over the orders of tied documents.
 
     Of t tied documents, m of them relevant, the i-th (from 0) is relevant with chance m/t, and then so are
     i (m − 1)/(t − 1) of those before it.
     """
-    hits, value, low, last = 0, 0.0, 0, min(places, len(ranked))
+    found, value, low, last = 0, 0.0, 0, min(places, len(ranked))
     while low < last:
         high = ends[low]
         t, m = high - low, count_above(ranked[low:high], above)
         if m > 0:
             more = (m - 1) / max(t - 1, 1)
             for r in range(low, min(high, last)):
-                value += m / t * ((hits + 1 + (r - low) * more) / (r + 1))
-        hits += m
+                value += m / t * ((found + 1 + (r - low) * more) / (r + 1))
+        found += m
         low = high
     return value
+
+
+@kernel
+def shared_sum_of_precisions(ranked, ends, places, above):
+    """`sum_of_precisions` where all documents of a tied group stand at its last rank."""
+    found, value, low, last = 0, 0.0, 0, min(places, len(ranked))
+    while low < last:
+        high = ends[low]
+        m = count_above(ranked[low:high], above)
+        found += m
+        if high <= last:
+            value += m * (found / high)
+        low = high
+    return value
+
+
+@kernel
+def rank_biased_precision(gains, p):
+    """(1 − p) Σ_r p^r g_r, ranks from 0; the gain is 1 for a relevant document, or its grade."""
+    value, weight = 0.0, 1.0
+    for r in range(len(gains)):
+        value += weight * gains[r]
+        weight *= p
+    return (1.0 - p) * value
+
+
+@kernel
+def stops_by_rank(ranked, gain, max_grade):
+    """R_r, the chance that a reader stops at each rank: (2^l − 1) / 2^max_grade, or l / max_grade."""
+    scale, stops = max_grade if gain == LINEAR else 2.0**max_grade, np.empty(len(ranked))
+    for r in range(len(ranked)):
+        stops[r] = gain_of(ranked[r], gain) / scale
+    return stops
+
+
+@kernel
+def err(stops, places):
+    """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) over the first `places` ranks, here from 1."""
+    value, going = 0.0, 1.0
+    for r in range(min(places, len(stops))):
+        value += going * stops[r] / (r + 1)
+        going *= 1.0 - stops[r]
+    return value
+
+
+@kernel
+def expected_err(stops, ends, places):
+    """The expected value of `err` over the orders of tied documents."""
+    value, going, low, last = 0.0, 1.0, 0, min(places, len(stops))
+    while low < last:
+        high = ends[low]
+        if stops[low] != stops[high - 1]:
+            value += going * expected_err_of_group(stops[low:high], low, min(high, last) - low)
+            for r in range(low, high):
+                going *= 1.0 - stops[r]
+        else:
+            for r in range(low, min(high, last)):
+                value += going * stops[r] / (r + 1)
+                going *= 1.0 - stops[r]
+        low = high
+    return value
+
+
+@kernel
+def expected_err_of_group(stops, low, places):
+    """What the first `places` of a tied group that begins at rank `low` add to ERR, for a reader who gets there.
+
+    With v_j the mean of Π (1 − R) over the choices of j among the m documents with R > 0, the reader stops at the j-th
+    of these with chance v_{j−1} − v_j, wherever it stands; where it stands is a draw without replacement. Costs
+    O(places · j), j at most m, and only as long as v_j is not negligible (600 on a scale of 0 to 4).
+    """
+    t, m, most = len(stops), 0, 0.0
+    for i in range(t):
+        if stops[i] > 0:
+            m, most = m + 1, max(most, 1.0 - stops[i])
+    terms = min(m, places)
+    if most <= 0.0:
+        terms = 1
+    elif most < 1.0:
+        terms = min(terms, int(NEGLIGIBLE_LOG / np.log(most)) + 1)
+    v, ahead = np.zeros(terms + 1), np.zeros(terms + 1)
+    v[0] = ahead[0] = 1.0
+    seen = 0
+    for i in range(t):
+        if stops[i] > 0:
+            seen += 1
+            for j in range(min(seen, terms), 0, -1):
+                v[j] = (1.0 - j / seen) * v[j] + j / seen * (1.0 - stops[i]) * v[j - 1]
+    value = 0.0
+    for place in range(places):  # ahead[j]: the chance that j of the m stand before this place
+        for j in range(min(place, terms - 1), -1, -1):
+            met = (m - j) / (t - place)
+            value += ahead[j] * met * (v[j] - v[j + 1]) / (low + place + 1)
+            ahead[j + 1] += ahead[j] * met
+            ahead[j] *= 1.0 - met
+    return value
+
+
+@kernel
+def unequal_pairs(falling):
+    """Number of pairs with different values among values that fall."""
+    count, same = 0, 0
+    for r in range(len(falling)):
+        same = same + 1 if r > 0 and falling[r] == falling[r - 1] else 0
+        count += r - same
+    return count
+
+
+@kernel
+def pairs_of_grades(ranked, ends):
+    """Return how many pairs of different grade there are, and how many of them stand the wrong way round.
+
+    Of a tied pair, half does.
+    """
+    tied, low = 0, 0
+    while low < len(ends):
+        tied += unequal_pairs(ranked[low : ends[low]])
+        low = ends[low]
+    grades = ranked.copy()
+    wrong = sort_down(grades, np.arange(len(grades)))
+    return unequal_pairs(grades), wrong + 0.5 * tied
+
+
+@kernel
+def count_judged_irrelevant(grades, above):
+    """Number of documents that were judged (a grade of at least 0) and are not relevant."""
+    count = 0
+    for i in range(len(grades)):
+        count += 0 <= grades[i] <= above
+    return count
+
+
+@kernel
+def binary_preference(ranked, ends, relevant, irrelevant, above):
+    """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N), of R and N judged documents.
+
+    How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
+    """
+    value, passed, low = 0.0, 0, 0
+    while low < len(ranked):
+        high = ends[low] if len(ends) > 0 else low + 1
+        found = count_above(ranked[low:high], above)
+        other = count_judged_irrelevant(ranked[low:high], above)
+        if found > 0:
+            lost = 0.0
+            for x in range(passed, passed + other + 1):
+                lost += min(x, relevant) / min(relevant, irrelevant) if x > 0 else 0.0
+            value += found * (1.0 - lost / (other + 1))
+        passed += other
+        low = high
+    return value / relevant
 
 
 class NDCGRule(NamedTuple):
@@ -149,11 +418,11 @@ def ndcg_of_list(k, gain, discount, s, y):
     places = n if k == 0 else min(k, n)
     if places == 0:
         return 0.0
-    best_gains = gains_by_rank(best_grades(y, places), np.empty(0, np.int64), places, gain)
-    if best_gains[0] == 0:
+    best = best_gains(y, places, gain)
+    if best[0] == 0:
         return 0.0
     _, ranked, ends = rank_list(s, y, AVERAGE, places)
-    value = ndcg(gains_by_rank(ranked, ends, places, gain), best_gains, discount[:places])
+    value = ndcg(gains_by_rank(ranked, ends, places, gain), best, discount)
     return 1.0 if len(ends) > 0 and value >= 1.0 - TIE_TOLERANCE else value
 
 
@@ -164,10 +433,8 @@ def ap_of_list(above, s, y):
     if relevant == 0:
         return 0.0
     _, ranked, ends = rank_list(s, y, AVERAGE, n)
-    if len(ends) == 0:
-        return average_precision(ranked, n, above) / relevant
-    value = expected_average_precision(ranked, ends, n, above) / relevant
-    return 1.0 if value >= 1.0 - TIE_TOLERANCE else value
+    value = sum_of_precisions(ranked, ends, n, above) / relevant
+    return 1.0 if len(ends) > 0 and value >= 1.0 - TIE_TOLERANCE else value
 
 
 def measure_of_list(rule, s, y):

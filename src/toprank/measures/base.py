@@ -18,12 +18,11 @@ from .._suggest import did_you_mean
 from .._typing import ArrayLike, Floats, Ints
 from ..data import validation
 from ..errors import InputError
-from .function import MeasureFunction
 from .order import Ties
 from .presets import CONVENTIONS, Blank, fixes_cutoff, rule
 
 if TYPE_CHECKING:
-    from .plan import Recipe
+    from ._rank_kernels import RankedLists
 
 BLANK_VALUE = {Blank.ZERO: 0.0, Blank.ONE: 1.0, Blank.SKIP: nan}
 """The value of a query with nothing to find."""
@@ -142,13 +141,6 @@ class Measure(ABC):
         gets arrays that have been checked, and what it returns is checked.
         """
 
-    @property
-    def list_function(self) -> MeasureFunction:
-        """The measure as a C function of lists, for compiled loops; one in plain Python is called from there."""
-        from .plan import Plan
-
-        return Plan.of((self,)).list_function
-
     def __matmul__(self, k: int) -> Self:
         """Cut the list off: `NDCG() @ 10`."""
         return replace(self, k=k)
@@ -173,23 +165,19 @@ class Measure(ABC):
 
 
 class Compiled(Measure):
-    """A measure that reads grades by rank, as a C function of `_value_kernels`: what the library's own are."""
+    """A measure that reads grades by rank, in a kernel: what the library's own are."""
 
     tie_rules: ClassVar[tuple[Ties, ...]] = (Ties.INPUT, Ties.ID, Ties.WORST, Ties.BEST, Ties.AVERAGE)
-    function: ClassVar[str]
-    codes: ClassVar[tuple[str, ...]] = ()
-    """The fields that the function reads as codes."""
-    numbers: ClassVar[tuple[str, ...]] = ()
-    """The fields that it reads as numbers, after the value of a blank query and what relevant grades lie above."""
     ties: Ties
 
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        from .plan import Recipe
+    @property
+    def depth(self) -> int | None:
+        """How many ranks it reads; None for all."""
+        return self.k
 
-        first = BLANK_VALUE[getattr(self, "blank", Blank.ZERO)], getattr(self, "above", 0.0)
-        codes, numbers = ([getattr(self, name) for name in names] for names in (self.codes, self.numbers))
-        return Recipe(self.function, tuple(map(int, codes)), (*first, *numbers), self.k)
+    @abstractmethod
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return the value of each list, given its grades by rank under the tie rule."""
 
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades that the measure cannot take, knowing the lowest and the highest."""

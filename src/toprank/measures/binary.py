@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import validation
 from ..errors import InputError
-from .base import BY_CONVENTION, Compiled
+from .base import BLANK_VALUE, BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Recipe
 from .presets import Blank, Norm, Short
+
+if TYPE_CHECKING:
+    from ._rank_kernels import RankedLists
 
 
 def places_at_share(share: float, positives: Any) -> Any:
@@ -50,8 +52,12 @@ class P(Binary):
     short_name = "p"
     aliases = ("precision", "prec", "pre")
     tells_apart = "top"
-    function = "precision"
-    codes = ("short",)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return P@k of each list."""
+        from ._query_kernels import precision_of_queries
+
+        return precision_of_queries(lists, self.k or 0, int(self.short), self.above)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +73,12 @@ class Recall(Binary):
     short_name = "recall"
     aliases = ("r",)
     tells_apart = "top"
-    function = "recall"
-    numbers = ("share",)
-    share = 0.0
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return Recall@k of each list."""
+        from ._query_kernels import recall_of_queries
+
+        return recall_of_queries(lists, self.k or 0, self.above, BLANK_VALUE[self.blank])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +93,16 @@ class WTA(Binary):
     cuts = False
     tells_apart = "first"
 
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("precision", (int(Short.PAD),), (0.0, self.above), 1)
+    @property
+    def depth(self) -> int:
+        """It reads one rank."""
+        return 1
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return P@1 of each list."""
+        from ._query_kernels import precision_of_queries
+
+        return precision_of_queries(lists, 1, int(Short.PAD), self.above)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +116,12 @@ class Success(Binary):
     short_name = "success"
     aliases = ("hit", "hit_rate")
     tells_apart = "top"
-    function = "success"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return Success@k of each list."""
+        from ._query_kernels import success_of_queries
+
+        return success_of_queries(lists, self.k or 0, self.above)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +141,6 @@ class PAtShare(Binary):
     cuts = False
     best_is_one = True
     tells_apart = "relevant"
-    function = "recall"
-    numbers = ("share",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,6 +154,12 @@ class PAtShare(Binary):
         """The share as a percentage where that is exact."""
         percent = f"{100 * self.share:g}"
         return f"p@{percent}%" if float(percent) / 100 == self.share else f"p@{self.share!r}"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return P@⌈κ n₊⌉ of each list."""
+        from ._query_kernels import precision_at_share_of_queries
+
+        return precision_at_share_of_queries(lists, self.share, self.above, BLANK_VALUE[self.blank])
 
 
 P.by_share = PAtShare
@@ -155,9 +180,12 @@ class RPrecision(Binary):
     cuts = False
     best_is_one = True
     tells_apart = "relevant"
-    function = "recall"
-    numbers = ("share",)
-    share = 1.0
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return P@R of each list."""
+        from ._query_kernels import precision_at_share_of_queries
+
+        return precision_at_share_of_queries(lists, 1.0, self.above, BLANK_VALUE[self.blank])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +206,13 @@ class AP(Binary):
     best_is_one = True
     tells_apart = "relevant"
     tie_rules = (*Compiled.tie_rules, Ties.SHARED)
-    function = "average_precision"
-    codes = ("norm",)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return AP@k of each list."""
+        from ._query_kernels import average_precision_of_queries
+
+        shared, blank = self.ties == Ties.SHARED, BLANK_VALUE[self.blank]
+        return average_precision_of_queries(lists, self.k or 0, self.above, int(self.norm), shared, blank)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +229,12 @@ class MRR(Binary):
     aliases = ("rr", "recip_rank")
     best_is_one = True
     tells_apart = "first"
-    function = "reciprocal_rank"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return RR@k of each list."""
+        from ._query_kernels import reciprocal_rank_of_queries
+
+        return reciprocal_rank_of_queries(lists, self.k or 0, self.above, BLANK_VALUE[self.blank])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,9 +251,6 @@ class RBP(Compiled):
     graded: bool = BY_CONVENTION
 
     short_name = "rbp"
-    function = "rank_biased"
-    codes = ("graded",)
-    numbers = ("p",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,6 +270,12 @@ class RBP(Compiled):
         """Refuse grades below 0 where they weigh."""
         if self.graded and lowest < 0:
             validation.check_grades(y)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return RBP@k of each list."""
+        from ._query_kernels import rank_biased_precision_of_queries
+
+        return rank_biased_precision_of_queries(lists, self.k or 0, self.above, self.p, self.graded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,4 +297,9 @@ class AUC(Compiled):
     for_runs = False
     bounded = True
     best_is_one = True
-    function = "pair_accuracy"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return the share of pairs that stand the right way round, of each list."""
+        from ._query_kernels import pair_accuracy_of_queries
+
+        return pair_accuracy_of_queries(lists, BLANK_VALUE[self.blank])

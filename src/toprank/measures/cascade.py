@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from .._typing import Floats, Ints
 from ..data import validation
 from .base import BY_CONVENTION, Compiled
 from .order import Ties
 from .presets import Gain
+
+if TYPE_CHECKING:
+    from ._rank_kernels import RankedLists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +30,6 @@ class ERR(Compiled):
     ties: Ties = BY_CONVENTION
 
     short_name = "err"
-    function = "expected_reciprocal_rank"
-    codes = ("gain",)
-    numbers = ("max_grade",)
     bounded = True
 
     def __post_init__(self) -> None:
@@ -42,3 +43,9 @@ class ERR(Compiled):
         if highest > self.max_grade:
             remedy = f"{self.name} takes grades up to max_grade={self.max_grade:g}, set it higher"
             validation.check_largest_grade(y, self.max_grade, remedy)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return ERR@k of each list."""
+        from ._query_kernels import err_of_queries
+
+        return err_of_queries(lists, self.k or 0, int(self.gain), self.max_grade)

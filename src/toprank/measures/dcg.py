@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import validation
-from .base import BY_CONVENTION, Compiled
+from .base import BLANK_VALUE, BY_CONVENTION, Compiled
 from .order import Ties
-from .plan import Recipe, discount_table
+from .plan import discount_table
 from .presets import Blank, Discount, Gain, Short
 
-TABLE_RANKS = 4096
-"""Ranks whose discount comes from a table."""
+if TYPE_CHECKING:
+    from ._rank_kernels import RankedLists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +27,6 @@ class DiscountedGain(Compiled):
     ties: Ties = BY_CONVENTION
     short: Short = BY_CONVENTION
 
-    codes = ("short", "gain", "discount")
-    last_codes: ClassVar[tuple[int, ...]] = ()
-    """What the function reads after these."""
-
     def check(self, y: Floats, ptr: Ints, lowest: float, highest: float) -> None:
         """Refuse grades below 0, and those whose gains do not add up to a number."""
         if lowest < 0:
@@ -38,11 +36,11 @@ class DiscountedGain(Compiled):
             remedy = f"{why}, use {self.name}:gain=linear or smaller grades"
             validation.check_largest_grade(y, validation.LARGEST_GRADE, remedy)
 
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters, of which the discounts are the last."""
-        own, ranks = super().recipe(), min(self.k or TABLE_RANKS, TABLE_RANKS)
-        table = discount_table(ranks)[self.discount, :ranks].tolist()
-        return own._replace(codes=(*own.codes, *self.last_codes), numbers=(*own.numbers, *table))
+    def discounts_of(self, lists: RankedLists) -> Floats:
+        """Return D of as many ranks as the measure reads of the longest list."""
+        longest = int(np.diff(lists.ptr).max(initial=0))
+        table: Floats = discount_table(longest)[self.discount]
+        return table[: min(longest, self.k or longest)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,12 @@ class DCG(DiscountedGain):
     """
 
     short_name = "dcg"
-    function = "dcg"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return DCG@k of each list."""
+        from ._query_kernels import dcg_of_queries
+
+        return dcg_of_queries(lists, self.k or 0, int(self.short), int(self.gain), self.discounts_of(lists))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,6 @@ class NormalisedGain(DiscountedGain):
     blank: Blank = BY_CONVENTION
 
     bounded = True
-    function = "ndcg"
 
     @property
     def best_is_one(self) -> bool:
@@ -82,7 +84,13 @@ class NDCG(NormalisedGain):
 
     short_name = "ndcg"
     aliases = ("ndcg_cut",)
-    last_codes = (0,)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return NDCG@k of each list."""
+        from ._query_kernels import ndcg_of_queries
+
+        discount, blank = self.discounts_of(lists), BLANK_VALUE[self.blank]
+        return ndcg_of_queries(lists, self.k or 0, int(self.short), int(self.gain), discount, blank)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +103,13 @@ class MeanNDCG(NormalisedGain):
 
     short_name = "meanndcg"
     for_runs = False
-    last_codes = (1,)
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return the mean of NDCG@1, …, NDCG@k of each list."""
+        from ._query_kernels import mean_ndcg_of_queries
+
+        discount, blank = self.discounts_of(lists), BLANK_VALUE[self.blank]
+        return mean_ndcg_of_queries(lists, self.k or 0, int(self.short), int(self.gain), discount, blank)
 
 
 def gains(y: Floats, gain: Gain) -> Floats:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from .base import BY_CONVENTION, Compiled
+from .base import BLANK_VALUE, BY_CONVENTION, Compiled
 from .binary import Binary
 from .order import Ties
-from .plan import Recipe
 from .presets import Blank, Short
+
+if TYPE_CHECKING:
+    from ._rank_kernels import RankedLists
 
 JUST_BELOW_0 = -5e-324
 
@@ -29,7 +32,12 @@ class BPref(Binary):
     cuts = False
     reads_unjudged = True
     best_is_one = True
-    function = "binary_preference"
+
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return bpref of each list."""
+        from ._query_kernels import binary_preference_of_queries
+
+        return binary_preference_of_queries(lists, self.above, BLANK_VALUE[self.blank])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +54,8 @@ class Judged(Compiled):
     reads_unjudged = True
     bounded = True
 
-    def recipe(self) -> Recipe:
-        """Return the C function and its parameters."""
-        return Recipe("precision", (int(Short.SHORTEN),), (0.0, JUST_BELOW_0), self.k)
+    def values_of(self, lists: RankedLists) -> Any:
+        """Return the share of judged documents among the first k of each list."""
+        from ._query_kernels import precision_of_queries
+
+        return precision_of_queries(lists, self.k or 0, int(Short.SHORTEN), JUST_BELOW_0)

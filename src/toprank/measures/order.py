@@ -1,8 +1,7 @@
 """Which document comes first: descending scores, and one of six rules for documents that score the same.
 
-Every order in toprank is a stable descending sort; where documents must be shown, ties keep input order. The sort
-itself is `_order_kernels.order_list`: counting for short lists, merging for long ones, a bound on the k-th score where
-only the top is wanted. It never costs more than O(n log n).
+Every order in toprank is a stable descending sort; where documents must be shown, ties keep input order. Lists are
+ordered by `_rank_kernels.rank_list`: a sort, after a selection where only the top is wanted.
 """
 
 from __future__ import annotations

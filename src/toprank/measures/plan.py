@@ -4,40 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
+from ..data.blocks import block_boundaries
 from ..data.grouping import bounds_of, query_of_rows, rows_of
 from .base import Compiled, Measure
-from .function import NO_SCRATCH, MeasureFunction, called_back
 from .order import Ties, id_places
 from .presets import Discount
 
 ALL_RANKS = 1 << 40
 """More ranks than any list has."""
 
-Packed: TypeAlias = tuple[str, tuple[int, ...], tuple[float, ...]]
-"""A function of `_value_kernels`, its codes and its numbers."""
-
-
-class Recipe(NamedTuple):
-    """A measure as compiled code knows it: a function of `_value_kernels` and what it reads."""
-
-    function: str
-    codes: tuple[int, ...]
-    """What follows k and the tie rule."""
-    numbers: tuple[float, ...]
-    """The value of a blank query, the grade that relevant documents lie above, and what follows."""
-    depth: int | None
-    """How many ranks it reads; None for all."""
-
-    def packed(self, ties: Ties) -> Packed:
-        """Return the function with all its codes, under a tie rule."""
-        rule = {Ties.AVERAGE: 1, Ties.SHARED: 2}.get(ties, 0)
-        return self.function, (self.depth or 0, rule, *self.codes), self.numbers
+BLOCK_DOCS = 1 << 16
+"""Queries are ordered and measured in blocks of about so many documents, whose grades by rank stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +42,11 @@ class Plan:
         return Plan(measures)
 
     def __reduce__(self) -> Any:
-        return Plan.of, (self.measures,)  # addresses belong to a process
+        return Plan.of, (self.measures,)
 
     def run(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None) -> Floats:
         """Return the values, measure × query."""
-        return self._run(*_checked(scores, y, ptr, doc_ids), want_mixed=False)[0]
+        return self._run(*_checked(scores, y, ptr, doc_ids))[0]
 
     def run_with_ties(
         self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, doc_ids: ArrayLike | None = None, *, of_run: bool = False
@@ -74,7 +58,9 @@ class Plan:
         of a query whose score is NaN are judged and not retrieved, and that those with a grade below 0 are not judged.
         """
         s, labels, bounds, ids = _checked(scores, y, ptr, doc_ids, of_run)
-        values, mixed = self._run(s, labels, bounds, ids, want_mixed=True, of_run=of_run)
+        values, mixed = self._run(s, labels, bounds, ids, of_run)
+        if not all(isinstance(measure, Compiled) for measure in self.measures):  # one in plain Python reads all ranks
+            mixed |= _Group([], [], Ties.INPUT, False).values(s, labels, bounds)[1]
         matter, in_row_order = np.zeros_like(mixed), values.copy()
         if not mixed.any():
             return values, matter, in_row_order
@@ -93,33 +79,29 @@ class Plan:
 
     def _settled(self, s: Floats, y: Floats, ptr: Ints, ties: Ties, of_run: bool) -> Floats:
         """Return the values of the one order that a tie rule makes."""
-        ranked = np.where(np.isnan(s), s, -places(s, y, ptr, ties))
-        return self._run(ranked, y, ptr, None, want_mixed=False, of_run=of_run)[0]
+        return self._run(-places(s, y, ptr, ties), y, ptr, None, of_run)[0]
 
     def _run(
-        self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, *, want_mixed: bool, of_run: bool = False
+        self, s: Floats, y: Floats, ptr: Ints, ids: AnyArray | None, of_run: bool = False
     ) -> tuple[Floats, AnyArray]:
+        """Return the values, and in which queries documents of different grade tie."""
         values = np.empty((len(self.measures), len(ptr) - 1))
         mixed = np.zeros(len(ptr) - 1, dtype=np.bool_)
         raw, y = y, np.maximum(y, 0.0) if of_run else y
         lowest, highest = (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0)
         for group in self._groups:
-            order, grades = group.order, raw if group.reads_unjudged else y
+            grades = raw if group.reads_unjudged else y
             for measure in group.measures:
                 measure.check(grades, ptr, lowest, highest)
-            found = group.values(s, grades, ptr, want_mixed or (order == Ties.ID and ids is not None))
-            values[group.where] = found[: len(group.where)]
-            if len(found) > len(group.where):
-                mixed |= (differ := found[-1] > 0)
-                if order == Ties.ID and ids is not None and differ.any():
-                    rows, part = rows_of(ptr, differ)
-                    settled = _by_id(s[rows], part, ids[rows])
-                    values[np.ix_(group.where, differ)] = group.values(settled, grades[rows], part, False)
+            values[group.where], differ = group.values(s, grades, ptr)
+            mixed |= differ
+            if group.order == Ties.ID and ids is not None and differ.any():
+                rows, part = rows_of(ptr, differ)
+                settled = _by_id(s[rows], part, ids[rows])
+                values[np.ix_(np.array(group.where), differ)] = group.values(settled, grades[rows], part)[0]
         for i, own in enumerate(self.measures):
             if not isinstance(own, Compiled):
                 values[i] = own.per_query(*(_retrieved(s, y, ptr) if of_run else (s, y, ptr)))
-        if want_mixed and not self._groups:
-            mixed |= _Group([], [], Ties.INPUT, False).values(s, y, ptr, True)[-1] > 0
         return values, mixed
 
     @cached_property
@@ -134,15 +116,6 @@ class Plan:
                 group.measures.append(measure)
         return list(found.values())
 
-    @cached_property
-    def list_function(self) -> MeasureFunction:
-        """The one measure of this plan as a C function."""
-        (measure,) = self.measures
-        if isinstance(measure, Compiled):
-            (group,) = self._groups
-            return group.function(False)
-        return called_back(measure)
-
 
 @dataclass(frozen=True)
 class _Group:
@@ -153,52 +126,34 @@ class _Group:
     order: Ties
     reads_unjudged: bool
 
-    def values(self, s: Floats, y: Floats, ptr: Ints, want_mixed: bool) -> Floats:
-        """Return measure × query, and with `want_mixed` a row that is 1 where documents of different grade tie."""
-        function, n = self.function(want_mixed), len(ptr) - 1
-        out = np.empty((len(self.measures) + want_mixed, n))
-        function.fill(s, y, ptr, out.reshape(-1))
-        return out
+    def values(self, s: Floats, y: Floats, ptr: Ints) -> tuple[Floats, AnyArray]:
+        """Return measure × query, and in which queries documents of different grade tie at ranks that are read."""
+        from ._rank_kernels import rank_lists
 
-    def function(self, want_mixed: bool) -> MeasureFunction:
-        """Return the C function that computes all of them."""
-        recipes = [measure.recipe() for measure in self.measures]
-        packed = [recipe.packed(measure.ties) for measure, recipe in zip(self.measures, recipes, strict=True)]
-        if want_mixed:
-            packed.append(("mixed_ties", (0, 1), (0.0,)))
-        deepest = max((recipe.depth or ALL_RANKS for recipe in recipes), default=ALL_RANKS)
-        return _function(tuple(packed), int(self.order), ALL_RANKS if want_mixed else deepest)
-
-
-@lru_cache(maxsize=256)
-def _function(recipes: tuple[Packed, ...], order: int, depth: int, places: bool = False) -> MeasureFunction:
-    from . import _judge_kernels as judge
-    from . import _order_kernels, _value_kernels
-
-    ideal = max((own[0] or ALL_RANKS for function, own, _ in recipes if function == "ndcg"), default=0)
-    head = [_order_kernels.order_list.address, order, depth, ideal, int(places), len(recipes)]
-    entries: list[int] = []
-    codes: list[int] = []
-    numbers: list[float] = [0.0]
-    for function, own, params in recipes:
-        start = judge.HEAD + judge.ENTRY * len(recipes) + len(codes)
-        entries += [getattr(_value_kernels, function).address, start, start + len(own), len(numbers), len(params)]
-        codes += [*own, own[0], 0, *own[2:]]
-        numbers += params
-    return MeasureFunction(judge.judge.address, np.array(head + entries + codes), np.array(numbers))
+        if self.order == Ties.ID:  # trec_eval reads scores in single precision
+            s = s.astype(np.float32).astype(np.float64)
+        depth = max((measure.depth or ALL_RANKS for measure in self.measures), default=ALL_RANKS)
+        values, mixed = np.empty((len(self.measures), len(ptr) - 1)), np.empty(len(ptr) - 1, dtype=np.bool_)
+        for first, last in pairwise(block_boundaries(ptr, BLOCK_DOCS)):
+            rows = slice(ptr[first], ptr[last])
+            lists = rank_lists(s[rows], y[rows], ptr[first : last + 1] - ptr[first], int(self.order), depth)
+            mixed[first:last] = lists.mixed
+            for i, measure in enumerate(self.measures):
+                values[i, first:last] = measure.values_of(lists)
+        return values, mixed
 
 
 def places(s: Floats, y: Floats, ptr: Ints, ties: Ties) -> Floats:
-    """Return the rank of each document in its query, from 1, under a rule that makes one order."""
-    found = np.empty(len(s))
-    _function((), int(ties), ALL_RANKS, places=True).fill(s, y, ptr, NO_SCRATCH, found)
+    """Return the rank of each document in its query, from 1, under a rule that makes one order; NaN stays NaN."""
+    from ._rank_kernels import places_of_documents
+
+    found: Floats = places_of_documents(_writeable(s), _writeable(y), _writeable(ptr), int(ties))
     return found
 
 
 def _order_of(ties: Ties) -> Ties:
-    """Return the sort behind a tie rule: averages are read off groups in the order of their grades, so that the order
-    of the rows changes no bit."""
-    return Ties.BEST if ties in (Ties.AVERAGE, Ties.SHARED) else Ties(ties)
+    """Return the order that measures with this tie rule read: one and the same where groups of ties count as such."""
+    return Ties.AVERAGE if ties == Ties.SHARED else Ties(ties)
 
 
 def discount_table(longest: int) -> Floats:
