@@ -16,7 +16,7 @@ import numpy as np
 from numba.extending import overload
 
 from ..core.plain import kernel, sum_kernel
-from ..core.rows import Dense, add_dense_rows, score_list
+from ..core.rows import Dense, add_dense_rows, add_sparse_rows, score_list
 from ..measures._list_kernels import measure_of_list
 from .steps import COMPARE_EVERY, Rule, Total
 
@@ -150,26 +150,26 @@ def _add_spread(rows, first, last, moment):
     )
 
 
-@kernel
+@sum_kernel
 def score_round(lists, q, learner, state, work, s):
     """s = X_t w_t; return whether all numbers are finite.
 
     Features on a running scale are divided by their spread σ up to this list; one that never varied counts as 0.
     """
-    first, last, w, finite = lists.ptr[q], lists.ptr[q + 1], state.raw, True
+    first, last, size, w, total = lists.ptr[q], lists.ptr[q + 1], lists.size[q], state.raw, 0.0
     state.totals[DOCS] += last - first
     if learner.running:
         add_spread(lists.rows, first, last, state.moment)
         for j in range(len(w)):
             moment = state.moment[j]
             work.inverse[j] = math.sqrt(state.totals[DOCS] / moment) if moment > 0.0 else 0.0
-            finite &= math.isfinite(moment)
+            total += moment
         w = state.raw * work.inverse
     score_list(lists.rows, first, last, w, s)
     for i in range(len(s)):
-        s[i] *= lists.size[q]
-        finite &= math.isfinite(s[i])
-    return finite
+        s[i] *= size
+        total += abs(s[i])
+    return math.isfinite(total)
 
 
 @kernel
@@ -200,14 +200,21 @@ def judge_round(lists, q, rule, learner, state, work, s):
 
 
 def weighted_sum(rows, first, g, factor, work):
-    """work.z += factor · X[first:first + len(g)]ᵀ g, inside a kernel; return the columns in which z may not be 0."""
+    """work.z += factor · X[first:first + len(g)]ᵀ g, inside a kernel; return the columns that are touched.
+
+    An array of length 0 stands for all columns.
+    """
     raise NotImplementedError("weighted_sum is called by kernels")
 
 
 @kernel
 def sparse_weighted_sum(data, indices, indptr, first, g, factor, work):
-    """Add up rows of a CSR matrix; return the columns that they store, each once."""
-    columns, n = np.empty(min(indptr[first + len(g)] - indptr[first], len(work.z)), np.int64), 0
+    """Add up rows of a CSR matrix; return the columns that they store, each once, or all if there are fewer columns."""
+    stored, d = indptr[first + len(g)] - indptr[first], len(work.z)
+    if stored >= d:
+        add_sparse_rows(data, indices, indptr, first, g, factor, work.z)
+        return np.empty(0, np.int64)
+    columns, n = np.empty(stored, np.int64), 0
     for i in range(len(g)):
         if g[i] != 0.0:
             coefficient = factor * g[i]
@@ -227,11 +234,11 @@ def sparse_weighted_sum(data, indices, indptr, first, g, factor, work):
 def _weighted_sum(rows, first, g, factor, work):
     if rows.instance_class is Dense:
 
-        def all_columns(rows, first, g, factor, work):
+        def dense_weighted_sum(rows, first, g, factor, work):
             add_dense_rows(rows.X, first, g, factor, work.z)
-            return range(len(work.z))
+            return np.empty(0, np.int64)
 
-        return all_columns
+        return dense_weighted_sum
     return lambda rows, first, g, factor, work: sparse_weighted_sum(
         rows.data, rows.indices, rows.indptr, first, g, factor, work
     )
@@ -253,20 +260,24 @@ def take_step(lists, q, g, learner, state, work):
 
     Only the columns that a document with g ≠ 0 stores are touched. No step is taken where numbers overflow.
     """
-    raw, drift, z, znorm2 = state.raw, state.drift, work.z, 0.0
+    raw, drift, z, inverse, znorm2 = state.raw, state.drift, work.z, work.inverse, 0.0
     columns = weighted_sum(lists.rows, lists.ptr[q], g, lists.weight[q] * lists.size[q], work)
-    for j in columns:
-        z[j] *= work.inverse[j]
+    some = len(columns) > 0
+    n = len(columns) if some else len(z)
+    for p in range(n):
+        j = columns[p] if some else p
+        z[j] *= inverse[j]
         znorm2 += z[j] * z[j]
     if 0.0 < znorm2 < math.inf:
         step, past = step_size(learner.rule, state.totals, znorm2), state.totals[ROUNDS]
-        for j in columns:
+        for p in range(n):
+            j = columns[p] if some else p
             raw[j] -= step * z[j]
             drift[j] -= past * (step * z[j])
         if learner.radius < math.inf:
             project(learner.radius, past, state)
-    for j in columns:
-        z[j] = 0.0
+    for p in range(n):
+        z[columns[p] if some else p] = 0.0
     return znorm2
 
 
