@@ -23,6 +23,7 @@ from ..surrogates.base import CompiledSurrogate, gain_too_large
 from .steps import TIE_TOLERANCE, Scaling, Steps, Total
 
 _EMPTY = np.empty(0)
+_IN_ORDER = np.empty(0, dtype=np.int64)
 
 
 @dataclass(eq=False)
@@ -186,19 +187,28 @@ class OnlineDescent:
         f_t(w_t), mistake (0 or 1), ‖z_t‖². `seen`, where given, has a place for each document and gets the scores that
         the losses saw.
         """
-        kernels, n = _kernels(), len(ptr) - 1
-        order = np.arange(n) if order is None else order
-        y, ptr = owned(np.asarray(y, dtype=np.float64)), owned(ptr)
-        lists = round_lists(X, y, ptr, query_weight, list_sizes(X, ptr) if self.scaling == Scaling.QUERY else None)
+        with read_in_any_order(X, _IN_ORDER if order is None else order):
+            return self.play_lists(state, self.lists(X, y, ptr, query_weight), order, seen)
+
+    def lists(self, X: Matrix, y: Floats, ptr: Ints, query_weight: Floats | None = None) -> Any:
+        """Return lists as the kernels take them (`_round_kernels.Lists`)."""
+        ones, y, ptr = np.ones(len(ptr) - 1), owned(np.asarray(y, dtype=np.float64)), owned(ptr)
+        weight = ones if query_weight is None else owned(query_weight)
+        size = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else ones
+        return _kernels().Lists(_rows_of()(X), y, ptr, weight, size)
+
+    def play_lists(self, state: State, lists: Any, order: Ints | None = None, seen: Floats = _EMPTY) -> Floats:
+        """Play what `lists` has made, as `play` does."""
+        kernels = _kernels()
+        order = np.arange(len(lists.ptr) - 1) if order is None else order
         weights, record = kernels.Weights(*state.weights, state.totals), kernels.Record(np.empty((len(order), 4)), seen)
-        with read_in_any_order(X, order):
-            if self._kernel is None:
-                return record.rounds[: self._play_in_python(lists, order, weights, record)]
-            judge_rule, loss_rule = self.rules(longest_list(ptr))
-            algorithm = _algorithm(self._kernel)
-            played, passed = algorithm(lists, order, judge_rule, loss_rule, self._settings, weights, record)
+        if self._kernel is None:
+            return record.rounds[: self._play_in_python(lists, order, weights, record)]
+        judge_rule, loss_rule = self.rules(longest_list(lists.ptr))
+        algorithm = _algorithm(self._kernel)
+        played, passed = algorithm(lists, order, judge_rule, loss_rule, self._settings, weights, record)
         if passed < len(order):
-            raise self._error_at(int(order[passed]), y, ptr)
+            raise self._error_at(int(order[passed]), lists.y, lists.ptr)
         return record.rounds[:played]
 
     def _play_in_python(self, lists: Any, order: Ints, state: Any, record: Any) -> int:
@@ -276,14 +286,10 @@ def _kernels() -> Any:
 
 @cache
 def _rows_of() -> Any:
+    """Return the function that makes rows of X as kernels take them."""
     from ..core.rows import rows_of
 
     return rows_of
-
-
-def _as_rows(X: Matrix) -> Any:
-    """Return X as kernels take it."""
-    return _rows_of()(X)
 
 
 @cache
@@ -292,13 +298,6 @@ def _algorithm(name: str) -> Any:
     from . import _online_kernels
 
     return getattr(_online_kernels, name)
-
-
-def round_lists(X: Matrix, y: Floats, ptr: Ints, weight: Floats | None, size: Floats | None = None) -> Any:
-    """Return lists as kernels take them; None stands for weights, or for sizes, that are all 1."""
-    ones = np.ones(len(ptr) - 1)
-    weights, sizes = ones if weight is None else owned(weight), ones if size is None else size
-    return _kernels().Lists(_as_rows(X), y, ptr, weights, sizes)
 
 
 def _judge_rule(judge: Measure, places: int) -> Any:
@@ -328,7 +327,7 @@ def list_sizes(X: Matrix, ptr: Ints) -> Floats:
     """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal."""
     from . import _list_kernels
 
-    sizes: Floats = _list_kernels.list_sizes(_as_rows(X), ptr, X.shape[1])
+    sizes: Floats = _list_kernels.list_sizes(_rows_of()(X), ptr, X.shape[1])
     return sizes
 
 
