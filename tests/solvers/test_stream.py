@@ -1,9 +1,6 @@
-"""One stream for any loss and any measure, against lists ranked in the loop itself and losses that are linked in."""
+"""One stream for any loss and any measure: the compiled algorithms against the Python loop, which calls both."""
 
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -13,10 +10,9 @@ from scipy.sparse import csr_array
 
 import toprank as tr
 from toprank.measures import Measure
-from toprank.solvers.batches import Batches
-from toprank.solvers.steps import Rule, Scaling, Steps
-from toprank.solvers.stream import CALLED, OnlineDescent
-from toprank.surrogates import ListNet, Minimax, PairwiseHinge, PrecAvg, Slam, Surrogate
+from toprank.solvers.steps import Scaling, Steps
+from toprank.solvers.stream import OnlineDescent
+from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 LEARNERS = [
     OnlineDescent(Slam("ndcg@3", within="score"), tr.measure("ndcg@3"), Steps(0.1), compare=True),
@@ -27,10 +23,10 @@ LEARNERS = [
 ]
 
 
-def called(learner):
-    """The same learner with judge and loss called by address."""
-    same = OnlineDescent(**{name: getattr(learner, name) for name in learner.__dataclass_fields__})
-    vars(same).update(_ranked=None, _linked=CALLED)
+def in_python(learner):
+    """The same learner as a Python loop, which calls its loss and its measure."""
+    same = replace(learner)
+    vars(same)["_kernel"] = None
     return same
 
 
@@ -43,10 +39,10 @@ def data():
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: f"{type(one.surrogate).__name__}-{one.measure}")
-def test_calling_does_what_ranking_here_does(learner, data):
+def test_the_python_loop_does_what_the_kernels_do(learner, data):
     order = np.random.default_rng(2).permutation(data.n_queries)
     found = []
-    for one in (learner, called(learner)):
+    for one in (learner, in_python(learner)):
         for X in (data.X, csr_array(data.X)):
             state = one.start(data.n_features)
             rounds = one.play(state, X, data.y, data.ptr, order, data.query_weight)
@@ -58,7 +54,7 @@ def test_calling_does_what_ranking_here_does(learner, data):
     assert 0 < len(found[0][2]) < data.n_queries  # lists of one document or weight 0 are no rounds
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS[:1], called(LEARNERS[0])], ids=["ranked", "called"])
+@pytest.mark.parametrize("learner", [*LEARNERS[:1], in_python(LEARNERS[0])], ids=["compiled", "python"])
 def test_the_judge_does_not_read_the_order_of_rows(learner):
     """All scores are 0: the expected value, whatever order the rows are in."""
     y, X = np.array([2.0, 1.0, 0.0, 0.0, 0.0, 1.0]), np.eye(6)
@@ -72,9 +68,9 @@ def test_the_judge_does_not_read_the_order_of_rows(learner):
     assert measured[0] == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("learner", [LEARNERS[0], called(LEARNERS[0])], ids=["ranked", "called"])
+@pytest.mark.parametrize("learner", [LEARNERS[0], in_python(LEARNERS[0])], ids=["compiled", "python"])
 def test_grades_may_be_integers_apart_or_read_only(learner, data):
-    """Compiled code is handed their address: it must find numbers in double precision, one after the other."""
+    """Kernels are compiled for one type of array, and the bits are the same."""
     apart, fixed = np.repeat(data.y, 2)[::2], data.y.copy()
     fixed.flags.writeable = False
     weights = []
@@ -129,49 +125,3 @@ def test_minimax_for_map_reads_grades_as_relevant_or_not():
 def test_a_grade_past_all_numbers_is_named(make):
     with pytest.raises(tr.InputError, match="grade 2000 in row 1"):
         make().fit(np.eye(3), [0, 2000, 1])
-
-
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_without_a_judge_every_round_steps_and_rows_may_be_dealt_out(sparse):
-    """Batches of permuted rows are the batches of a matrix whose rows lie so; w stays in the ball, in its own unit."""
-    rng = np.random.default_rng(0)
-    X, y = np.where(rng.random((90, 5)) < 0.6, rng.normal(size=(90, 5)), 0), (rng.random(90) < 0.3).astype(float)
-    learner = OnlineDescent(PrecAvg(kappa=0.5, normalize=True), None, Steps(3.0, Rule.SQRT, radius=0.5))
-    dealt = Batches.of(tr.QueryDataset.from_arrays(csr_array(X) if sparse else X, y), 20).mixed(rng)
-    plain = Batches.of(tr.QueryDataset.from_arrays(X[dealt.rows], y[dealt.rows]), 20)
-    found = []
-    for batches in (dealt, plain):
-        state = learner.start(5)
-        rounds = batches.play(learner, state)
-        found.append((state.weights, state.totals, rounds))
-        assert state.unit == 1
-        assert rounds[:, 0].tolist() == [y[dealt.rows[a : a + 20]].sum() for a in range(0, 90, 20)]
-        assert np.linalg.norm(state.last) == pytest.approx(0.5)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
-
-
-def test_a_linked_loss_is_compiled_where_a_list_needs_it_and_the_stream_goes_on(data):
-    target, y = tr.measure("ndcg@3"), data.y.copy()
-    loss = Slam(target, margin=0.75, within="score")
-    learner = OnlineDescent(loss, target, Steps(0.1), scaling=Scaling.RUNNING)
-    learner.play(learner.start(11), data.X, y, data.ptr)
-    assert not learner.functions[1].is_compiled
-    odd = np.flatnonzero(learner.rounds(y, data.ptr))[20:40:5]
-    y[data.ptr[odd]] += 0.5  # grades that are not whole are no levels
-    at_once, one_by_one = learner.start(11), learner.start(11)
-    rounds = learner.play(at_once, data.X, y, data.ptr)
-    assert learner.functions[1].is_compiled
-    apart = [learner.play(one_by_one, data.X, y, data.ptr, np.array([q])) for q in range(data.n_queries)]
-    assert np.array_equal(rounds, np.concatenate(apart))
-    assert np.array_equal(at_once.weights, one_by_one.weights)
-    assert np.array_equal(at_once.totals, one_by_one.totals)
-
-
-def test_sparse_batches_of_one_row_are_read_within_their_arrays():
-    """Their list of rows is longer than X: the row that each is held against is the same for all."""
-    code = "import numpy as np, scipy.sparse as sp, toprank as tr\nX, y = sp.csr_array(np.eye(50)), np.arange(50) % 2\n"
-    code += "print(tr.PerceptronAtK(k=1, batch_size=1, epochs=1).fit(X, y).n_batches_)"
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"] + "-bounds"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "50\n", done.stderr

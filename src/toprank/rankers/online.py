@@ -233,10 +233,10 @@ class OnlineRanker(StreamRanker):
             learner = self._with_theory(QueryDataset.from_arrays(X, y, qid, query_weight=query_weight))
         state = learner.start(X.shape[1]) if first else self._continued(learner, X.shape[1])
         before = state.totals.copy()
-        rounds = learner.play(state, X, y, ptr, None, query_weight)
+        lists = learner.lists(X, y, ptr, query_weight)
+        rounds = learner.play_lists(state, lists)
         if first or self._noted is not None:
-            noted = None if first else self._noted
-            self._noted = note(noted, learner, X, y, ptr, query_weight, rounds, before)
+            self._noted = note(None if first else self._noted, learner, lists, X.shape[1], rounds, before)
         self._keep(state)
         self.trace_ = Trace(rounds, before)
         self._count_lists(len(ptr) - 1, first)

@@ -9,40 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._typing import Floats, Ints
+from .._typing import Floats
 from ..certificates.base import Assumption, Certificate
 from ..certificates.mistakes import Algorithm, Comparator, Run
 from ..certificates.performance import stream_performance
-from ..data import linear
 from ..errors import InputError
 from ..measures import AP, NDCG
 from ..solvers.steps import Note, Rule, Scaling, Total
-from ..solvers.stream import OnlineDescent
+from ..solvers.stream import OnlineDescent, longest_list
 from ..surrogates import Minimax, Slam, Surrogate
 
 if TYPE_CHECKING:
     from .online import OnlineRanker
 
-_NONE, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
+_NO_WEIGHTS, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
 
 
 def note(
-    noted: Floats | None, learner: OnlineDescent, X: Any, y: Floats, ptr: Ints, weight: Floats | None, rows: Floats,
-    before: Floats,
-) -> Floats:  # fmt: skip
+    noted: Floats | None, learner: OnlineDescent, lists: Any, n_features: int, rounds: Floats, before: Floats
+) -> Floats:
     """Return what is noted after these rounds; `before` are the totals before them."""
-    kernels, function, which = compiled(), learner.functions[1], _FIRST
-    found = np.zeros(len(Note)) if noted is None else noted.copy()
-    weighs = (function.codes, function.numbers) if isinstance(learner.surrogate, Slam) else (None, None)
+    kernels, found = compiled(), np.zeros(len(Note)) if noted is None else noted.copy()
+    v, which, y, ptr = _NO_WEIGHTS, _FIRST, lists.y, lists.ptr
+    if isinstance(learner.surrogate, Slam):
+        v = np.empty(len(y))
+        kernels.weights_of_lists(y, y, ptr, learner.rules(longest_list(ptr))[1], v)
     if len(ptr) != 2:
-        counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
-        if learner.scaling == Scaling.QUERY:
-            counted &= kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
-        which = np.flatnonzero(counted)
-    kernels.note_rounds(
-        *linear.parts(X), X.shape[1], y, ptr, *weighs, _NONE if weight is None else weight, which, rows,
-        learner.always, learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
-    )  # fmt: skip
+        which = np.flatnonzero(learner.rounds(y, ptr) & (lists.weight * lists.size > 0))
+    measured = 0 if learner.scaling == Scaling.QUERY else n_features
+    kernels.note_rounds(lists, which, rounds, v, learner.always, measured, float(before[Total.MEASURE]), found)
     return found
 
 
