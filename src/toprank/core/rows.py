@@ -57,6 +57,26 @@ def sparse_scores(data, indices, indptr, first, last, w, s):
         s[i - first] = total
 
 
+@sum_kernel
+def dense_scores_of(X, chosen, w, s):
+    """s = X[chosen] w."""
+    for i in range(len(chosen)):
+        row, total = chosen[i], 0.0
+        for j in range(len(w)):
+            total += X[row, j] * w[j]
+        s[i] = total
+
+
+@sum_kernel
+def sparse_scores_of(data, indices, indptr, chosen, w, s):
+    """s = X[chosen] w."""
+    for i in range(len(chosen)):
+        total = 0.0
+        for p in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
+            total += data[p] * w[indices[p]]
+        s[i] = total
+
+
 @kernel
 def add_dense_rows(X, first, g, factor, out):
     """out += factor · X[first:first + len(g)]ᵀ g, leaving out rows whose g is 0."""
@@ -74,6 +94,26 @@ def add_sparse_rows(data, indices, indptr, first, g, factor, out):
         if g[i] != 0.0:
             coefficient = factor * g[i]
             for p in range(indptr[first + i], indptr[first + i + 1]):
+                out[indices[p]] += coefficient * data[p]
+
+
+@kernel
+def add_chosen_dense_rows(X, chosen, g, factor, out):
+    """out += factor · X[chosen]ᵀ g, leaving out rows whose g is 0."""
+    for i in range(len(g)):
+        if g[i] != 0.0:
+            row, coefficient = chosen[i], factor * g[i]
+            for j in range(len(out)):
+                out[j] += coefficient * X[row, j]
+
+
+@kernel
+def add_chosen_sparse_rows(data, indices, indptr, chosen, g, factor, out):
+    """out += factor · X[chosen]ᵀ g, leaving out rows whose g is 0."""
+    for i in range(len(g)):
+        if g[i] != 0.0:
+            coefficient = factor * g[i]
+            for p in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
                 out[indices[p]] += coefficient * data[p]
 
 
@@ -100,4 +140,30 @@ def _add_rows(rows, first, g, factor, out):
         return lambda rows, first, g, factor, out: add_dense_rows(rows.X, first, g, factor, out)
     return lambda rows, first, g, factor, out: add_sparse_rows(
         rows.data, rows.indices, rows.indptr, first, g, factor, out
+    )
+
+
+def score_rows(rows, chosen, w, s):
+    """s = X[chosen] w, inside a kernel; `chosen` are numbers of rows, in any order."""
+    raise NotImplementedError("score_rows is called by kernels")
+
+
+@overload(score_rows)
+def _score_rows(rows, chosen, w, s):
+    if rows.instance_class is Dense:
+        return lambda rows, chosen, w, s: dense_scores_of(rows.X, chosen, w, s)
+    return lambda rows, chosen, w, s: sparse_scores_of(rows.data, rows.indices, rows.indptr, chosen, w, s)
+
+
+def add_chosen_rows(rows, chosen, g, factor, out):
+    """out += factor · X[chosen]ᵀ g, inside a kernel; rows whose g is 0 cost nothing."""
+    raise NotImplementedError("add_chosen_rows is called by kernels")
+
+
+@overload(add_chosen_rows)
+def _add_chosen_rows(rows, chosen, g, factor, out):
+    if rows.instance_class is Dense:
+        return lambda rows, chosen, g, factor, out: add_chosen_dense_rows(rows.X, chosen, g, factor, out)
+    return lambda rows, chosen, g, factor, out: add_chosen_sparse_rows(
+        rows.data, rows.indices, rows.indptr, chosen, g, factor, out
     )
