@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.core.sorting import best_first, kth_largest, longest_list, number_grades, order_down, sort_down
+from toprank.core.sorting import RUN_LENGTH, best_first, kth_largest, longest_list, number_grades, order_down, sort_down
 
 few_values = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80).map(np.array)
 any_values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=80).map(np.array)
 values = st.one_of(few_values, any_values)
+
+
+@pytest.mark.parametrize("n", [RUN_LENGTH, RUN_LENGTH + 1, 3 * RUN_LENGTH + 7, 1000])
+def test_long_lists_are_merged(n):
+    rng = np.random.default_rng(n)
+    for x in (rng.normal(size=n), rng.integers(0, 9, n).astype(float)):
+        keys, items = x.copy(), np.arange(n)
+        assert sort_down(keys, items) == (x[:, None] < x)[np.triu_indices(n)].sum()
+        np.testing.assert_array_equal(items, np.argsort(-x, kind="stable"))
+        np.testing.assert_array_equal(keys, x[items])
 
 
 @given(values)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from .._typing import Floats, Ints
 from ..data import validation
@@ -12,6 +14,17 @@ from .base import BY_CONVENTION, Compiled
 from .order import Ties
 from .plan import Recipe
 from .presets import Blank, Norm, Short
+
+
+def places_at_share(share: float, positives: Any) -> Any:
+    """⌈κ n₊⌉ of a share κ and of n₊ relevant documents, or of many such counts; `_list_kernels` has it for kernels.
+
+    What κ n₊ has too much by rounding adds no place: 0.07 · 100 is 7.000000000000001.
+
+    >>> float(places_at_share(0.07, 100)), places_at_share(0.5, np.array([0, 1, 5])).tolist()
+    (7.0, [0.0, 1.0, 3.0])
+    """
+    return np.ceil(share * positives * (1.0 - 1e-12))
 
 
 @dataclass(frozen=True, kw_only=True)
