@@ -14,9 +14,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from ..core.plain import kernel
-from ..core.rows import add_chosen_rows, score_rows
+from ..core.rows import Dense, add_chosen_rows, score_rows
 from ..surrogates._at_k_kernels import mistakes_avg, mistakes_max, prec_avg, prec_max, prec_struct
 
 
@@ -65,23 +66,51 @@ def receive(stream, c):
 @kernel
 def scores_of_batch(stream, X_t, w):
     """Return the scores of a batch and whether all of them are finite."""
-    s = np.empty(len(X_t))
+    s, infinite = np.empty(len(X_t)), 0
     score_rows(stream.rows, X_t, w, s)
     for i in range(len(s)):
-        if not math.isfinite(s[i]):
-            return s, False
-    return s, True
+        infinite += not math.isfinite(s[i])
+    return s, infinite == 0
 
 
 @kernel
 def descend(stream, X_t, g, eta, t, iterates):
     """w ← w − η Σ_i g_i x_i, in batch t; return whether a row has g_i ≠ 0."""
-    add_chosen_rows(stream.rows, X_t, g, -eta, iterates.w)
-    add_chosen_rows(stream.rows, X_t, g, -eta * (t - 1), iterates.drift)
-    for i in range(len(g)):
-        if g[i] != 0.0:
-            return True
-    return False
+    moving, slopes, n = np.empty(len(g), np.int64), np.empty(len(g)), 0
+    for i in range(len(g)):  # no branch depends on g: there is nothing to mispredict
+        moving[n], slopes[n] = X_t[i], g[i]
+        n += g[i] != 0.0
+    move(stream.rows, moving[:n], slopes[:n], -eta, t, iterates)
+    return n > 0
+
+
+@kernel
+def move_by_dense_rows(rows, chosen, g, factor, t, iterates):
+    """Add factor · Σ_i g_i x_i to w, and (t − 1) times as much to drift: the sum is made once."""
+    z = np.zeros(len(iterates.w))
+    add_chosen_rows(rows, chosen, g, factor, z)
+    for j in range(len(z)):
+        iterates.w[j] += z[j]
+        iterates.drift[j] += (t - 1) * z[j]
+
+
+@kernel
+def move_by_sparse_rows(rows, chosen, g, factor, t, iterates):
+    """Add factor · Σ_i g_i x_i to w, and (t − 1) times as much to drift: only columns with a value are touched."""
+    add_chosen_rows(rows, chosen, g, factor, iterates.w)
+    add_chosen_rows(rows, chosen, g, factor * (t - 1), iterates.drift)
+
+
+def move(rows, chosen, g, factor, t, iterates):
+    """w += factor · Σ_i g_i x_i, inside a kernel; drift follows."""
+    raise NotImplementedError("move is called by kernels")
+
+
+@overload(move)
+def _move(rows, chosen, g, factor, t, iterates):
+    if rows.instance_class is Dense:
+        return lambda rows, chosen, g, factor, t, iterates: move_by_dense_rows(rows, chosen, g, factor, t, iterates)
+    return lambda rows, chosen, g, factor, t, iterates: move_by_sparse_rows(rows, chosen, g, factor, t, iterates)
 
 
 @kernel

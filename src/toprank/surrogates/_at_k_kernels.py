@@ -18,10 +18,9 @@ from ..core.sorting import best_first
 def rows_of_class(y, label):
     """Return the rows with this label, in order."""
     rows, n = np.empty(len(y), np.int64), 0
-    for i in range(len(y)):
-        if y[i] == label:
-            rows[n] = i
-            n += 1
+    for i in range(len(y)):  # no branch depends on a label: there is nothing to mispredict
+        rows[n] = i
+        n += y[i] == label
     return rows[:n]
 
 
