@@ -1,6 +1,5 @@
 """The pass over X with the loss called list by list, against scores, losses and Xᵀ g one after the other."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -87,13 +86,6 @@ def test_what_a_loss_refuses_is_named():
     assert np.isfinite(Objective(huge, tr.surrogates.Slam("map")).value_and_grad(np.zeros(7))[0])
     with pytest.raises(tr.InputError, match="is outside linear"):
         Objective(data, ListNet(transform=Linear(1.0, 1e-3))).value_and_grad(np.ones(7))
-
-
-def test_an_address_stays_in_its_process():
-    loss = ListNet()
-    before = pickle.dumps(loss)
-    assert loss.list_function.address != 0
-    assert pickle.dumps(loss) == before
 
 
 def test_blocks_add_up(monkeypatch):

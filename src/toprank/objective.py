@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,12 +26,30 @@ from .surrogates.base import (
     Curvature,
     Surrogate,
     TwiceDifferentiable,
-    no_doc_weight,
+    refuse_doc_weight,
     weighted,
 )
 
-_Part: TypeAlias = tuple[QueryDataset, Ints]
-"""A block with the weights of its queries, and the places of documents by grade where a loss draws them among ties."""
+IN_CACHE = 1 << 20
+"""Bytes of X, or one list, that are scored, judged and added up before the next: they are in the cache the second
+time."""
+
+
+class _Run(NamedTuple):
+    """Lists of a block, together about `IN_CACHE` bytes of X: their numbers, rows and boundaries."""
+
+    lists: slice
+    rows: slice
+    ptr: Ints
+
+
+class _Part(NamedTuple):
+    """A block with the weights of its queries, and what does not change from one w to the next."""
+
+    block: QueryDataset
+    place: Ints
+    """The places of documents by grade, where a loss draws them among ties."""
+    runs: list[_Run]
 
 
 WHOLE = 500
@@ -91,13 +110,8 @@ class Objective:
     @cached_property
     def _parts(self) -> BlockResults[_Part]:
         """The blocks with the weights of their queries, where they lie."""
-        compiled = isinstance(self.surrogate, CompiledSurrogate)
-        if self.data.doc_weight is not None and not self.surrogate.weighs_documents:
-            raise no_doc_weight(self.surrogate)
-        prepare = partial(_prepare, self.surrogate)
-        return self.data.keep(
-            prepare, executor=self.executor, values=blocks.RUN_VALUES if compiled else blocks.BLOCK_VALUES
-        )
+        refuse_doc_weight(self.surrogate, self.data.doc_weight)
+        return self.data.keep(partial(_prepare, self.surrogate), executor=self.executor, values=blocks.RUN_VALUES)
 
     @property
     def n_features(self) -> int:
@@ -169,23 +183,22 @@ class Objective:
 
 
 def _first_queries(share: int, part: _Part) -> _Part:
-    block, place = part
-    first = block[: -(-block.n_queries // share)]
-    return first, place[: first.n_docs]
+    first = part.block[: -(-part.block.n_queries // share)]
+    return _Part(first, part.place[: first.n_docs], _runs(first))
 
 
 def _weight_of_part(part: _Part) -> float:
-    block, _ = part
+    block = part.block
     return float(block.n_queries if block.query_weight is None else block.query_weight.sum())
 
 
 def _variances(part: _Part) -> Floats:
-    block, _ = part
+    block = part.block
     return linear.variances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight)
 
 
 def _covariances(step: int, part: _Part) -> Floats:
-    block, _ = part
+    block = part.block
     return linear.covariances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight, step)
 
 
@@ -204,27 +217,48 @@ def _prepare(surrogate: Surrogate, block: QueryDataset) -> _Part:
         weight = None  # the same bits in less time
     seed = surrogate.tie_seed if isinstance(surrogate, CompiledSurrogate) else None
     place = NO_PLACES if seed is None else linear.places_by_grade(block.X, block.y, block.ptr, seed)
-    return block._with(query_weight=weight), place
+    return _Part(block._with(query_weight=weight), place, _runs(block))
+
+
+def _runs(block: QueryDataset) -> list[_Run]:
+    """Cut a block into runs of lists that stay in the cache; the data alone decide where."""
+    docs = max(1, int(IN_CACHE / max(1.0, block.row_values * block.X.dtype.itemsize)))
+    runs = []
+    for first, last in pairwise(blocks.block_boundaries(block.ptr, docs)):
+        a, b = int(block.ptr[first]), int(block.ptr[last])
+        runs.append(_Run(slice(first, last), slice(a, b), block.ptr[first : last + 1] - a))
+    return runs
 
 
 def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float, Floats]:
-    block, place = part
-    if isinstance(surrogate, CompiledSurrogate):
-        from ._objective_kernels import loss_and_adjoint
+    """Return Σ_q c_q ℓ(X_q w, y_q) over a block, and its gradient Xᵀ g."""
+    rows, total, grad = linear.rows_of(part.block.X), 0.0, np.zeros(len(w))
+    for run in part.runs:
+        s = linear.scores_between(rows, run.rows.start, run.rows.stop, w)
+        losses, g = _losses(surrogate, s, run, part)
+        loss, g = weighted(losses, g, run.ptr, _at(part.block.query_weight, run.lists))
+        linear.add_adjoint(rows, run.rows.start, g, grad)
+        total += loss
+    return total, grad
 
-        function, grad = surrogate.list_function, np.zeros(len(w))
-        weight = NO_FLOATS if block.query_weight is None else block.query_weight
-        doc_weight = NO_FLOATS if block.doc_weight is None else block.doc_weight
-        loss, refused = loss_and_adjoint(
-            *linear.parts(block.X), w, block.y, block.ptr, weight, doc_weight, place, function.address, function.codes,
-            function.numbers, grad,
-        )  # fmt: skip
-        if refused >= 0:
-            raise _RefusedError(f"{surrogate} does not take query {block.query_ids[refused]}")
-        return loss, grad
-    s = linear.scores(block.X, w)
-    loss, slopes = weighted(*surrogate.per_query(s, block.y, block.ptr), block.ptr, block.query_weight)
-    return loss, linear.adjoint(block.X, slopes, next_rows=True)
+
+def _losses(surrogate: Surrogate, s: Floats, run: _Run, part: _Part) -> tuple[Floats, Floats]:
+    """Return the loss of each list of a run, and the gradient in the scores."""
+    block, y, doc_weight = part.block, part.block.y[run.rows], _at(part.block.doc_weight, run.rows)
+    if not isinstance(surrogate, CompiledSurrogate):
+        return (
+            surrogate.per_query(s, y, run.ptr) if doc_weight is None else surrogate.per_query(s, y, run.ptr, doc_weight)
+        )
+    losses, g = np.empty(len(run.ptr) - 1), np.empty(len(s))
+    weights, places = NO_FLOATS if doc_weight is None else doc_weight, part.place[run.rows]
+    refused = surrogate.fill(s, y, run.ptr, losses, g, NO_FLOATS, weights, places)
+    if refused >= 0:
+        raise _RefusedError(f"{surrogate} does not take query {block.query_ids[run.lists.start + refused]}")
+    return losses, g
+
+
+def _at(values: Floats | None, which: slice) -> Floats | None:
+    return None if values is None else values[which]
 
 
 def _add_parts(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple[float, Floats]:
@@ -233,7 +267,7 @@ def _add_parts(left: tuple[float, Floats], right: tuple[float, Floats]) -> tuple
 
 
 def _curvature(surrogate: TwiceDifferentiable, w: Floats, part: _Part) -> tuple[QueryDataset, Curvature]:
-    block, _ = part
+    block = part.block
     s = linear.scores(block.X, w)
     return block, surrogate.curvature(s, block.y, block.ptr, block.query_weight, block.doc_weight)
 

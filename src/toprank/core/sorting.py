@@ -13,6 +13,8 @@ from .plain import kernel
 
 RUN_LENGTH = 128
 """Runs of this length are sorted by counting, then merged."""
+WHOLE_GRADES = 32
+"""Whole grades below this are their own levels."""
 
 
 @kernel
@@ -135,3 +137,35 @@ def longest_list(ptr):
     for q in range(len(ptr) - 1):
         longest = max(longest, ptr[q + 1] - ptr[q])
     return longest
+
+
+@kernel
+def grade_levels(y, level):
+    """level[i] = a whole number from 0 that rises with the grade y_i; return one more than the highest.
+
+    Small whole grades are their own levels, so that a level may have no document. Other grades are numbered.
+    """
+    others, highest = 0, 0.0
+    for i in range(len(y)):
+        others += (np.floor(y[i]) != y[i]) | (y[i] < 0.0) | (y[i] >= WHOLE_GRADES)
+        highest = max(highest, y[i])
+    if others > 0:
+        return number_grades(y, level)
+    for i in range(len(y)):
+        level[i] = np.int64(y[i])
+    return np.int64(highest) + 1
+
+
+@kernel
+def order_by_level(level, levels):
+    """Return the documents from the highest level to the lowest, those of one level as they stand."""
+    place, before = np.zeros(levels, np.int64), 0
+    for i in range(len(level)):
+        place[level[i]] += 1
+    for g in range(levels - 1, -1, -1):
+        place[g], before = before, before + place[g]
+    order = np.empty(len(level), np.int64)
+    for i in range(len(level)):
+        order[place[level[i]]] = i
+        place[level[i]] += 1
+    return order

@@ -33,7 +33,7 @@ def parts(X: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def scores(X: Matrix, w: Floats) -> Floats:
-    """Return X w in float64, the same bits whatever the number of threads, the type of processor and the other rows.
+    """Return X w in float64, the same bits whatever the number of threads and the other rows.
 
     >>> scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
@@ -41,24 +41,39 @@ def scores(X: Matrix, w: Floats) -> Floats:
     if isinstance(X, RemoteMatrix):
         return X.collect(partial(_scores_of_part, w))
     out = np.empty(X.shape[0])
-    _kernels().scores(*parts(X), 0, X.shape[0], np.ascontiguousarray(w), out)
+    _kernels().scores(rows_of(X), 0, X.shape[0], np.ascontiguousarray(w), out)
     return out
+
+
+def scores_between(rows: Any, first: int, last: int, w: Floats) -> Floats:
+    """Return X[first:last] w for the rows of X as `rows_of` gives them."""
+    out = np.empty(last - first)
+    _kernels().scores(rows, first, last, w, out)
+    return out
+
+
+def add_adjoint(rows: Any, first: int, g: Floats, out: Floats) -> None:
+    """out += X[first:first + len(g)]ᵀ g for the rows of X as `rows_of` gives them."""
+    _kernels().adjoint(rows, first, g, out)
+
+
+def rows_of(X: Matrix) -> Any:
+    """Return the rows of X as kernels take them (`core.rows.Dense` or `Sparse`)."""
+    return _kernels().rows_of(X)
 
 
 def _scores_of_part(w: Floats, X: Matrix, ptr: Ints) -> Floats:
     return scores(X, w)
 
 
-def adjoint(X: Matrix, g: Floats, *, next_rows: bool = False) -> Floats:
-    """Return Xᵀ g in float64, the same bits whatever the number of threads and the type of processor.
-
-    `next_rows` says that the rows behind X in memory will be needed next: one in four is fetched on the way.
+def adjoint(X: Matrix, g: Floats) -> Floats:
+    """Return Xᵀ g in float64, the same bits whatever the number of threads.
 
     >>> adjoint(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([31., 42.])
     """
     out = np.zeros(X.shape[1])
-    _kernels().adjoint(*parts(X), 0, X.shape[0], np.ascontiguousarray(g), out, 1 if next_rows else 0)
+    _kernels().adjoint(rows_of(X), 0, np.ascontiguousarray(g), out)
     return out
 
 
@@ -69,7 +84,7 @@ def scores_of(X: Matrix, w: Floats, ptr: Ints, chosen: Ints) -> Floats:
     array([20., 30., 10.])
     """
     out = np.empty(int((ptr[chosen + 1] - ptr[chosen]).sum()))
-    _kernels().scores_of(*parts(X), ptr, chosen, np.ascontiguousarray(w), out)
+    _kernels().scores_of(rows_of(X), ptr, chosen, np.ascontiguousarray(w), out)
     return out
 
 
@@ -80,7 +95,7 @@ def adjoint_of(X: Matrix, g: Floats, ptr: Ints, chosen: Ints) -> Floats:
     array([5.])
     """
     out = np.zeros(X.shape[1])
-    _kernels().adjoint_of(*parts(X), ptr, chosen, np.ascontiguousarray(g), out)
+    _kernels().adjoint_of(rows_of(X), ptr, chosen, np.ascontiguousarray(g), out)
     return out
 
 
@@ -90,10 +105,8 @@ def square_norms(X: Matrix) -> Floats:
     >>> square_norms(np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
     [25.0, 1.0]
     """
-    from ..core import _row_kernels
-
     out = np.empty(X.shape[0])
-    _row_kernels.square_norms(*parts(X), X.shape[1], out)
+    _kernels().square_norms(rows_of(X), out)
     return out
 
 
@@ -104,7 +117,7 @@ def variances(X: Matrix, ptr: Ints, weight: Floats) -> Floats:
     [1.0, 0.0]
     """
     out = np.zeros(X.shape[1])
-    _kernels().variances(*parts(X), ptr, weight, X.shape[1], out)
+    _kernels().variances(rows_of(X), ptr, weight, out)
     return out
 
 
@@ -115,7 +128,7 @@ def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1) -> Floats:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     out = np.zeros((X.shape[1], X.shape[1]))
-    _kernels().covariances(*parts(X), ptr, step, weight, X.shape[1], out)
+    _kernels().covariances(rows_of(X), ptr, step, weight, out)
     return out
 
 

@@ -19,7 +19,7 @@ from ..measures.order import Ties
 from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from ..surrogates.base import CompiledSurrogate, ListFunction, list_function_of
+from ..surrogates.base import CompiledSurrogate
 from ..surrogates.precision_at_k import PrecisionSurrogate
 from .steps import Scaling, Steps, Target, Total
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""ListNet over the first place: the cross entropy of two softmaxes."""
+"""ListNet over the first place: the cross entropy of two distributions over the documents of a list."""
 
 from __future__ import annotations
 
@@ -7,50 +7,60 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import list_function
-from ..core._order_kernels import scratch_length
-from ..core._vector_kernels import dot, total
-from ..core.jit import inner_kernel
-from ._listwise_kernels import ORDER, apply_chain_rule, fill_target, transform_scores
+from ..core.plain import kernel
+from ._listwise_kernels import apply_chain_rule, fill_target, transform_scores
 
 
-@inner_kernel
-def cross_entropies(transform, s, y, doc_weight, ptr, codes, numbers, losses, grad, curve, work, ints):
-    """ℓ = −Σ_i P_y(i) log P_s(i), ∂ℓ/∂u = P_s − P_y, curvature P_s (1 − P_s); weights multiply the targets."""
-    truth, a, b, table = codes[1], numbers[0], numbers[1], numbers[2:]
+@kernel
+def weighted_listnet_of_list(s, y, doc_weight, rule, g, curve):
+    """ℓ = −Σ_i P_y(i) log P_s(i), ∂ℓ/∂u = P_s − P_y, curvature P_s (1 − P_s); weights multiply the targets.
+
+    `doc_weight` and `curve` have length 0 where there are no weights and no curvature is wanted. NaN says that the
+    list is refused: a score outside φ, an order with ties, or a gain that is too large.
+    """
+    n = len(s)
+    g[:] = 0.0
+    curve[:] = 0.0
+    if n == 0:
+        return 0.0
+    u, v, slope, target = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shift = transform_scores(rule, s, u, v, slope)
+    if math.isnan(shift) or fill_target(rule, y, target):
+        return math.nan
+    for i in range(len(doc_weight)):
+        target[i] *= doc_weight[i]
+    sum_v = sum_target = cross = 0.0
+    for i in range(n):
+        sum_v += v[i]
+        sum_target += target[i]
+        cross += target[i] * u[i]
+    if sum_target == 0.0:  # all weights are 0
+        return 0.0
+    for i in range(n):
+        g[i] = v[i] / sum_v - target[i] / sum_target
+    for i in range(len(curve)):
+        curve[i] = v[i] / sum_v * (1.0 - v[i] / sum_v)
+    apply_chain_rule(slope, g, curve)
+    return shift + math.log(sum_v) - cross / sum_target
+
+
+@kernel
+def listnet_of_list(s, y, rule, g):
+    """ℓ = −Σ_i P_y(i) log P_s(i), P(i) = φ(s_i)/Σ_j φ(s_j); g is its gradient, P_s − P_y where φ is e^s.
+
+    NaN says that the list is refused.
+    """
+    return weighted_listnet_of_list(s, y, s[:0], rule, g, s[:0])
+
+
+@kernel
+def listnet_of_lists(s, y, ptr, doc_weight, rule, losses, grad, curve):
+    """The loss of each list; return −1 or the number of a list that is refused."""
     for q in range(len(losses)):
-        first, last = ptr[q], ptr[q + 1]
-        n = last - first
-        losses[q] = 0.0
-        if n == 0:
-            continue
-        u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
-        shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
-        if math.isnan(shift) or fill_target(truth, transform, a, b, table, y[first:last], ints, work[4:], target):
+        a, b = ptr[q], ptr[q + 1]
+        c = doc_weight[a:b] if len(doc_weight) > 0 else doc_weight[:0]
+        list_curve = curve[a:b] if len(curve) > 0 else curve[:0]
+        losses[q] = weighted_listnet_of_list(s[a:b], y[a:b], c, rule, grad[a:b], list_curve)
+        if math.isnan(losses[q]):
             return q
-        if len(doc_weight) > 0:
-            for i in range(n):
-                target[i] *= doc_weight[first + i]
-        sum_v, sum_target, cross = total(v, n), total(target, n), dot(target, u)
-        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
-        if sum_target == 0.0:  # all weights are 0
-            list_grad[:] = 0.0
-            list_curve[:] = 0.0
-            continue
-        inverse_v, inverse_target = 1.0 / sum_v, 1.0 / sum_target
-        for i in range(n):
-            list_grad[i] = v[i] * inverse_v - target[i] * inverse_target
-        for i in range(len(list_curve)):
-            p = v[i] * inverse_v
-            list_curve[i] = p * (1.0 - p)
-        losses[q] = shift + math.log(sum_v) - cross / sum_target
-        apply_chain_rule(transform, a, slope, list_grad, list_curve)
     return -1
-
-
-@list_function
-def listnet(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """The loss of ListNet; the loop is a function of its own, because numba counts references in this one."""
-    longest = scratch_length(ptr, 1)
-    work, ints = np.empty((6, longest)), np.empty((4, longest if codes[1] == ORDER else 0), np.int64)
-    return cross_entropies(codes[2], s, y, weight, ptr, codes, numbers, losses, grad, curve, work, ints)

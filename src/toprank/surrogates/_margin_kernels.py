@@ -1,84 +1,108 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Margin losses of lists: SLAM and the largest hinge, both from the best score below each grade.
+"""Margin losses of one list: SLAM and the largest hinge, both from the best score below each grade.
 
-SLAM. Codes: (count of numbers, grades are binary, gain, k or 0, equal grades in order of score, discount); numbers: (Δ,
-threshold of relevance, discounts of the first places). Minimax. Codes: (count of numbers, grades are binary); numbers:
-(Δ, threshold of relevance). `ints`, `work`, `keys` and names that end in 2 are scratch arrays.
+The level of a document is the number of its grade in its list, or whether it is relevant (`binary`).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core._call_kernels import list_function
-from ..core._order_kernels import number_grades, order_down, scratch_length
-from ..core.jit import inner_kernel, kernel
-from ..measures._value_kernels import discount_at, gain_of
-
-NO_DISCOUNT = 2
-"""No discount: all places count 1."""
+from ..core.plain import kernel
+from ..core.sorting import grade_levels, sort_down
+from ..measures._list_kernels import gain_of
 
 
-@inner_kernel
-def levels_of(y, binary, above, level, keys, order, keys2, order2):
-    """level = the rank of a document's grade in its list from 0 up, or relevant or not; return the number of levels."""
-    if not binary:
-        return number_grades(y, level, keys, order, keys2, order2)
+class SlamRule(NamedTuple):
+    """What SLAM has besides scores and grades."""
+
+    margin: float
+    """Δ."""
+    binary: bool
+    """Whether a document is relevant or not (AP), instead of better by its grade (NDCG)."""
+    above: float
+    """AP: grades above this are relevant."""
+    gain: int
+    """NDCG: what a grade is worth (`measures.presets.Gain`)."""
+    by_score: bool
+    """NDCG: documents of one grade stand in order of score, instead of index."""
+    discounts: Any
+    """NDCG: D of the places that count, which are the first k, or at least as many as the longest list has."""
+
+
+class MinimaxRule(NamedTuple):
+    """What the largest hinge has besides scores and grades; the fields are those of `SlamRule`."""
+
+    margin: float
+    binary: bool
+    above: float
+
+
+@kernel
+def levels_of(y, rule, level):
+    """level = the number of each document's grade, or 1 where it is relevant; return one more than the highest."""
+    if not rule.binary:
+        return grade_levels(y, level)
     for i in range(len(y)):
-        level[i] = y[i] > above
+        level[i] = y[i] > rule.above
     return 2
 
 
-@inner_kernel
-def slam_weights(s, y, binary, gain, k, by_score, discount, table, level, levels, v, keys, keys2, ints):
-    """v_i = G(R_i) D(pos(i)) / Z for pos(i) ≤ k, else 0 (Eq. 10, 11, 24), and the documents by position in ints[0].
+@kernel
+def ap_weights(level, v):
+    """v_i = 1/r for the r relevant documents, else 0 (Eq. 10); return Σ_i v_i r = r."""
+    r = 0.0
+    for i in range(len(v)):
+        v[i] = level[i]
+        r += v[i]
+    for i in range(len(v)):
+        v[i] /= max(r, 1.0)
+    return r
 
-    Documents stand by falling grade, inside a grade by index or by score. Returns how many have a weight: 0 where no
-    document has a gain, −1 where gains are too large to add up.
+
+@kernel
+def ndcg_weights(s, y, rule, level, levels, v):
+    """v_i = G(R_i) D(pos(i)) / Z for pos(i) ≤ k, else 0 (Eq. 11, 24); return Z, the DCG@k of the best order.
+
+    Documents stand by falling grade, inside a grade by index or by score.
     """
-    n, n_kept = len(y), 0
-    order, kept, place, spare, rank = ints[0], ints[1], ints[2], ints[3], ints[4]
-    places = n if k == 0 else min(k, n)
-    for g in range(levels):
-        place[g] = 0
+    n, k = len(y), min(len(y), len(rule.discounts))
+    next_place, before = np.zeros(levels, np.int64), 0
     for i in range(n):
-        place[level[i]] += 1
         v[i] = 0.0
-    lowest, above_it = levels - 1, place[levels - 1]
-    while above_it < places:
-        lowest -= 1
-        above_it += place[lowest]
-    for i in range(n):  # only documents that can be among the first k need an order
-        kept[n_kept] = i
-        keys[n_kept] = s[i]
-        n_kept += level[i] >= lowest
-    if by_score:
-        order_down(keys, kept, n_kept, rank, keys2, spare)
-    before = 0
-    for g in range(levels - 1, lowest - 1, -1):
-        count = place[g]
-        place[g] = before
-        before += count
-    for p in range(n_kept):
-        g = level[kept[p]]
-        order[place[g]] = kept[p]
-        place[g] += 1
-    norm = 0.0
-    for p in range(places):
-        i = order[p]
-        worth = float(level[i]) if binary else gain_of(y[i], gain)
-        v[i] = worth if discount == NO_DISCOUNT else worth * discount_at(p, table, discount)
-        norm += v[i]
-    if not math.isfinite(norm):
-        return -1
-    for p in range(places):
-        v[order[p]] = v[order[p]] / norm if norm > 0.0 else 0.0
-    return places if norm > 0.0 else 0
+        next_place[level[i]] += 1
+    for g in range(levels - 1, -1, -1):
+        next_place[g], before = before, before + next_place[g]
+    scores, documents, count = np.empty(n), np.empty(n, np.int64), 0
+    for i in range(n):  # only documents that can have a weight need an order
+        scores[count], documents[count] = s[i], i
+        count += (next_place[level[i]] < k) & (y[i] > 0.0)
+    if rule.by_score:
+        sort_down(scores[:count], documents[:count])
+    Z = 0.0
+    for p in range(count):
+        i = documents[p]
+        place = next_place[level[i]]
+        next_place[level[i]] += 1
+        if place < k:
+            v[i] = gain_of(y[i], rule.gain) * rule.discounts[place]
+            Z += v[i]
+    for p in range(count):
+        v[documents[p]] /= Z
+    return Z
 
 
-@inner_kernel
+@kernel
+def slam_weights(s, y, rule, level, levels, v):
+    """v = the weights of SLAM, which add up to 1; return whether the gains can be added up."""
+    Z = ap_weights(level, v) if rule.binary else ndcg_weights(s, y, rule, level, levels, v)
+    return math.isfinite(Z)
+
+
+@kernel
 def find_best_below(s, level, levels, best_below):
     """best_below[g] = the best-scored document of a level below g, the first of equals; −1 where there is none."""
     for g in range(levels):
@@ -95,129 +119,118 @@ def find_best_below(s, level, levels, best_below):
             best = own_best
 
 
-@inner_kernel
-def hinges(s, v, n_weighted, margin, order, level, best_below, grad):
-    """Σ_i v_i max(0, Δ + max_{R_j<R_i} s_j − s_i) (Eq. 9), and its subgradient (Eq. 13, 16)."""
-    value = 0.0
-    for p in range(n_weighted):
-        i = order[p]
-        below = best_below[level[i]]
-        if below < 0:
-            break
-        hinge = margin + s[below] - s[i]
-        if hinge > 0.0:
-            value += v[i] * hinge
-            grad[i] -= v[i]
-            grad[below] += v[i]
+@kernel
+def weighted_slam_of_list(s, y, doc_weight, rule, g):
+    """Σ_i c_i v_i max(0, Δ + max_{R_j<R_i} s_j − s_i), c_i the weight of document i; g is its subgradient (Eq. 13, 16).
+
+    `doc_weight` has length 0 where there are no weights. NaN says that the gains are too large to add up.
+    """
+    n, value = len(s), 0.0
+    g[:] = 0.0
+    if n < 2:
+        return 0.0
+    level, v = np.empty(n, np.int64), np.empty(n)
+    levels = levels_of(y, rule, level)
+    if not slam_weights(s, y, rule, level, levels, v):
+        return math.nan
+    if len(doc_weight) > 0:
+        for i in range(n):
+            v[i] *= doc_weight[i]
+    best_below = np.empty(levels, np.int64)
+    find_best_below(s, level, levels, best_below)
+    for i in range(n):
+        j = best_below[level[i]]
+        if v[i] > 0.0 and j >= 0:
+            hinge = rule.margin + s[j] - s[i]
+            if hinge > 0.0:
+                value += v[i] * hinge
+                g[i] -= v[i]
+                g[j] += v[i]
     return value
 
 
-@list_function
-def slam(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """SLAM of lists; a document's weight multiplies its v."""
-    longest = scratch_length(ptr, 1)
-    ints, work = np.empty((7, longest), np.int64), np.empty((3, longest))
-    level, best_below, v, keys, keys2 = ints[5], ints[6], work[0], work[1], work[2]
-    binary, margin, above = codes[1] == 1, numbers[0], numbers[1]
+@kernel
+def slam_of_list(s, y, rule, g):
+    """φ_v(s, R) = Σ_i v_i max(0, Δ + max_{R_j<R_i} s_j − s_i) (Eq. 9); g is its subgradient (Eq. 13, 16).
+
+    NaN says that the gains are too large to add up.
+    """
+    return weighted_slam_of_list(s, y, s[:0], rule, g)
+
+
+@kernel
+def slam_of_lists(s, y, ptr, doc_weight, rule, losses, grad):
+    """SLAM of each list; return −1 or the number of a list whose gains are too large to add up."""
     for q in range(len(losses)):
         a, b = ptr[q], ptr[q + 1]
-        losses[q] = 0.0
-        for i in range(a, b):
-            grad[i] = 0.0
-        if b - a < 2:
-            continue
-        list_s, list_y = s[a:b], y[a:b]
-        levels = levels_of(list_y, binary, above, level, keys, ints[0], keys2, ints[1])
-        n_weighted = slam_weights(
-            list_s, list_y, binary, codes[2], codes[3], codes[4] == 1, codes[5], numbers[2:], level, levels, v, keys,
-            keys2, ints,
-        )  # fmt: skip
-        if n_weighted < 0:
+        c = doc_weight[a:b] if len(doc_weight) > 0 else doc_weight[:0]
+        losses[q] = weighted_slam_of_list(s[a:b], y[a:b], c, rule, grad[a:b])
+        if math.isnan(losses[q]):
             return q
-        if len(weight) > 0:
-            for i in range(b - a):
-                v[i] *= weight[a + i]
-        find_best_below(list_s, level, levels, best_below)
-        losses[q] = hinges(list_s, v, n_weighted, margin, ints[0], level, best_below, grad[a:b])
     return -1
 
 
 @kernel
-def weights_of_lists(s, y, ptr, codes, numbers, v):
-    """v = the SLAM weights of every document; return −1 or the list whose gains are too large."""
-    longest = scratch_length(ptr, 1)
-    ints, work = np.empty((7, longest), np.int64), np.empty((2, longest))
+def weights_of_lists(s, y, ptr, rule, v):
+    """v = the weights of SLAM of every document; return −1 or the number of a list whose gains are too large."""
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
-        if a == b:
-            continue
-        list_y, level = y[a:b], ints[5]
-        levels = levels_of(list_y, codes[1] == 1, numbers[1], level, work[0], ints[0], work[1], ints[1])
-        found = slam_weights(
-            s[a:b], list_y, codes[1] == 1, codes[2], codes[3], codes[4] == 1, codes[5], numbers[2:], level, levels,
-            v[a:b], work[0], work[1], ints,
-        )  # fmt: skip
-        if found < 0:
+        level = np.empty(b - a, np.int64)
+        levels = levels_of(y[a:b], rule, level)
+        if not slam_weights(s[a:b], y[a:b], rule, level, levels, v[a:b]):
             return q
     return -1
 
 
 @kernel
-def best_below_of_lists(s, y, ptr, codes, numbers, best_below):
+def best_below_of_lists(s, y, ptr, rule, best_below):
     """best_below[i] = the best-scored document of a grade below that of i in its list; −1 where there is none.
 
-    Codes and numbers are those of SLAM or Minimax.
+    `rule` is that of SLAM or of the largest hinge.
     """
-    longest = scratch_length(ptr, 1)
-    ints, work = np.empty((4, longest), np.int64), np.empty((2, longest))
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
-        level, of_level = ints[0], ints[1]
-        levels = levels_of(y[a:b], codes[1] == 1, numbers[1], level, work[0], ints[2], work[1], ints[3])
+        level = np.empty(b - a, np.int64)
+        levels = levels_of(y[a:b], rule, level)
+        of_level = np.empty(levels, np.int64)
         find_best_below(s[a:b], level, levels, of_level)
         for i in range(b - a):
             best_below[a + i] = a + of_level[level[i]] if of_level[level[i]] >= 0 else -1
 
 
-@inner_kernel
-def largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work):
-    """max_{R_i>R_j} (Δ + s_j − s_i)₊ of lists (Eq. 27): the best score below each grade against its worst (Eq. 29)."""
-    level, high, low = ints[0], work[0], work[1]
+@kernel
+def largest_hinge_of_list(s, y, rule, g):
+    """φ_C(s, R) = max_{R_i>R_j} (Δ + s_j − s_i)₊ (Eq. 27); g is its subgradient e_j* − e_i* (Eq. 29).
+
+    The pair is found from the best score below each level and the worst score of the level.
+    """
+    n = len(s)
+    g[:] = 0.0
+    if n < 2:
+        return 0.0
+    level = np.empty(n, np.int64)
+    levels = levels_of(y, rule, level)
+    best_below, worst = np.empty(levels, np.int64), np.full(levels, -1)
+    find_best_below(s, level, levels, best_below)
+    for i in range(n):
+        if worst[level[i]] < 0 or s[i] < s[worst[level[i]]]:
+            worst[level[i]] = i
+    i_star, largest = -1, -math.inf
+    for h in range(levels):
+        if best_below[h] >= 0 and worst[h] >= 0:
+            gap = s[best_below[h]] - s[worst[h]]
+            if gap > largest or (gap == largest and worst[h] < i_star):
+                largest, i_star = gap, worst[h]
+    if not rule.margin + largest > 0.0:
+        return 0.0
+    g[i_star] -= 1.0
+    g[best_below[level[i_star]]] += 1.0
+    return rule.margin + largest
+
+
+@kernel
+def largest_hinge_of_lists(s, y, ptr, rule, losses, grad):
+    """The largest hinge of each list."""
     for q in range(len(losses)):
         a, b = ptr[q], ptr[q + 1]
-        losses[q] = 0.0
-        for i in range(a, b):
-            grad[i] = 0.0
-        if b - a < 2:
-            continue
-        list_s = s[a:b]
-        levels = levels_of(y[a:b], codes[1] == 1, numbers[1], level, high, ints[1], low, ints[2])
-        for g in range(levels):
-            high[g], low[g] = -math.inf, math.inf
-        for i in range(b - a):
-            g, x = level[i], list_s[i]
-            high[g] = x if x > high[g] else high[g]
-            low[g] = x if x < low[g] else low[g]
-        best = gap = -math.inf
-        for g in range(levels):  # high[g] becomes the best score of all levels below g
-            gap = max(gap, best - low[g])
-            high[g], best = best, max(best, high[g])
-        if not numbers[0] + gap > 0.0:
-            continue
-        i = j = 0  # the first pair with the largest hinge
-        while high[level[i]] - list_s[i] != gap:
-            i += 1
-        while level[j] >= level[i] or list_s[j] != high[level[i]]:
-            j += 1
-        losses[q] = numbers[0] + gap
-        grad[a + i] = -1.0
-        grad[a + j] = 1.0
-    return -1
-
-
-@list_function
-def minimax(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """The loss of Minimax; the loop is a function of its own, because numba counts references in this one."""
-    longest = scratch_length(ptr, 1)
-    ints, work = np.empty((3, longest), np.int64), np.empty((2, longest))
-    return largest_hinges(s, y, ptr, codes, numbers, losses, grad, ints, work)
+        losses[q] = largest_hinge_of_list(s[a:b], y[a:b], rule, grad[a:b])

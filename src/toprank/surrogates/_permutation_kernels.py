@@ -7,9 +7,7 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import list_function
-from ..core._order_kernels import scratch_length
-from ..core.jit import kernel
+from ..core.plain import kernel
 from ._listwise_kernels import apply_chain_rule, fill_log_target, transform_scores
 
 FULL_LIMIT = 12
@@ -87,36 +85,41 @@ def sum_over_sets(u, target, grad, curve):
     return loss
 
 
-@list_function
-def listnet_top_k(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all), its gradient and curvature.
+@kernel
+def listnet_top_k_of_list(s, y, k, rule, g, curve):
+    """ℓ = −Σ_π P_y(π) log P_s(π) over the first k places (k = 0: all); g is its gradient.
 
-    The code of its own is k. A list with too many beginnings is refused.
+    NaN says that the list is refused: too many beginnings, or what no listwise loss takes.
     """
-    truth, transform, k, a, b = codes[1], codes[2], codes[3], numbers[0], numbers[1]
-    longest = scratch_length(ptr, 1)
-    work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
+    n = len(s)
+    g[:] = 0.0
+    curve[:] = 0.0
+    if n == 0:
+        return 0.0
+    if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > MOST_BEGINNINGS):
+        return math.nan
+    u, v, slope, log_target = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shift = transform_scores(rule, s, u, v, slope)
+    if math.isnan(shift) or fill_log_target(rule, y, log_target):
+        return math.nan
+    if n == 1:
+        return 0.0
+    places = n - 1  # the last document is not chosen, it is left
+    if k == 0 or (k >= places and places < FULL_LIMIT):
+        loss = sum_over_sets(u, log_target, g, curve)
+    else:
+        loss = sum_over_beginnings(u, log_target, min(k, places), g, curve)
+    apply_chain_rule(slope, g, curve)
+    return loss
+
+
+@kernel
+def listnet_top_k_of_lists(s, y, ptr, k, rule, losses, grad, curve):
+    """The loss of each list; return −1 or the number of a list that is refused."""
     for q in range(len(losses)):
-        first, last = ptr[q], ptr[q + 1]
-        n = last - first
-        losses[q] = 0.0
-        if n > FULL_LIMIT and (k == 0 or float(n) ** (k - 1) > MOST_BEGINNINGS):
+        a, b = ptr[q], ptr[q + 1]
+        list_curve = curve[a:b] if len(curve) > 0 else curve[:0]
+        losses[q] = listnet_top_k_of_list(s[a:b], y[a:b], k, rule, grad[a:b], list_curve)
+        if math.isnan(losses[q]):
             return q
-        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
-        list_grad[:] = 0.0
-        list_curve[:] = 0.0
-        if n == 0:
-            continue
-        u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
-        shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
-        if math.isnan(shift) or fill_log_target(truth, transform, a, b, y[first:last], ints, work[4:], target):
-            return q
-        if n < 2:
-            continue
-        places = n - 1  # the last document is not chosen, it is left
-        if k == 0 or (k >= places and places < FULL_LIMIT):
-            losses[q] = sum_over_sets(u, target, list_grad, list_curve)
-        else:
-            losses[q] = sum_over_beginnings(u, target, min(k, places), list_grad, list_curve)
-        apply_chain_rule(transform, a, slope, list_grad, list_curve)
     return -1

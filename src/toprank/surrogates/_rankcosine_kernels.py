@@ -7,44 +7,53 @@ import math
 
 import numpy as np
 
-from ..core._call_kernels import list_function
-from ..core._order_kernels import largest, scratch_length
-from ..core._vector_kernels import dot
-from ._listwise_kernels import apply_chain_rule, fill_target, transform_scores
+from ..core.plain import kernel
+from ._listwise_kernels import apply_chain_rule, fill_target, largest, transform_scores
 
 HUGE = 1e100
 """Numbers beyond this, or below its inverse, are scaled before they are squared."""
 
 
-@list_function
-def rank_cosine(s, y, weight, place, ptr, codes, numbers, losses, grad, curve):
-    """ℓ = ½ (1 − cos(φ(g), φ(s))); curvature ½ c² (1 − c²) with c = φ/‖φ‖."""
-    truth, transform, a, b, table = codes[1], codes[2], numbers[0], numbers[1], numbers[2:]
-    longest = scratch_length(ptr, 1)
-    work, ints = np.empty((6, longest)), np.empty((4, longest), np.int64)
-    for q in range(len(losses)):
-        first, last = ptr[q], ptr[q + 1]
-        n = last - first
-        losses[q] = 0.0
-        if n == 0:
-            continue
-        u, v, slope, target = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
-        shift = transform_scores(transform, a, b, s[first:last], u, v, slope)
-        if math.isnan(shift) or fill_target(truth, transform, a, b, table, y[first:last], ints, work[4:], target):
-            return q
-        top = largest(v)
-        if not 1 / HUGE < top < HUGE:  # the cosine does not depend on the length of φ(s)
-            for i in range(n):
-                v[i] /= top
-        s_square, target_square, product = dot(v, v), dot(target, target), dot(v, target)
-        cosine = product / math.sqrt(s_square * target_square)
-        per_score, per_target = 0.5 * cosine / s_square, 0.5 / math.sqrt(s_square * target_square)
-        list_grad, list_curve = grad[first:last], curve[first:last] if len(curve) > 0 else curve[:0]
+@kernel
+def rank_cosine_of_list(s, y, rule, g, curve):
+    """ℓ = ½ (1 − cos(φ(g), φ(s))); curvature ½ c² (1 − c²) with c = φ/‖φ‖; g is its gradient.
+
+    NaN says that the list is refused: a score outside φ, an order with ties, or a gain that is too large.
+    """
+    n = len(s)
+    if n == 0:
+        return 0.0
+    u, v, slope, target = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shift = transform_scores(rule, s, u, v, slope)
+    if math.isnan(shift) or fill_target(rule, y, target):
+        return math.nan
+    top = largest(v)
+    if not 1 / HUGE < top < HUGE:  # the cosine does not depend on the length of φ(s)
         for i in range(n):
-            list_grad[i] = v[i] * (per_score * v[i] - per_target * target[i])
-        for i in range(len(list_curve)):
-            share = v[i] * v[i] / s_square
-            list_curve[i] = 0.5 * share * (1.0 - share)
-        losses[q] = 0.5 * max(1.0 - cosine, 0.0)
-        apply_chain_rule(transform, a, slope, list_grad, list_curve)
+            v[i] /= top
+    s_square = target_square = product = 0.0
+    for i in range(n):
+        s_square += v[i] * v[i]
+        target_square += target[i] * target[i]
+        product += v[i] * target[i]
+    cosine = product / math.sqrt(s_square * target_square)
+    per_score, per_target = 0.5 * cosine / s_square, 0.5 / math.sqrt(s_square * target_square)
+    for i in range(n):
+        g[i] = v[i] * (per_score * v[i] - per_target * target[i])
+    for i in range(len(curve)):
+        share = v[i] * v[i] / s_square
+        curve[i] = 0.5 * share * (1.0 - share)
+    apply_chain_rule(slope, g, curve)
+    return 0.5 * max(1.0 - cosine, 0.0)
+
+
+@kernel
+def rank_cosine_of_lists(s, y, ptr, rule, losses, grad, curve):
+    """The loss of each list; return −1 or the number of a list that is refused."""
+    for q in range(len(losses)):
+        a, b = ptr[q], ptr[q + 1]
+        list_curve = curve[a:b] if len(curve) > 0 else curve[:0]
+        losses[q] = rank_cosine_of_list(s[a:b], y[a:b], rule, grad[a:b], list_curve)
+        if math.isnan(losses[q]):
+            return q
     return -1

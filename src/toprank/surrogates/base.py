@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from .._typing import ArrayLike, Floats, Ints
-from ..core.address import AtAddress
 from ..data import validation
 from ..errors import InputError
 from ..measures.base import Measure
@@ -18,45 +15,6 @@ from ..measures.base import Measure
 NO_FLOATS: Floats = np.empty(0)
 """Given where there are no weights of documents, or where no curvature is wanted."""
 NO_PLACES: Ints = np.empty(0, dtype=np.int64)
-
-
-@cache
-def _compiled_call() -> Any:
-    """Return the compiled call: numba is loaded on first use, and an import in each call would take a microsecond."""
-    from ..core._call_kernels import call
-
-    return call
-
-
-class ListFunction(AtAddress):
-    """A loss of lists as a C function (`core._call_kernels.LOSS`)."""
-
-    @classmethod
-    def of(cls, function: Any, codes: Sequence[int] = (), numbers: Sequence[float] | Floats = ()) -> ListFunction:
-        """Return a compiled function with its own codes and numbers."""
-        from ..core._call_kernels import CODES
-
-        chosen = np.zeros(CODES, dtype=np.int64)
-        chosen[0], chosen[1 : 1 + len(codes)] = len(numbers), codes
-        return cls(function, chosen, np.array(numbers, dtype=np.float64))
-
-    def fill(
-        self,
-        scores: Floats,
-        y: Floats,
-        ptr: Ints,
-        losses: Floats,
-        grad: Floats,
-        curve: Floats = NO_FLOATS,
-        doc_weight: Floats = NO_FLOATS,
-        place: Ints = NO_PLACES,
-    ) -> int:
-        """Fill losses, gradient and (where it has a length) curvature; return −1 or the number of a refused list."""
-        return int(
-            _compiled_call()(
-                self.address, scores, y, doc_weight, place, ptr, self.codes, self.numbers, losses, grad, curve
-            )
-        )
 
 
 class Surrogate(ABC):
@@ -84,8 +42,13 @@ class Surrogate(ABC):
         return None
 
     @abstractmethod
-    def per_query(self, scores: Floats, y: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-        """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked."""
+    def per_query(
+        self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the loss of each list and the (sub)gradient in the scores; input is taken as already checked.
+
+        `doc_weight` is given to losses that weigh documents alone; the others call `refuse_doc_weight`.
+        """
 
     def value_and_grad(
         self,
@@ -108,22 +71,30 @@ class Surrogate(ABC):
         if doc_weight is None:
             return weighted(*self.per_query(s, labels, bounds), bounds, weights)
         doc_weights = validation.as_doc_weight(doc_weight, len(s))
-        if not (isinstance(self, CompiledSurrogate) and self.weighs_documents):
-            raise no_doc_weight(self)
+        refuse_doc_weight(self, doc_weights)
         return weighted(*self.per_query(s, labels, bounds, doc_weights), bounds, weights)
 
 
 class CompiledSurrogate(Surrogate):
-    """A surrogate whose loss is one list function: `per_query`, the objective and the stream all call it."""
+    """A surrogate whose loss is a compiled function of lists: `per_query` and the objective both call `fill`."""
 
     @abstractmethod
-    def _make(self) -> ListFunction:
-        """Return the loss as a C function."""
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the loss of each list and the gradient in the scores; return −1 or the number of a list it refuses.
 
-    @property
-    def list_function(self) -> ListFunction:
-        """The loss as a C function of a run of lists."""
-        return _kept_list_function(self)
+        `curve`, where it has a length and the loss has one, gets the diagonal of the curvature. `doc_weight` and
+        `place` have length 0 where there are no weights of documents and no drawn order of documents of one grade.
+        """
 
     @property
     def tie_seed(self) -> int | None:
@@ -138,10 +109,10 @@ class CompiledSurrogate(Surrogate):
         `place`, for losses with a `tie_seed`, is each document's place in its list by grade (`places_by_grade`).
         """
         losses, grad = np.empty(len(ptr) - 1), np.empty_like(scores)
-        self._fill(scores, y, ptr, losses, grad, NO_FLOATS, doc_weight, place)
+        self._fill_or_raise(scores, y, ptr, losses, grad, NO_FLOATS, doc_weight, place)
         return losses, grad
 
-    def _fill(
+    def _fill_or_raise(
         self,
         scores: Floats,
         y: Floats,
@@ -152,25 +123,19 @@ class CompiledSurrogate(Surrogate):
         doc_weight: Floats | None = None,
         place: Ints | None = None,
     ) -> None:
-        if doc_weight is not None and not self.weighs_documents:
-            raise no_doc_weight(self)
+        refuse_doc_weight(self, doc_weight)
         doc_weights, places = NO_FLOATS if doc_weight is None else doc_weight, NO_PLACES if place is None else place
-        refused = self.list_function.fill(scores, y, ptr, losses, grad, curve, doc_weights, places)
+        refused = self.fill(scores, y, ptr, losses, grad, curve, doc_weights, places)
         if refused >= 0:
             a, b = int(ptr[refused]), int(ptr[refused + 1])
             raise self.refusal(scores[a:b], y[a:b], refused, a)
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
-        """Return the error for a list that the list function refused, by its scores, grades, number and first row."""
+        """Return the error for a list that `fill` refused, by its scores, grades, number and first row."""
         bad = np.flatnonzero(~np.isfinite(scores))
         if len(bad):
             return InputError(f"the score in row {row + bad[0]} is {scores[bad[0]]}: scores must be finite")
         return InputError(f"{type(self).__name__} cannot take query {query}")
-
-
-@lru_cache(maxsize=512)
-def _kept_list_function(surrogate: CompiledSurrogate) -> ListFunction:
-    return surrogate._make()
 
 
 class Curvature(ABC):
@@ -214,12 +179,13 @@ def check_finite_scores(scores: Floats) -> None:
         raise InputError(f"the score in row {bad[0]} is {scores[bad[0]]}: a loss needs finite scores")
 
 
-def no_doc_weight(surrogate: Surrogate) -> InputError:
-    """Return the error for weights of documents given to a loss that is not a sum over preferred documents."""
-    return InputError(
-        f"{type(surrogate).__name__} takes no weights of documents: it is not a sum over preferred documents, as Slam, "
-        "ListNet and PairwiseHinge are"
-    )
+def refuse_doc_weight(surrogate: Surrogate, doc_weight: Floats | None) -> None:
+    """Refuse weights of documents where the loss is not a sum over preferred documents."""
+    if doc_weight is not None and not surrogate.weighs_documents:
+        raise InputError(
+            f"{type(surrogate).__name__} takes no weights of documents: it is not a sum over preferred documents, as "
+            "Slam, ListNet and PairwiseHinge are"
+        )
 
 
 def gain_too_large(y: Floats, row: int) -> InputError:
@@ -228,10 +194,3 @@ def gain_too_large(y: Floats, row: int) -> InputError:
     return InputError(
         f"y has the grade {y[worst]:g} in row {row + worst}: 2^grade − 1 is too large to add up, use smaller grades"
     )
-
-
-def list_function_of(surrogate: Surrogate) -> ListFunction:
-    """Return the loss as a C function; for a loss in plain Python, one that calls it back."""
-    if isinstance(surrogate, CompiledSurrogate):
-        return surrogate.list_function
-    return ListFunction.called_back("fffnininiffffn", 6, (10, 11), surrogate.per_query)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from .._typing import Floats, Ints
 from ..data.validation import LARGEST_GRADE, check_choice, check_count
 from ..errors import InputError
-from .base import CompiledSurrogate, ListFunction, gain_too_large
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate, gain_too_large
 from .transforms import Exponential, Transform, TransformCode, parse_transform
+
+if TYPE_CHECKING:
+    from ._listwise_kernels import ListwiseRule
 
 Truth: TypeAlias = Literal["grades", "gains", "order"]
 """The ground-truth scores g: the grades y, the gains 2^y − 1, or (y being an order without ties) how many documents
@@ -31,20 +34,17 @@ class Listwise(CompiledSurrogate):
         check_choice(_TRUTHS, truth=self.truth)
         object.__setattr__(self, "transform", parse_transform(self.transform))
 
-    def _function(self, function: Any, *own: int) -> ListFunction:
-        """Return the kernel with truth, transform, its own codes, and a table of the targets of small grades."""
-        from ..core._order_kernels import WHOLE
-        from ._listwise_kernels import target_table
+    @property
+    def rule(self) -> ListwiseRule:
+        """The truth and the transform, as the kernels take them."""
+        from ._listwise_kernels import ListwiseRule
 
-        truth, code = _TRUTHS.index(self.truth), int(self.transform.code)
-        table = np.empty((WHOLE, WHOLE))
-        target_table(truth, code, *self.transform.parameters, table)
-        return ListFunction.of(function, (truth, code, *own), (*self.transform.parameters, *table.ravel()))
+        return ListwiseRule(_TRUTHS.index(self.truth), int(self.transform.code), *self.transform.parameters)
 
     def diagonal(self, scores: Floats, y: Floats, ptr: Ints) -> Floats:
         """Return the diagonal of the Gauss-Newton matrix in the scores: the Hessian's part that is never negative."""
         curve = np.empty_like(scores)
-        self._fill(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
+        self._fill_or_raise(scores, y, ptr, np.empty(len(ptr) - 1), np.empty_like(scores), curve)
         return curve
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
@@ -96,14 +96,26 @@ class ListNet(Listwise):
         """Convex with the exponential transform."""
         return isinstance(self.transform, Exponential)
 
-    def _make(self) -> ListFunction:
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the cross entropy of each list and its gradient P_s − P_g, in scores."""
         if self.k == 1:
-            from ._listnet_kernels import listnet
+            from ._listnet_kernels import listnet_of_lists
 
-            return self._function(listnet)
-        from ._permutation_kernels import listnet_top_k
+            return int(listnet_of_lists(scores, y, ptr, doc_weight, self.rule, losses, grad, curve))
+        from ._permutation_kernels import listnet_top_k_of_lists
 
-        return self._function(listnet_top_k, 0 if self.k == "full" else int(self.k))
+        k = 0 if self.k == "full" else int(self.k)
+        return int(listnet_top_k_of_lists(scores, y, ptr, k, self.rule, losses, grad, curve))
 
     def per_query(
         self, scores: Floats, y: Floats, ptr: Ints, doc_weight: Floats | None = None, place: Ints | None = None
@@ -162,11 +174,22 @@ class ListMLE(Listwise):
         """The seed, where documents of one grade are put in random orders."""
         return int(self.seed) if self.ties == "sampled" and self.truth != "order" else None
 
-    def _make(self) -> ListFunction:
-        from ._listmle_kernels import listmle
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill −log of the likelihood of each list's order, or its mean over several orders, and the gradient."""
+        from ._listmle_kernels import OrderRule, listmle_of_lists
 
-        orders = 0 if self.tie_seed is None else self.orders
-        return self._function(listmle, self.truth == "order", orders, int(self.seed) % 2**63)
+        orders = OrderRule(self.truth == "order", 0 if self.tie_seed is None else self.orders, int(self.seed) % 2**63)
+        return int(listmle_of_lists(scores, y, ptr, place, self.rule, orders, losses, grad, curve))
 
 
 @dataclass(frozen=True)
@@ -182,7 +205,18 @@ class RankCosine(Listwise):
     transform: Transform = _SOFTMAX
     convex: ClassVar[bool] = False
 
-    def _make(self) -> ListFunction:
-        from ._rankcosine_kernels import rank_cosine
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill half of one minus the cosine of each list, and its gradient."""
+        from ._rankcosine_kernels import rank_cosine_of_lists
 
-        return self._function(rank_cosine)
+        return int(rank_cosine_of_lists(scores, y, ptr, self.rule, losses, grad, curve))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from .._typing import Floats, Ints
 from ..data.validation import check_finite, check_positive
 from ..measures import AP, NDCG, Measure
-from .base import CompiledSurrogate, ListFunction
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate
+
+if TYPE_CHECKING:
+    from ._margin_kernels import MinimaxRule
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,26 @@ class Minimax(CompiledSurrogate):
             return None
         return NDCG() if self.above is None else AP(above=self.above)
 
-    def _make(self) -> ListFunction:
-        """φ_C of each list and e_j* − e_i* of a pair that attains it (Eq. 29)."""
+    @property
+    def rule(self) -> MinimaxRule:
+        """Δ, and how grades are read, as the kernels take them."""
+        from ._margin_kernels import MinimaxRule
+
+        return MinimaxRule(self.margin, self.above is not None, self.above or 0.0)
+
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill φ_C of each list and e_j* − e_i* of a pair that attains it (Eq. 29)."""
         from . import _margin_kernels as kernels
 
-        return ListFunction.of(kernels.minimax, (self.above is not None,), (self.margin, self.above or 0.0))
+        kernels.largest_hinge_of_lists(scores, y, ptr, self.rule, losses, grad)
+        return -1

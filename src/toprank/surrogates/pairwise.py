@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Ints
+from .._typing import Floats, Ints
 from ..data.validation import check_choice
 from ..errors import InputError
-from .base import NO_FLOATS, CompiledSurrogate, Curvature, ListFunction, TwiceDifferentiable
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate, Curvature, TwiceDifferentiable, weighted
+
+if TYPE_CHECKING:
+    from ._pairwise_kernels import Arranged, HingeRule
 
 Loss = Literal["hinge", "squared_hinge"]
 
@@ -40,11 +43,28 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
         """Whether it is the squared hinge."""
         return self.loss == "squared_hinge"
 
-    def _make(self) -> ListFunction:
-        """Return the kernel; per document its gradient counts violated pairs, or sums twice their slack."""
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill the hinges of each list; per document its gradient counts violated pairs, or sums twice their slack."""
         from . import _pairwise_kernels as kernels
 
-        return ListFunction.of(kernels.pairwise_hinge, (self.loss == "squared_hinge", self.normalize))
+        kernels.hinge_of_lists(scores, y, ptr, doc_weight, self._rule, losses, grad)
+        return -1
+
+    @property
+    def _rule(self) -> HingeRule:
+        from ._pairwise_kernels import HingeRule
+
+        return HingeRule(self.loss == "squared_hinge", self.normalize)
 
     def curvature(
         self, scores: Floats, y: Floats, ptr: Ints, weight: Floats | None, doc_weight: Floats | None = None
@@ -54,24 +74,25 @@ class PairwiseHinge(CompiledSurrogate, TwiceDifferentiable):
 
         if self.loss != "squared_hinge":
             raise InputError("the hinge has no second derivative: use loss='squared_hinge', or cutting planes")
-        doc_weight = NO_FLOATS if doc_weight is None else doc_weight
-        factor = np.ones(len(ptr) - 1) if weight is None else np.array(weight)
-        slopes, t, partners = np.empty((3, len(scores)))
-        lists = *np.empty((2, len(scores)), dtype=np.int32), t, partners
-        loss = kernels.squared_hinge(scores, y, ptr, doc_weight, self.list_function.codes, factor, slopes, *lists)
-        return PairCurvature(loss, slopes, ptr, doc_weight, lists, factor)
+        weights = NO_FLOATS if doc_weight is None else doc_weight
+        losses, slopes = np.empty(len(ptr) - 1), np.empty(len(scores))
+        self.fill(scores, y, ptr, losses, slopes, doc_weight=weights)
+        loss, slopes = weighted(losses, slopes, ptr, weight)
+        order, level = np.empty((2, len(scores)), dtype=np.int32)
+        t, c = np.empty((2, len(scores)))
+        arranged, factor = kernels.Arranged(order, t, level, c), np.ones(len(ptr) - 1)
+        kernels.arrange_lists(scores, y, ptr, weights, self._rule, arranged, factor)
+        return PairCurvature(loss, slopes, ptr, arranged, factor if weight is None else factor * weight)
 
 
 @dataclass(frozen=True, eq=False)
 class PairCurvature(Curvature):
-    """The pairs inside the margin, kept as lists in an order in which they are quickly found."""
+    """The pairs inside the margin, known by the documents of each list in an order in which they are quickly found."""
 
     loss: float
     slopes: Floats
     ptr: Ints
-    doc_weight: Floats
-    lists: tuple[AnyArray, ...]
-    """The order of the documents; by place in it, level, score and total weight of the pairs inside the margin."""
+    arranged: Arranged
     factor: Floats
 
     def product(self, v: Floats) -> Floats:
@@ -79,7 +100,7 @@ class PairCurvature(Curvature):
         from . import _pairwise_kernels as kernels
 
         out = np.empty_like(v)
-        kernels.hessian_product(v, self.ptr, self.doc_weight, *self.lists, self.factor, out)
+        kernels.hessian_product(v, self.ptr, self.arranged, self.factor, out)
         return out
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from .._typing import ArrayLike, Floats
+from .._typing import ArrayLike, Floats, Ints
 from ..data import validation
 from ..data.validation import check_choice, check_positive
 from ..errors import InputError
 from ..measures import AP, NDCG, Measure, Norm, measure
-from ..measures.dcg import discounts
 from ..measures.order import Ties
+from ..measures.plan import discount_table
 from ..measures.presets import Short
-from .base import CompiledSurrogate, ListFunction, gain_too_large
+from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate, gain_too_large
 
-TABLE = 2048
-"""How many discounts are kept in a table; those of later places are computed."""
+if TYPE_CHECKING:
+    from ._margin_kernels import SlamRule
 
 
 @dataclass(frozen=True)
@@ -85,24 +85,39 @@ class Slam(CompiledSurrogate):
         validation.check_grades(labels)
         bounds = validation.as_ptr(ptr, len(labels))
         v = np.empty(len(labels))
-        function = replace(self, within="index" if scores is None else "score").list_function
-        refused = kernels.weights_of_lists(
-            labels if scores is None else scores, labels, bounds, function.codes, function.numbers, v
-        )
+        rule = replace(self, within="index" if scores is None else "score").rule(int(np.diff(bounds).max(initial=1)))
+        refused = kernels.weights_of_lists(labels if scores is None else scores, labels, bounds, rule, v)
         if refused >= 0:
             raise gain_too_large(labels[bounds[refused] : bounds[refused + 1]], int(bounds[refused]))
         return v
 
-    def _make(self) -> ListFunction:
-        """φ_v of each list and Σ_i v_i (e_k(i) − e_i) over the active hinges (Eq. 13)."""
-        from . import _margin_kernels as kernels
+    def rule(self, longest: int) -> SlamRule:
+        """Return Δ, gains and discounts as the kernels take them, for lists of up to `longest` documents."""
+        from ._margin_kernels import SlamRule
 
         target = self.target
-        if isinstance(target, AP):  # binary grades, gains 1, no discount: the order in a grade does not matter
-            return ListFunction.of(kernels.slam, (1, 0, 0, 0, kernels.NO_DISCOUNT), (self.margin, target.above))
-        places = TABLE if target.k is None else min(target.k, TABLE)
-        codes = (0, int(target.gain), target.k or 0, self.within == "score", int(target.discount))
-        return ListFunction.of(kernels.slam, codes, (self.margin, 0.0, *discounts(places, target.discount)))
+        if isinstance(target, AP):
+            return SlamRule(self.margin, True, target.above, 0, False, NO_FLOATS)
+        places = longest if target.k is None else min(target.k, longest)
+        discounts = discount_table(places)[target.discount, :places]
+        return SlamRule(self.margin, False, 0.0, int(target.gain), self.within == "score", discounts)
+
+    def fill(
+        self,
+        scores: Floats,
+        y: Floats,
+        ptr: Ints,
+        losses: Floats,
+        grad: Floats,
+        curve: Floats = NO_FLOATS,
+        doc_weight: Floats = NO_FLOATS,
+        place: Ints = NO_PLACES,
+    ) -> int:
+        """Fill φ_v of each list and Σ_i v_i (e_k(i) − e_i) over the active hinges (Eq. 13)."""
+        from . import _margin_kernels as kernels
+
+        rule = self.rule(int(np.diff(ptr).max(initial=1)))
+        return int(kernels.slam_of_lists(scores, y, ptr, doc_weight, rule, losses, grad))
 
     def refusal(self, scores: Floats, y: Floats, query: int, row: int) -> InputError:
         """Return the error for a list: gains that are too large."""
