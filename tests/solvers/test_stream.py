@@ -13,10 +13,9 @@ from scipy.sparse import csr_array
 
 import toprank as tr
 from toprank.measures import Measure
-from toprank.solvers.batches import Batches
-from toprank.solvers.steps import Rule, Scaling, Steps
+from toprank.solvers.steps import Scaling, Steps
 from toprank.solvers.stream import CALLED, OnlineDescent
-from toprank.surrogates import ListNet, Minimax, PairwiseHinge, PrecAvg, Slam, Surrogate
+from toprank.surrogates import ListNet, Minimax, PairwiseHinge, Slam, Surrogate
 
 LEARNERS = [
     OnlineDescent(Slam("ndcg@3", within="score"), tr.measure("ndcg@3"), Steps(0.1), compare=True),
@@ -129,26 +128,6 @@ def test_minimax_for_map_reads_grades_as_relevant_or_not():
 def test_a_grade_past_all_numbers_is_named(make):
     with pytest.raises(tr.InputError, match="grade 2000 in row 1"):
         make().fit(np.eye(3), [0, 2000, 1])
-
-
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_without_a_judge_every_round_steps_and_rows_may_be_dealt_out(sparse):
-    """Batches of permuted rows are the batches of a matrix whose rows lie so; w stays in the ball, in its own unit."""
-    rng = np.random.default_rng(0)
-    X, y = np.where(rng.random((90, 5)) < 0.6, rng.normal(size=(90, 5)), 0), (rng.random(90) < 0.3).astype(float)
-    learner = OnlineDescent(PrecAvg(kappa=0.5, normalize=True), None, Steps(3.0, Rule.SQRT, radius=0.5))
-    dealt = Batches.of(tr.QueryDataset.from_arrays(csr_array(X) if sparse else X, y), 20).mixed(rng)
-    plain = Batches.of(tr.QueryDataset.from_arrays(X[dealt.rows], y[dealt.rows]), 20)
-    found = []
-    for batches in (dealt, plain):
-        state = learner.start(5)
-        rounds = batches.play(learner, state)
-        found.append((state.weights, state.totals, rounds))
-        assert state.unit == 1
-        assert rounds[:, 0].tolist() == [y[dealt.rows[a : a + 20]].sum() for a in range(0, 90, 20)]
-        assert np.linalg.norm(state.last) == pytest.approx(0.5)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
 def test_a_linked_loss_is_compiled_where_a_list_needs_it_and_the_stream_goes_on(data):

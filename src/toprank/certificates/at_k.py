@@ -157,7 +157,9 @@ class TopReplay(Replay):
             size = 1e-6 * (1 + float(np.abs(weights).max(initial=0.0)))  # another processor may round otherwise
             last = self.state.w
             same = weights.shape == last.shape and np.allclose(last, weights, 1e-6, size)
-            same &= mistakes is None or (len(mistakes) == len(lost) and np.allclose(mistakes, [one.loss for one in lost]))
+            same &= mistakes is None or (
+                len(mistakes) == len(lost) and np.allclose(mistakes, [one.loss for one in lost])
+            )
             text = "these rows, in the order of the fit, lead to the ranker's weights"
             self.same = Assumption(text + ("" if mistakes is None else ", pass by pass with its losses"), bool(same))
 

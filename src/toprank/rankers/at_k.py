@@ -219,7 +219,12 @@ class _MiniBatchRanker(TwoClassRanker):
         return State(self.weights_.copy(), self.drift_.copy(), self.n_batches_, self.n_updates_)
 
     def _keep(self, state: State, skipped: int) -> None:
-        self.weights_, self.drift_, self.n_batches_, self.n_updates_ = state.w, state.drift, state.batches, state.updates
+        self.weights_, self.drift_, self.n_batches_, self.n_updates_ = (
+            state.w,
+            state.drift,
+            state.batches,
+            state.updates,
+        )
         self.n_skipped_, self.function_ = skipped, self._model(state)
 
     def _model(self, state: State) -> LinearFunction:
