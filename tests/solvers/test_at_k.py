@@ -77,9 +77,8 @@ def test_each_kernel_is_its_listing(kind, dealt, form):
         before, expected = np.vstack([np.zeros(5), iterates[:-1]]), []
         for w, part in zip(before, parts, strict=True):
             labels = y[part].astype(int).tolist()
-            expected.append(
-                (LOSSES[kind]((X[part] @ w).tolist(), labels, k := oracle.batch_k(labels, **both(places))), k)
-            )
+            k = oracle.batch_k(labels, **both(places))
+            expected.append((LOSSES[kind]((X[part] @ w).tolist(), labels, k), k))
         losses, ks = map(np.array, zip(*expected, strict=True))
         assert lost.loss == pytest.approx(losses.sum(), rel=1e-9, abs=1e-9)
         assert lost.share == pytest.approx((losses / ks).sum(), rel=1e-9, abs=1e-9)
