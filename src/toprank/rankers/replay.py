@@ -26,7 +26,7 @@ from ..measures import AP, NDCG
 from ..objective import Objective
 from ..solvers.newton import Newton
 from ..solvers.steps import Rule, Scaling, Steps, Total
-from ..solvers.stream import OnlineDescent, inverse_scale, owned, within_moment
+from ..solvers.stream import OnlineDescent, inverse_scale, longest_list, owned, within_moment
 from ..surrogates import Minimax, PairwiseHinge, Slam, Surrogate, _margin_kernels
 from .stream_notes import constant_of
 
@@ -71,7 +71,8 @@ class SeenLists:
     """Lists as the learner saw them, and what its surrogates were there, all rounds together."""
 
     def __init__(self, learner: OnlineDescent, data: QueryDataset) -> None:
-        self.data, self._y, self._loss, self._function = data, owned(data.y), learner.surrogate, learner.functions[1]
+        self.data, self._y, self._loss = data, owned(data.y), learner.surrogate
+        self._rule = learner.rules(longest_list(data.ptr))[1]
         self._ptr, self._margin = np.array(data.ptr), float(getattr(learner.surrogate, "margin", 1.0))
         self.weights, self.slopes = np.zeros(data.n_docs), np.zeros(data.n_docs)
         """What each document weighed, and Σ_t of the subgradient in its score."""
@@ -123,8 +124,7 @@ class SeenLists:
     def _gaps(self, scores: Floats) -> tuple[Floats, Ints]:
         """How far the best of lower grades is ahead of each document (−∞ where there is none), and which it is."""
         best_below = np.empty(len(scores), dtype=np.int64)
-        function = self._function
-        _margin_kernels.best_below_of_lists(scores, self._y, self._ptr, function.codes, function.numbers, best_below)
+        _margin_kernels.best_below_of_lists(scores, self._y, self._ptr, self._rule, best_below)
         return np.where(best_below >= 0, scores[best_below] - scores, -np.inf), best_below
 
 
@@ -313,7 +313,7 @@ def observed_run(
 def _worst_loss(learner: OnlineDescent, data: QueryDataset) -> float:
     """The mean loss of the worst order, over the lists that are rounds: each pass plays all of them."""
     counted = learner.rounds(data.y, data.ptr) & (True if data.query_weight is None else data.query_weight > 0)
-    if learner.measure is None or not counted.any():
+    if not counted.any():
         return 1.0
     return float(1 - worst_values(learner.measure, data.y, data.ptr)[counted].mean())
 

@@ -13,17 +13,16 @@ from .._typing import Floats, Ints
 from ..certificates.base import Assumption, Certificate
 from ..certificates.mistakes import Algorithm, Comparator, Run
 from ..certificates.performance import stream_performance
-from ..data import linear
 from ..errors import InputError
 from ..measures import AP, NDCG
 from ..solvers.steps import Note, Rule, Scaling, Total
-from ..solvers.stream import OnlineDescent
+from ..solvers.stream import OnlineDescent, list_sizes, longest_list, round_lists
 from ..surrogates import Minimax, Slam, Surrogate
 
 if TYPE_CHECKING:
     from .online import OnlineRanker
 
-_NONE, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
+_NO_WEIGHTS, _FIRST = np.empty(0), np.zeros(1, dtype=np.int64)
 
 
 def note(
@@ -31,18 +30,18 @@ def note(
     before: Floats,
 ) -> Floats:  # fmt: skip
     """Return what is noted after these rounds; `before` are the totals before them."""
-    kernels, function, which = compiled(), learner.functions[1], _FIRST
-    found = np.zeros(len(Note)) if noted is None else noted.copy()
-    weighs = (function.codes, function.numbers) if isinstance(learner.surrogate, Slam) else (None, None)
+    kernels, found = compiled(), np.zeros(len(Note)) if noted is None else noted.copy()
+    v, which, scaled = _NO_WEIGHTS, _FIRST, learner.scaling == Scaling.QUERY
+    if isinstance(learner.surrogate, Slam):
+        v = np.empty(len(y))
+        kernels.weights_of_lists(y, y, ptr, learner.rules(longest_list(ptr))[1], v)
     if len(ptr) != 2:
         counted = learner.rounds(y, ptr) & (True if weight is None else weight > 0)
-        if learner.scaling == Scaling.QUERY:
-            counted &= kernels.list_sizes(*linear.parts(X), X.shape[1], ptr) > 0
+        if scaled:
+            counted &= list_sizes(X, ptr) > 0
         which = np.flatnonzero(counted)
-    kernels.note_rounds(
-        *linear.parts(X), X.shape[1], y, ptr, *weighs, _NONE if weight is None else weight, which, rows,
-        learner.always, learner.scaling == Scaling.QUERY, float(before[Total.MEASURE]), found,
-    )  # fmt: skip
+    lists, n_features = round_lists(X, y, ptr, weight), 0 if scaled else X.shape[1]
+    kernels.note_rounds(lists, which, rows, v, learner.always, n_features, float(before[Total.MEASURE]), found)
     return found
 
 

@@ -1,173 +1,268 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The rows of one round: their scores where rows are given by a list of numbers, their weighted sum, their spread.
+"""What the rounds of all online learners share: scores of a list, its judge, the step, and what is written down.
 
-X is handed over as `core._row_kernels` says. Sums run from the first document to the last, for dense and sparse rows
-alike.
+Weights are kept in units of η: w = η·raw, or η·raw/σ where features are on a running scale. A step of Algorithm 3 then
+does not contain η at all, so that no order depends on how η rounds; and φ(η s; Δ) = η φ(s; Δ/η) for both margin losses.
+drift = Σ (t−1)·(change of round t) gives the mean of the weights over T rounds as raw − drift/T, so that a round
+without a step costs nothing for it. No bit of a round depends on which lists came in the same call.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
-from ..core._lane_kernels import add_rows, sparse_dot
-from ..core._prefetch_kernels import LINE, prefetch
-from ..core._row_kernels import AHEAD, fetch, fetch_row
-from ..core.jit import inner_kernel
+from ..core.plain import kernel
+from ..core.rows import Dense, add_dense_rows, score_list
+from ..measures._list_kernels import measure_of_list
+from .steps import COMPARE_EVERY, Rule, Total
 
-SOON = 12
-"""How many rows ahead of the one that is read a row is prefetched."""
-LINES = 6
-"""How many cache lines are prefetched while eight rows are added up; with more, those rows would have to wait."""
+SQRT, ADAPTIVE = int(Rule.SQRT), int(Rule.ADAPTIVE)
+ROUNDS, STEPS, MISTAKES, MEASURE = int(Total.ROUNDS), int(Total.STEPS), int(Total.MISTAKES), int(Total.MEASURE)
+SURROGATE, ZNORM2, DOCS = int(Total.SURROGATE), int(Total.ZNORM2), int(Total.DOCS)
+LAST, AVERAGE = int(Total.LAST), int(Total.AVERAGE)
 
 
-@inner_kernel
-def gather_rows(values, indices, indptr, ids, m, d, most, permuted, coming, block):
-    """Write the listed rows out with all their zeros, where they fit and an eighth is not 0; return whether they were.
+class Lists(NamedTuple):
+    """Lists of documents: list q has the rows ptr[q]:ptr[q + 1] of X, with their grades in y."""
 
-    Rows that are needed next are prefetched meanwhile; unless `permuted`, also the next list, at value `coming`.
-    """
-    if m > most or len(block) == 0:
+    rows: Any
+    """X as `core.rows` has it."""
+    y: Any
+    ptr: Any
+    weight: Any
+    """What the loss of each list is multiplied by."""
+    size: Any
+    """What the features of each list are multiplied by."""
+
+
+class Learner(NamedTuple):
+    """What an online learner has besides its loss and its judge."""
+
+    unit: float
+    """η, in which weights are kept."""
+    rule: int
+    """How the step follows from η (`steps.Rule`)."""
+    radius: float
+    """The largest ‖raw‖."""
+    always: bool
+    """Whether every round takes a step, or only one in which the ranking falls short."""
+    running: bool
+    """Whether each feature is divided by its spread inside the lists so far."""
+    compare: bool
+    """Whether the averaged weights rank every eighth list too."""
+    above: float
+    """The judge finds something in a list with a grade above this."""
+    binary: bool
+    """Whether the loss reads grades as relevant (above that) or not."""
+
+
+class Weights(NamedTuple):
+    """What a stream remembers: three numbers for each feature, and its totals (`steps.Total` names their places)."""
+
+    raw: Any
+    drift: Any
+    moment: Any
+    """Σ over the lists so far of Σ_i (x_ij − list mean)²."""
+    totals: Any
+
+
+class Record(NamedTuple):
+    """What is written down of the rounds."""
+
+    rounds: Any
+    """A row for each round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²."""
+    seen: Any
+    """The scores that the losses saw, a place for each document; or of length 0 where nobody asks."""
+
+
+@kernel
+def is_round(lists, q, learner):
+    """Whether the judge finds something in a list, the loss two different grades, and the list has a weight."""
+    first, last = lists.ptr[q], lists.ptr[q + 1]
+    if lists.weight[q] * lists.size[q] == 0.0 or first == last:
         return False
-    if len(indptr) == 0:
-        for i in range(m):
-            start = np.uint64(ids[i] * d)
-            for j in range(np.uint64(d)):
-                block[np.uint64(i * d) + j] = values[start + j]
-        return True
-    stored = 0
-    for i in range(m):
-        stored += indptr[ids[i] + 1] - indptr[ids[i]]
-    if 8 * stored < m * d:
-        return False
-    beyond, line = np.int64(indptr[ids[m - 1] + 1]), LINE // min(values.itemsize, indices.itemsize)
-    lines, ahead = stored // (m * line) + 1, beyond - stored + AHEAD // 2  # as in `csr_scores`
-    for i in range(m):
-        if permuted:
-            fetch_row(values, indices, indptr, ids[min(i + SOON, m - 1)])
-        else:
-            place = ahead if ahead < beyond else coming + ahead - beyond
-            for k in range(lines):
-                prefetch(values, np.int64((place + k * line) * values.itemsize))
-                prefetch(indices, np.int64((place + k * line) * indices.itemsize))
-            ahead += lines * line
-        start = np.uint64(i * d)
-        for j in range(np.uint64(d)):
-            block[start + j] = 0
-        for p in range(np.uint64(indptr[ids[i]]), np.uint64(indptr[ids[i] + 1])):
-            block[start + np.uint32(indices[p])] = values[p]
-    return True
+    lowest = highest = lists.y[first]
+    for i in range(first, last):
+        lowest, highest = min(lowest, lists.y[i]), max(highest, lists.y[i])
+    return highest > learner.above and (lowest <= learner.above if learner.binary else lowest < highest)
 
 
-@inner_kernel
-def listed_scores(values, indices, indptr, ids, m, w, r, following):
-    """r = the scores of listed CSR rows; the next list begins at `following`."""
-    for i in range(m):
-        fetch_row(values, indices, indptr, ids[i + SOON] if i + SOON < m else following + i + SOON - m)
-        r[i] = sparse_dot(values, indices, np.int64(indptr[ids[i]]), np.int64(indptr[ids[i] + 1]), w)
+def add_spread(rows, first, last, moment):
+    """moment_j += Σ_i (x_ij − mean of the list)², inside a kernel."""
+    raise NotImplementedError("add_spread is called by kernels")
 
 
-@inner_kernel
-def weighted_sum(rows, begin, coef, active, n, inverse, scaled, z, values, indices, at):
-    """z += Σ coef_p · row active_p of rows that lie in full from `begin` on, by columns times `inverse` where scaled.
-
-    Eight rows at a time, so that z is read and written less often. Meanwhile the next list is prefetched, from `at` on.
-    """
-    d, whole = len(z), n - n % 8
-    for p in range(0, whole, 8):
-        at = fetch(values, indices, at, LINES)
-        starts = (
-            begin + active[p] * d, begin + active[p + 1] * d, begin + active[p + 2] * d, begin + active[p + 3] * d,
-            begin + active[p + 4] * d, begin + active[p + 5] * d, begin + active[p + 6] * d, begin + active[p + 7] * d,
-        )  # fmt: skip
-        factors = (
-            coef[p], coef[p + 1], coef[p + 2], coef[p + 3], coef[p + 4], coef[p + 5], coef[p + 6], coef[p + 7],
-        )  # fmt: skip
-        add_rows(rows, starts, factors, z)
-    for p in range(whole, n):
-        add_rows(rows, (begin + active[p] * d,), (coef[p],), z)
-    if scaled:
-        for j in range(len(z)):
-            z[j] *= inverse[j]
+@kernel
+def add_dense_spread(X, first, last, moment):
+    """Sum over the rows first:last of a dense X."""
+    mean = np.zeros(len(moment))
+    for i in range(first, last):
+        for j in range(len(mean)):
+            mean[j] += X[i, j]
+    mean /= last - first
+    for i in range(first, last):
+        for j in range(len(mean)):
+            moment[j] += (X[i, j] - mean[j]) ** 2
 
 
-@inner_kernel
-def listed_sum(values, indices, indptr, ids, coef, active, n, inverse, mark, t, touched, z):
-    """The same for listed CSR rows, z being 0 before; return ‖z‖² and how many columns were touched.
-
-    Where there are more values than columns, all columns count as touched, which saves looking at each.
-    """
-    stored = 0
-    for p in range(n):
-        stored += indptr[ids[active[p]] + 1] - indptr[ids[active[p]]]
-    few = stored < len(z)
-    columns = 0
-    for p in range(n):
-        c, i = coef[p], ids[active[p]]
-        if few:
-            for e in range(indptr[i], indptr[i + 1]):
-                j = np.uint32(indices[e])
-                if mark[j] != t:
-                    mark[j] = t
-                    touched[columns] = j
-                    columns += 1
-        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            z[np.uint32(indices[e])] += c * values[e]
-    if not few:
-        columns = len(z)
-        for p in range(columns):
-            touched[p] = p
-    total = 0.0
-    for p in range(columns):
-        column = touched[p]
-        z[column] *= inverse[column]
-        total += np.float64(z[column]) * np.float64(z[column])
-    return total, columns
-
-
-@inner_kernel
-def full_inverse(values, begin, m, moment, docs, inverse, mean):
-    """Add the list to the features' within-list sums of squares; inverse = 1/σ_j (0 for a feature constant so far).
-
-    Returns whether the sums are finite.
-    """
-    d = len(moment)
+@kernel
+def add_sparse_spread(data, indices, indptr, first, last, moment):
+    """Sum over the rows first:last of a CSR matrix; a column also varies from the values that are not stored, 0."""
+    d, n = len(moment), last - first
+    mean, stored = np.zeros(d), np.zeros(d)
+    for p in range(indptr[first], indptr[last]):
+        mean[indices[p]] += data[p] / n
+        stored[indices[p]] += 1.0
+    for p in range(indptr[first], indptr[last]):
+        moment[indices[p]] += (data[p] - mean[indices[p]]) ** 2
     for j in range(d):
-        mean[j] = 0.0
-    for i in range(begin, begin + m * d, d):
-        for j in range(d):
-            mean[j] += values[i + j]
-    for j in range(d):
-        mean[j] /= m
-    for i in range(begin, begin + m * d, d):
-        for j in range(d):
-            moment[j] += (values[i + j] - mean[j]) ** 2
-    good = True
-    for j in range(d):
-        inverse[j] = math.sqrt((docs + m) / moment[j]) if moment[j] > 0 else 0.0
-        good &= math.isfinite(moment[j])
-    return good
+        moment[j] += (n - stored[j]) * mean[j] ** 2
 
 
-@inner_kernel
-def csr_inverse(values, indices, low, high, m, moment, docs, round_, seen, total, number, inverse):
-    """As `full_inverse`, for the columns that the list stores; the others have no spread in it."""
-    for p in range(low, high):
-        j = indices[p]
-        if seen[j] != round_:
-            seen[j], total[j], number[j] = round_, 0.0, 0
-        total[j] += values[p]
-        number[j] += 1
-    for p in range(low, high):
-        j = indices[p]
-        moment[j] += (values[p] - total[j] / m) ** 2
-        if number[j] > 0:  # once per column: the documents where it is zero
-            moment[j] += (m - number[j]) * (total[j] / m) ** 2
-            number[j] = 0
-    good = True
-    for p in range(low, high):
-        j = indices[p]
-        inverse[j] = math.sqrt((docs + m) / moment[j]) if moment[j] > 0 else 0.0
-        good &= math.isfinite(moment[j])
-    return good
+@overload(add_spread)
+def _add_spread(rows, first, last, moment):
+    if rows.instance_class is Dense:
+        return lambda rows, first, last, moment: add_dense_spread(rows.X, first, last, moment)
+    return lambda rows, first, last, moment: add_sparse_spread(
+        rows.data, rows.indices, rows.indptr, first, last, moment
+    )
+
+
+@kernel
+def score_round(lists, q, learner, state, inverse, s):
+    """s = X_t w_t, w_t being raw ∘ inverse; return whether all numbers are finite.
+
+    inverse is 1/σ (0 for a feature that never varied) where features are on a running scale, else it stays as it is: 1.
+    """
+    first, last, w, finite = lists.ptr[q], lists.ptr[q + 1], state.raw, True
+    state.totals[DOCS] += last - first
+    if learner.running:
+        add_spread(lists.rows, first, last, state.moment)
+        for j in range(len(inverse)):
+            moment = state.moment[j]
+            inverse[j] = math.sqrt(state.totals[DOCS] / moment) if moment > 0.0 else 0.0
+            finite &= math.isfinite(moment)
+        w = state.raw * inverse
+    score_list(lists.rows, first, last, w, s)
+    for i in range(len(s)):
+        s[i] *= lists.size[q]
+        finite &= math.isfinite(s[i])
+    return finite
+
+
+@kernel
+def average_scores(lists, q, state, inverse, s):
+    """The scores by the mean of the weights, s − X (drift/T), from those by the last weights."""
+    first, last, average = lists.ptr[q], lists.ptr[q + 1], np.empty(len(s))
+    score_list(lists.rows, first, last, state.drift * inverse, average)
+    for i in range(len(s)):
+        average[i] = s[i] - lists.size[q] * average[i] / state.totals[ROUNDS]
+    return average
+
+
+@kernel
+def is_compared(learner, state):
+    """Whether this round is one in which the averaged weights rank the list too."""
+    return learner.compare and state.totals[ROUNDS] % COMPARE_EVERY == COMPARE_EVERY - 1
+
+
+@kernel
+def judge_round(lists, q, rule, learner, state, inverse, s):
+    """The measure of the ranking by s; every eighth round is ranked by the averaged weights too, for the totals."""
+    R = lists.y[lists.ptr[q] : lists.ptr[q + 1]]
+    measure = measure_of_list(rule, s, R)
+    if is_compared(learner, state):
+        state.totals[LAST] += measure
+        state.totals[AVERAGE] += measure_of_list(rule, average_scores(lists, q, state, inverse, s), R)
+    return measure
+
+
+def weighted_sum(rows, first, g, factor, z):
+    """z += factor · X[first:first + len(g)]ᵀ g, inside a kernel; return the columns in which z may not be 0."""
+    raise NotImplementedError("weighted_sum is called by kernels")
+
+
+@kernel
+def dense_weighted_sum(X, first, g, factor, z):
+    """z += factor · Xᵀ g; every column is returned."""
+    add_dense_rows(X, first, g, factor, z)
+    return np.arange(len(z))
+
+
+@kernel
+def sparse_weighted_sum(data, indices, indptr, first, g, factor, z):
+    """z += factor · Xᵀ g, z being 0; return the columns that are stored, some of them maybe twice."""
+    columns, n = np.empty(indptr[first + len(g)] - indptr[first], np.int64), 0
+    for i in range(len(g)):
+        if g[i] != 0.0:
+            coefficient = factor * g[i]
+            for p in range(indptr[first + i], indptr[first + i + 1]):
+                j = indices[p]
+                columns[n] = j
+                n += z[j] == 0.0
+                z[j] += coefficient * data[p]
+    return columns[:n]
+
+
+@overload(weighted_sum)
+def _weighted_sum(rows, first, g, factor, z):
+    if rows.instance_class is Dense:
+        return lambda rows, first, g, factor, z: dense_weighted_sum(rows.X, first, g, factor, z)
+    return lambda rows, first, g, factor, z: sparse_weighted_sum(
+        rows.data, rows.indices, rows.indptr, first, g, factor, z
+    )
+
+
+@kernel
+def step_size(rule, totals, znorm2):
+    """η_t / η: 1, 1/√t or 1/√Σ_{s≤t}‖z_s‖²; the totals do not have the round yet."""
+    if rule == SQRT:
+        return 1.0 / math.sqrt(totals[ROUNDS] + 1)
+    if rule == ADAPTIVE:
+        return 1.0 / math.sqrt(totals[ZNORM2] + znorm2)
+    return 1.0
+
+
+@kernel
+def take_step(lists, q, g, learner, state, inverse, z):
+    """w_{t+1} = Π[w_t − η_t z_t], z_t = X_tᵀ g, g being a subgradient in the scores; return ‖z_t‖².
+
+    Only the columns that a document with g ≠ 0 stores are touched. `z` is 0 before and after. No step is taken where
+    numbers overflow.
+    """
+    columns = weighted_sum(lists.rows, lists.ptr[q], g, lists.weight[q] * lists.size[q], z)
+    change, znorm2 = np.empty(len(columns)), 0.0
+    for p in range(len(columns)):
+        j = columns[p]
+        change[p], z[j] = z[j] * inverse[j], 0.0
+        znorm2 += change[p] ** 2
+    if not 0.0 < znorm2 < math.inf:
+        return znorm2
+    step, past = step_size(learner.rule, state.totals, znorm2), state.totals[ROUNDS]
+    for p in range(len(columns)):
+        state.raw[columns[p]] -= step * change[p]
+        state.drift[columns[p]] -= past * step * change[p]
+    if learner.radius < math.inf:
+        norm = math.sqrt(np.sum(state.raw**2))
+        for j in range(len(state.raw) if norm > learner.radius else 0):
+            too_much = (1.0 - learner.radius / norm) * state.raw[j]
+            state.raw[j] -= too_much
+            state.drift[j] -= past * too_much
+    return znorm2
+
+
+@kernel
+def write_down(row, measure, loss, znorm2, state, record):
+    """Write a round down and add it to the totals; `loss` is f_t(w_t) with the weight of the list."""
+    rounds, totals, mistake = record.rounds, state.totals, measure < 1.0
+    rounds[row, 0], rounds[row, 1], rounds[row, 2], rounds[row, 3] = measure, loss, mistake, znorm2
+    totals[ROUNDS] += 1
+    totals[STEPS] += znorm2 > 0
+    totals[MISTAKES] += mistake
+    totals[MEASURE] += measure
+    totals[SURROGATE] += loss
+    totals[ZNORM2] += znorm2

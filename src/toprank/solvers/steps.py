@@ -13,13 +13,6 @@ from ..data.validation import check_positive
 from ..errors import InputError
 
 
-class Target(IntEnum):
-    """The measure by which compiled rounds rank a list themselves."""
-
-    NDCG = 0
-    AP = 1
-
-
 class Rule(IntEnum):
     """How the step of round t follows from η: η, η/√t, η/√Σ‖z‖²."""
 

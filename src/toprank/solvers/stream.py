@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, Literal
+from math import isfinite
+from typing import Any
 
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
-from ..data import linear
 from ..data.csr import dense
 from ..data.mapped import read_in_any_order
+from ..data.validation import LARGEST_GRADE
 from ..errors import InputError, NumbersOverflowError
-from ..measures import AP, NDCG, Gain, Measure, Norm
-from ..measures.function import MeasureFunction
+from ..measures import AP, NDCG, Measure, Norm
+from ..measures.dcg import discounts
 from ..measures.order import Ties
-from ..measures.plan import discount_table
 from ..measures.presets import Short
 from ..surrogates import ListNet, Minimax, Slam, Surrogate
-from ..surrogates.base import CompiledSurrogate
-from ..surrogates.precision_at_k import PrecisionSurrogate
-from .steps import Scaling, Steps, Target, Total
+from ..surrogates.base import CompiledSurrogate, gain_too_large
+from .steps import TIE_TOLERANCE, Scaling, Steps, Total
 
 _EMPTY = np.empty(0)
-_NO_ROWS = np.empty(0, dtype=np.int64)
-CALLED = None, None, None
-"""The loss is called by its address."""
-NO_JUDGE: Any = (0, None, None)
 
 
 @dataclass(eq=False)
@@ -90,9 +85,9 @@ class OnlineDescent:
     """w_{t+1} = w_t − η_t z_t, z_t ∈ ∂f_t(w_t), f_t the surrogate of round t (online perceptrons, Eq. 17).
 
     With `always` false, f_t is the surrogate where the measure of the ranking by w_t falls short of its best value,
-    and 0 elsewhere (Eq. 15, 28): the perceptrons. Any convex surrogate and any measure will do, also one in plain
-    Python: a compiled loop calls both by their addresses. Without a measure every round steps: the learners of
-    precision at k, whose surrogates count the mistakes themselves.
+    and 0 elsewhere (Eq. 15, 28): the perceptrons. NDCG and AP judge compiled rounds of SLAM (Algorithm 2), of the
+    largest hinge (Algorithm 3) and of ListNet: `_online_kernels`. With any other convex loss or any other measure, also
+    one in plain Python, the same rounds are a Python loop.
 
     Lists whose grades are all equal (for SLAM with AP: all relevant, or none), or which have nothing that the measure
     could find, are no rounds.
@@ -108,7 +103,7 @@ class OnlineDescent:
     """
 
     surrogate: Surrogate
-    measure: Measure | None
+    measure: Measure
     steps: Steps
     always: bool = False
     scaling: Scaling = Scaling.NONE
@@ -121,12 +116,12 @@ class OnlineDescent:
 
     @property
     def unit(self) -> float:
-        """What weights are kept in: η where a measure judges, so that no order depends on how η rounds; else 1."""
-        return 1.0 if self.measure is None else self.steps.eta
+        """η, in which weights are kept, so that no order depends on how η rounds."""
+        return self.steps.eta
 
     @cached_property
-    def _judge(self) -> Measure | None:
-        return None if self.measure is None else judge_of_rounds(self.measure)
+    def _judge(self) -> Measure:
+        return judge_of_rounds(self.measure)
 
     @cached_property
     def _above(self) -> float | None:
@@ -134,51 +129,45 @@ class OnlineDescent:
         loss = self.surrogate
         if isinstance(loss, Slam):
             return loss.target.above if isinstance(loss.target, AP) else None
-        return loss.above if isinstance(loss, (Minimax, PrecisionSurrogate)) else None
+        return loss.above if isinstance(loss, Minimax) else None
 
     @cached_property
-    def _ranked(self) -> Target | None:
-        """The measure by which the compiled loop ranks lists itself; None if it calls a measure."""
-        judge = self._judge
-        if isinstance(judge, AP) and judge.k is None and judge.norm == Norm.ALL and self._above in (None, judge.above):
-            return Target.AP
-        return Target.NDCG if isinstance(judge, NDCG) and self._above is None else None
-
-    @cached_property
-    def _linked(self) -> tuple[Literal[True] | None, ...]:
-        """How the compiled loop gets the loss: from the judge's order (SLAM), as Minimax, as ListNet, or by a call."""
-        loss, target = self.surrogate, self.measure
-        if isinstance(loss, Slam) and loss.target == target and (loss.within == "score" or isinstance(target, AP)):
-            return True, None, None
+    def _kernel(self) -> str | None:
+        """The name of the kernel in `_online_kernels` that plays the rounds; None if Python does."""
+        judge, loss = self._judge, self.surrogate
+        if isinstance(judge, AP):
+            judged = judge.k is None and judge.norm == Norm.ALL and self._above in (None, judge.above)
+        else:
+            judged = isinstance(judge, NDCG) and self._above is None
+        if not judged:
+            return None
+        if isinstance(loss, Slam):
+            return "slam_perceptron"
         if isinstance(loss, Minimax):
-            return None, True, None
-        usual = isinstance(loss, ListNet) and loss.convex and loss.k == 1 and loss.truth != "order"
-        return (None, None, True) if usual else CALLED
+            return "minimax_perceptron"
+        return "online_listnet" if isinstance(loss, ListNet) and loss.k == 1 and loss.convex and self.always else None
 
     @cached_property
-    def functions(self) -> tuple[MeasureFunction | None, ListFunction]:
-        """Judge and loss as compiled code calls them."""
-        return None if self._judge is None else self._judge.list_function, list_function_of(self.surrogate)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what belongs to this process: addresses."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+    def _settings(self) -> Any:
+        """What the kernels know of the learner besides its loss and its judge."""
+        judge, steps = self._judge, self.steps
+        above = judge.above if isinstance(judge, AP) else 0.0
+        running, binary = self.scaling == Scaling.RUNNING, self._above is not None
+        return _kernels().Learner(
+            self.unit, int(steps.rule), steps.radius / self.unit, self.always, running, self.compare, above, binary
+        )
 
     @cached_property
-    def _settings(self) -> tuple[Ints, Floats, Floats, int]:
-        """Codes, numbers, gains of whole grades and the row of discounts, as the compiled rounds take them."""
-        binary, judge, above = self._above is not None, self._judge, self._above
-        if above is None:
-            above = judge.above if isinstance(judge, AP) else 0.0 if isinstance(judge, NDCG) else -np.inf
-        k = judge.k if isinstance(judge, NDCG) and judge.k is not None else np.iinfo(np.int64).max
-        target = -1 if self._ranked is None else self._ranked
-        codes = [self.steps.rule, self.always or judge is None, self.compare, binary, target, k]
-        grades = np.arange(32.0)
-        gain = np.exp2(grades) - 1 if isinstance(judge, NDCG) and judge.gain != Gain.LINEAR else grades
-        row = int(judge.discount) if isinstance(judge, NDCG) else 0
-        margin = self.surrogate.margin if isinstance(self.surrogate, Slam) else 0.0
-        numbers = [self.unit, self.steps.eta / self.unit, self.steps.radius / self.unit, above, margin]
-        return np.array(codes, dtype=np.int64), np.array(numbers), gain, row
+    def _rules_by_places(self) -> dict[int, tuple[Any, Any]]:
+        return {}
+
+    def rules(self, longest: int) -> tuple[Any, Any]:
+        """Return judge and loss as the kernels take them, for lists of up to so many documents; they are kept."""
+        judge, loss = self._judge, self.surrogate
+        places = judge.k if isinstance(judge, NDCG) and judge.k is not None else 1 << longest.bit_length()
+        if places not in self._rules_by_places:
+            self._rules_by_places[places] = _judge_rule(judge, places), _loss_rule(loss, self.unit, places)
+        return self._rules_by_places[places]
 
     def play(
         self,
@@ -189,72 +178,88 @@ class OnlineDescent:
         order: Ints | None = None,
         query_weight: Floats | None = None,
         *,
-        rows: Ints = _NO_ROWS,
         seen: Floats = _EMPTY,
     ) -> Floats:
         """Play the lists in the given order, stepping on `state` (which must be this learner's).
 
-        List q holds rows ptr[q]:ptr[q + 1], of X or of the permutation `rows` where one is given. Returns what
-        happened, a row per round: measure, surrogate f_t(w_t), mistake (0 or 1), ‖z_t‖²; without a measure, the number
-        of relevant documents stands in its place. `seen`, where given, has a place for each document and gets the
-        scores that the losses saw.
+        List q holds the rows ptr[q]:ptr[q + 1] of X. Returns what happened, a row per round: measure, surrogate
+        f_t(w_t), mistake (0 or 1), ‖z_t‖². `seen`, where given, has a place for each document and gets the scores that
+        the losses saw.
         """
-        kernels = _kernels()
-        order = np.arange(len(ptr) - 1) if order is None else order
-        y, ptr, parts = owned(np.asarray(y, dtype=np.float64)), owned(ptr), linear.parts(X)
-        judge, loss = self.functions
-        weight = _EMPTY if query_weight is None else query_weight
-        sizes = list_sizes(X, ptr) if self.scaling == Scaling.QUERY else _EMPTY
-        rounds = np.empty((len(order), 4))
-        codes, numbers, gain, row = self._settings
-        best, discount, judge_inputs = _EMPTY, _EMPTY, NO_JUDGE
-        if judge is not None:
-            judge_inputs = (judge.address, judge.codes, judge.numbers)
-            longest = int(np.diff(ptr).max(initial=1)) if len(ptr) > 2 else max(int(ptr[-1]), 1)
-            discount = discount_table(longest)[row]
-        if self._judge is not None and not isinstance(self._judge, (AP, NDCG)):
-            best = self._judge.per_query(y, y, ptr)
-        linked, played, lists = self._linked, 0, order
-        loss_at = loss.address if linked == CALLED or (linked[0] and loss.is_compiled) else 0 if linked[0] else None
-        ball, running = self.steps.radius < np.inf or None, self.scaling == Scaling.RUNNING or None
-        with read_in_any_order(X, rows if len(rows) else order):
-            while True:
-                count, stopped, why = kernels.epoch(
-                    *parts, rows, y, ptr, lists, best, weight, sizes, state.weights, state.totals, codes, numbers, gain,
-                    discount, *judge_inputs, *linked, ball, running, len(parts[2]) + len(rows) > 0 or None, loss_at,
-                    loss.codes, loss.numbers, seen, rounds[played:],
-                )  # fmt: skip
-                played += count
-                if why != kernels.NO_LOSS:
-                    break
-                loss_at, lists = loss.address, lists[stopped:]  # the loss is compiled only if a list needs it
-        if stopped >= 0:
-            if judge is not None:
-                judge.check()
-            loss.check()
-            query = int(lists[stopped])
-            raise self._refusal(y, ptr, query) if why == kernels.REFUSED else self._overflow(query)
-        return rounds[:played]
+        kernels, n = _kernels(), len(ptr) - 1
+        order = np.arange(n) if order is None else order
+        y, ptr = owned(np.asarray(y, dtype=np.float64)), owned(ptr)
+        lists = round_lists(X, y, ptr, query_weight, list_sizes(X, ptr) if self.scaling == Scaling.QUERY else None)
+        weights, record = kernels.Weights(*state.weights, state.totals), kernels.Record(np.empty((len(order), 4)), seen)
+        with read_in_any_order(X, order):
+            if self._kernel is None:
+                return record.rounds[: self._play_in_python(lists, order, weights, record)]
+            judge_rule, loss_rule = self.rules(longest_list(ptr))
+            algorithm = _algorithm(self._kernel)
+            played, passed = algorithm(lists, order, judge_rule, loss_rule, self._settings, weights, record)
+        if passed < len(order):
+            raise self._error_at(int(order[passed]), y, ptr)
+        return record.rounds[:played]
 
-    def _overflow(self, at: int) -> InputError:
-        what = "batch" if self.measure is None else "query"
-        return NumbersOverflowError(f"numbers overflow at {what} {at}: scale the features down or lower eta")
+    def _play_in_python(self, lists: Any, order: Ints, state: Any, record: Any) -> int:
+        """Play the rounds as `_online_kernels` does, for any loss and any measure; return how many there were."""
+        kernels, learner, d, played = _kernels(), self._settings, len(state.raw), 0
+        inverse, z = np.ones(d), np.zeros(d)
+        best = self._judge.per_query(lists.y, lists.y, lists.ptr)
+        counted = self.rounds(lists.y, lists.ptr) & (lists.weight * lists.size > 0)
+        for q in order[counted[order]].tolist():
+            first, last = int(lists.ptr[q]), int(lists.ptr[q + 1])
+            R, s = lists.y[first:last], np.empty(last - first)
+            if not kernels.score_round(lists, q, learner, state, inverse, s):
+                raise self._error_at(q, lists.y, lists.ptr)
+            measure, loss, znorm2 = self._share(s, R, best[q]), 0.0, 0.0
+            if kernels.is_compared(learner, state):
+                average = kernels.average_scores(lists, q, state, inverse, s)
+                state.totals[Total.LAST] += measure
+                state.totals[Total.AVERAGE] += self._share(average, R, best[q])
+            if measure < 1.0 or self.always:
+                s *= self.unit
+                loss, g = self._loss_of_list(s, R, q, first)
+                znorm2 = kernels.take_step(lists, q, g, learner, state, inverse, z)
+                if len(record.seen) > 0:
+                    record.seen[first:last] = s
+            if not isfinite(loss + znorm2):
+                raise self._error_at(q, lists.y, lists.ptr)
+            kernels.write_down(played, measure, float(lists.weight[q]) * loss, znorm2, state, record)
+            played += 1
+        return played
 
-    def _refusal(self, y: Floats, ptr: Ints, query: int) -> InputError:
-        a, b = int(ptr[query]), int(ptr[query + 1])
-        if isinstance(self.surrogate, CompiledSurrogate):
-            return self.surrogate.refusal(np.zeros(b - a), y[a:b], query, a)
-        return InputError(f"{self.surrogate} does not take query {query}")
+    def _share(self, s: Floats, R: Floats, best: float) -> float:
+        """The measure of a list ranked by s as a share of its best value; 1 within the rounding of expectations."""
+        share = float(self._judge.per_query(s, R, np.array([0, len(s)]))[0]) / float(best)
+        return 1.0 if share >= 1.0 - TIE_TOLERANCE else share
+
+    def _loss_of_list(self, s: Floats, R: Floats, query: int, row: int) -> tuple[float, Floats]:
+        """The loss of a list and its subgradient in the scores."""
+        loss = self.surrogate
+        try:
+            values, g = loss.per_query(s, R, np.array([0, len(s)]))
+        except InputError:
+            if isinstance(loss, CompiledSurrogate):
+                raise loss.refusal(s, R, query, row) from None  # names the row of X, not that of the list
+            raise
+        return float(values[0]), np.ascontiguousarray(g, dtype=np.float64)
+
+    def _error_at(self, query: int, y: Floats, ptr: Ints) -> InputError:
+        """Return why a stream cannot go on at a list: gains that do not add up, or numbers that overflow."""
+        first, last = int(ptr[query]), int(ptr[query + 1])
+        if y[first:last].max() > LARGEST_GRADE:
+            return gain_too_large(y[first:last], first)
+        return NumbersOverflowError(f"numbers overflow at query {query}: scale the features down or lower eta")
 
     def rounds(self, y: Floats, ptr: Ints) -> AnyArray:
         """Return which lists are rounds: those with two grades to the loss, and something for the measure to find."""
-        found = np.ones(len(ptr) - 1) if self._judge is None else self._judge.per_query(y, y, ptr)
         labels, filled = self.compared(y), np.diff(ptr) > 0
         differ = np.zeros(len(ptr) - 1, dtype=bool)
         starts = ptr[:-1][filled]
         if len(starts):
             differ[filled] = np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
-        return differ & (found > 0)
+        return differ & (self._judge.per_query(y, y, ptr) > 0)
 
     def compared(self, labels: Floats) -> Floats:
         """Grades as the loss compares them: relevant or not where it reads them so."""
@@ -263,17 +268,67 @@ class OnlineDescent:
 
 @cache
 def _kernels() -> Any:
-    """Return the compiled part: an import statement in each call takes a microsecond."""
-    from . import _stream_kernels
+    """Return what rounds share, compiled: an import statement in each call takes a microsecond."""
+    from . import _round_kernels
 
-    return _stream_kernels
+    return _round_kernels
+
+
+@cache
+def _rows_of() -> Any:
+    from ..core.rows import rows_of
+
+    return rows_of
+
+
+def _as_rows(X: Matrix) -> Any:
+    """Return X as kernels take it."""
+    return _rows_of()(X)
+
+
+@cache
+def _algorithm(name: str) -> Any:
+    """Return a compiled learner by its name."""
+    from . import _online_kernels
+
+    return getattr(_online_kernels, name)
+
+
+def round_lists(X: Matrix, y: Floats, ptr: Ints, weight: Floats | None, size: Floats | None = None) -> Any:
+    """Return lists as kernels take them; None stands for weights, or for sizes, that are all 1."""
+    ones = np.ones(len(ptr) - 1)
+    weights, sizes = ones if weight is None else owned(weight), ones if size is None else size
+    return _kernels().Lists(_as_rows(X), y, ptr, weights, sizes)
+
+
+def _judge_rule(judge: Measure, places: int) -> Any:
+    """Return NDCG or AP as kernels judge by it, the discounts for so many places."""
+    from ..measures._list_kernels import APRule, NDCGRule
+
+    if isinstance(judge, NDCG):
+        return NDCGRule(judge.k or 0, int(judge.gain), discounts(places, judge.discount))
+    return APRule(float(judge.above)) if isinstance(judge, AP) else None
+
+
+def _loss_rule(loss: Surrogate, unit: float, places: int) -> Any:
+    """Return a loss as kernels take it; the margin of a margin loss in units of η: φ(η s; Δ) = η φ(s; Δ/η)."""
+    if isinstance(loss, Slam):
+        return loss.rule(places)._replace(margin=loss.margin / unit)
+    if isinstance(loss, Minimax):
+        return loss.rule._replace(margin=loss.margin / unit)
+    return loss.rule if isinstance(loss, ListNet) else None
+
+
+def longest_list(ptr: Ints) -> int:
+    """Return the number of documents of the longest list, at least 1."""
+    return int(np.diff(ptr).max(initial=1)) if len(ptr) != 2 else max(int(ptr[1]) - int(ptr[0]), 1)
 
 
 def list_sizes(X: Matrix, ptr: Ints) -> Floats:
     """1 / max_i ‖x_i − x̄‖ of each list, 0 where all its documents are equal."""
     from . import _list_kernels
 
-    sizes: Floats = _list_kernels.list_sizes(*linear.parts(X), X.shape[1], ptr)
+    sizes: Floats = _list_kernels.list_sizes(_as_rows(X), ptr, X.shape[1])
     return sizes
 
 
