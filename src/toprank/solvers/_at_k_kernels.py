@@ -22,7 +22,7 @@ from ..surrogates._at_k_kernels import mistakes_avg, mistakes_max, prec_avg, pre
 
 
 class Stream(NamedTuple):
-    """Rows in batches: batch c has the rows permutation[bounds[c]:bounds[c + 1]] of X, its labels are y[bounds[c]:…]."""
+    """Rows in batches: batch c has the rows permutation[bounds[c]:bounds[c + 1]] of X, and its labels stand so in y."""
 
     rows: Any
     """X, dense or sparse."""

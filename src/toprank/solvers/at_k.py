@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class LearnerAtK:
     """
 
     surrogate: PrecisionSurrogate
-    steps: Steps = Steps(1.0)
+    steps: Steps = field(default_factory=lambda: Steps(1.0))
 
     def start(self, n_features: int) -> State:
         """Return the state before the first batch: w = 0."""
