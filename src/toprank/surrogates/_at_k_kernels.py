@@ -15,13 +15,13 @@ from ..core.sorting import best_first
 
 
 @kernel
-def rows_of_class(y, label):
-    """Return the rows with this label, in order."""
-    rows, n = np.empty(len(y), np.int64), 0
+def split_classes(y):
+    """Return the rows of the positives and those of the negatives."""
+    positives, negatives, n_pos = np.empty(len(y), np.int64), np.empty(len(y), np.int64), 0
     for i in range(len(y)):  # no branch depends on a label: there is nothing to mispredict
-        rows[n] = i
-        n += y[i] == label
-    return rows[:n]
+        positives[n_pos] = negatives[i - n_pos] = i
+        n_pos += y[i]
+    return positives[:n_pos], negatives[: len(y) - n_pos]
 
 
 @kernel
@@ -80,7 +80,7 @@ def prec_ramp(s, y, k, g):
     for i in best_labels(s, y, k):
         g[i] += 1.0
         value += s[i] if y[i] else s[i] + 1.0
-    for i in best_rows(s, rows_of_class(y, True), k):
+    for i in best_rows(s, split_classes(y)[0], k):
         g[i] -= 1.0
         value -= s[i]
     return value
@@ -93,7 +93,7 @@ def prec_avg(s, y, k, g):
     Algorithm 4 of precision at the top: g is the subgradient of the k* that reaches the maximum; of several the
     largest. k' starts at k, where the value is 0, and each step down adds a term to both sums.
     """
-    positives, negatives = rows_of_class(y, True), rows_of_class(y, False)
+    positives, negatives = split_classes(y)
     n_pos, lowest = len(positives), max(k - len(negatives), 0)
     best_pos, best_neg = best_rows(s, positives, k), best_rows(s, negatives, k - lowest)  # line 1
     sum_pos, sum_neg = 0.0, 0.0
@@ -122,7 +122,7 @@ def prec_avg(s, y, k, g):
 @kernel
 def prec_max(s, y, k, g):
     """max_{j≤k} Σ_{i≤j} (1 + s⁻_i − (i-th lowest positive score)) (Eq. 6), whose terms fall with i: those above 0."""
-    positives, negatives = rows_of_class(y, True), rows_of_class(y, False)
+    positives, negatives = split_classes(y)
     most = min(k, len(negatives))
     lowest, highest = worst_rows(s, positives, most), best_rows(s, negatives, most)
     for i in range(len(s)):
@@ -174,7 +174,7 @@ def mark_mistakes(s, y, k, g):
         if not y[i]:
             g[i] = 1.0
             delta += 1
-    return delta, rows_of_class(missed, True)
+    return delta, split_classes(missed)[0]
 
 
 @kernel
