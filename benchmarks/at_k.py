@@ -22,21 +22,21 @@ ROWS, FEATURES, BATCH = 581_012, 54, 500
 PEAK = """
 import sys, numpy as np
 import toprank as tr
+from toprank.solvers.at_k import LearnerAtK
 from toprank.solvers.batches import Batches
 from toprank.solvers.steps import Rule, Steps
-from toprank.solvers.stream import OnlineDescent
 n = int(sys.argv[1])
 rng = np.random.default_rng(0)
 X, y = rng.random((n, 54), dtype=np.float32), (rng.random(n) < 0.36).astype(np.float64)
 data = tr.QueryDataset.from_arrays(X, y)
 small = Batches.of(data[:1].with_X(X), 500)
-learner = OnlineDescent(tr.surrogates.PrecAvg(kappa=0.25, normalize=True), None, Steps(1.0, Rule.SQRT))
-small.play(learner, learner.start(54), np.arange(1))
+learner = LearnerAtK(tr.surrogates.PrecAvg(kappa=0.25, normalize=True), Steps(1.0, Rule.SQRT))
+learner.play(learner.start(54), small, np.arange(1))
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
-small.play(learner, learner.start(54))
+learner.play(learner.start(54), small, np.arange(small.count))
 print(peak() - before)
 """
 
@@ -70,9 +70,9 @@ def run() -> list[Row]:
     from threadpoolctl import threadpool_limits
 
     import toprank as tr
+    from toprank.solvers.at_k import LearnerAtK
     from toprank.solvers.batches import Batches
     from toprank.solvers.steps import Rule, Steps
-    from toprank.solvers.stream import OnlineDescent
     from toprank.surrogates.precision_at_k import MistakesAvg, MistakesMax, PrecAvg, PrecMax, PrecStruct
 
     X, y = covertype()
@@ -87,8 +87,8 @@ def run() -> list[Row]:
     def epoch(batches: Batches, kind) -> float:
         gradient = kind in (PrecAvg, PrecMax, PrecStruct)
         steps = Steps(1.0, Rule.SQRT, radius=100.0) if gradient else Steps(1.0)
-        learner = OnlineDescent(kind(kappa=0.25, normalize=gradient), None, steps)
-        return best(lambda: batches.play(learner, learner.start(X.shape[1]), order))
+        learner = LearnerAtK(kind(kappa=0.25, normalize=gradient), steps)
+        return best(lambda: learner.play(learner.start(X.shape[1]), batches, order))
 
     rows: list[Row] = []
     kinds = {

@@ -13,9 +13,8 @@ from tests.oracles import precision_at_k as oracle
 from toprank.certificates import at_k, convergence
 from toprank.certificates.margins import Margins, largest_margin, realised_margins
 from toprank.errors import InputError
+from toprank.solvers.at_k import LearnerAtK
 from toprank.solvers.batches import Batches
-from toprank.solvers.steps import Steps
-from toprank.solvers.stream import OnlineDescent
 from toprank.surrogates import PrecAvg, PrecMax, PrecRamp
 from toprank.surrogates.precision_at_k import MistakesAvg, MistakesMax
 
@@ -117,7 +116,7 @@ def test_sparse_data_and_many_lists_are_searched_too():
 
 def one_pass(loss, X, y, batch_size):
     batches = Batches.of(tr.QueryDataset.from_arrays(X, y), batch_size)
-    return at_k.TopReplay(OnlineDescent(loss, None, Steps(1.0)), [(batches, np.arange(batches.count))])
+    return at_k.TopReplay(LearnerAtK(loss), [(batches, np.arange(batches.count))])
 
 
 ORACLES = {MistakesAvg: oracle.perceptron_avg, MistakesMax: oracle.perceptron_max}

@@ -16,9 +16,9 @@ from toprank.certificates.base import Assumption, Certificate
 from toprank.certificates.mistakes import Comparator, Run, lower_bound
 from toprank.objective import Objective
 from toprank.penalties import L2
-from toprank.solvers.batches import Batches, Lost
+from toprank.solvers.at_k import LearnerAtK, Lost
+from toprank.solvers.batches import Batches
 from toprank.solvers.steps import Rule, Steps
-from toprank.solvers.stream import OnlineDescent
 from toprank.surrogates.precision_at_k import MistakesAvg, PrecAvg
 
 SILENT = ("violated", "does not apply")
@@ -50,7 +50,7 @@ def replay(kind=MistakesAvg, passes=1, rows=40, rule=Rule.SQRT):
     rng = np.random.default_rng(0)
     data = tr.QueryDataset.from_arrays(rng.normal(size=(rows, 2)), rng.random(rows) < 0.5)
     batches = Batches.of(data, 10)
-    learner = OnlineDescent(kind(kappa=0.5), None, Steps(1.0, rule, radius=1.0))
+    learner = LearnerAtK(kind(kappa=0.5), Steps(1.0, rule, radius=1.0))
     return at_k.TopReplay(learner, [(batches, np.arange(batches.count))] * passes)
 
 

@@ -234,7 +234,7 @@ def test_a_budget_that_is_never_reached_changes_no_certificate():
     data = graded()
     tight = make("rbf", eta=0.3)
     needed = tight.fit_queries(data).n_stored_
-    exact = make("rbf", eta=0.3, budget=max(needed, int(tight._store.counters[3]))).fit_queries(data)
+    exact = make("rbf", eta=0.3, budget=max(needed, tight._store.counts.parts)).fit_queries(data)
     assert exact.n_dropped_ == 0
     assert exact.certify(data) == tight.certify(data)
 
@@ -349,14 +349,14 @@ def test_coordinates_of_documents_have_the_kernel_s_inner_products():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 3))
     coords, marks = np.zeros((30, 30)), np.zeros(30, dtype=np.int64)
-    r = kernels.span(kernels.Kind.RBF, 0.7, 0.0, 1, X, 1e-12, marks, coords)
+    r = kernels.span(kernels.KernelForm.of("rbf", 0.7, 0.0, 1), X, 1e-12, marks, coords)
     assert r == len(set(marks.tolist())) == 30
     np.testing.assert_allclose(coords @ coords.T, rbf(X, X), atol=1e-9)
     again = np.empty((30, r))
-    kernels.coordinates(kernels.Kind.RBF, 0.7, 0.0, 1, X, X[marks], coords[marks], again)
+    kernels.coordinates(kernels.KernelForm.of("rbf", 0.7, 0.0, 1), X, X[marks], coords[marks], again)
     np.testing.assert_allclose(again, coords, atol=1e-6)
-    assert kernels.span(kernels.Kind.LINEAR, 1.0, 0.0, 1, X, 1e-9, marks, coords) == 3
-    assert kernels.span(kernels.Kind.LINEAR, 1.0, 0.0, 1, 0 * X, 1e-9, marks, coords) == 0
+    assert kernels.span(kernels.KernelForm.of("linear", 1.0, 0.0, 1), X, 1e-9, marks, coords) == 3
+    assert kernels.span(kernels.KernelForm.of("linear", 1.0, 0.0, 1), 0 * X, 1e-9, marks, coords) == 0
 
 
 def test_memory_stays_bounded(monkeypatch):

@@ -6,18 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import toprank as tr
 from tests.oracles import clicks as oracle
-from toprank.clicks import _pdgd_kernels as kernels
+from toprank.clicks._pdgd_kernels import pdgd_step
+from toprank.core.rows import rows_of
 
 SCORES = st.lists(st.floats(-4, 4), min_size=2, max_size=6)
 
 
-def gradient(scores, shown, clicked):
-    grad = np.zeros(len(scores))
-    kernels.gradient(np.array(scores), np.array(shown), np.array(clicked, dtype=bool), grad)
-    return grad
+def gradient(scores, shown, clicked, X=None):
+    """The step with η = 1 from θ = 0; by default on documents that are unit vectors, where it is the gradient."""
+    X = np.eye(len(scores)) if X is None else X
+    theta = np.zeros(X.shape[1])
+    pdgd_step(rows_of(X), np.array(scores), np.array(shown), np.array(clicked, dtype=bool), 1.0, theta)
+    return theta
 
 
 @given(SCORES, st.data())
@@ -26,6 +30,15 @@ def test_each_pair_weighs_what_both_pages_say(scores, data):
     clicked = data.draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown)))
     expected = oracle.pdgd_gradient(scores, shown, clicked)
     np.testing.assert_allclose(gradient(scores, shown, clicked), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_a_step_adds_the_documents_dense_and_sparse(form):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((6, 4)) < 0.7, rng.normal(size=(6, 4)), 0.0)
+    scores, shown, clicked = rng.normal(size=6), [4, 0, 3, 5], [False, True, False, False]
+    expected = X.T @ np.array(oracle.pdgd_gradient(scores.tolist(), shown, clicked))
+    np.testing.assert_allclose(gradient(scores, shown, clicked, form(X)), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("relevant", [(1, 0, 0), (1, 1, 0), (0, 0, 1)])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -411,3 +414,11 @@ def test_save_keeps_everything_for_labels_of_text(rare, tmp_path):
     again = tr.load(tmp_path / "model.json")
     assert again.classes_.tolist() == ["no", "yes"]
     np.testing.assert_array_equal(again.predict_labels(X), ranker.predict_labels(X))
+
+
+def test_sparse_batches_of_one_row_are_read_within_their_arrays():
+    code = "import numpy as np, scipy.sparse as sp, toprank as tr\nX, y = sp.csr_array(np.eye(50)), np.arange(50) % 2\n"
+    code += "print(tr.PerceptronAtK(k=1, batch_size=1, epochs=1).fit(X, y).n_batches_)"
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"] + "-bounds"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "50\n", done.stderr

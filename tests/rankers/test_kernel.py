@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 import toprank as tr
-from toprank.rankers.kernel_store import Store, squared_norm
+from toprank.rankers.kernel_store import Counts, Store, squared_norm
 
 
 def graded(n_queries=25):
@@ -102,7 +102,7 @@ def test_documents_that_come_again_are_stored_once():
     for rows, y in (([0, 1], [0, 1]), ([0, 2], [1, 0]), ([0, 1], [0, 1])):
         ranker.partial_fit(X[rows], y)
     assert ranker.n_stored_ == 3
-    assert ranker._store.counters[3:].tolist() == [4, 2]  # coefficients, rounds
+    assert (ranker._store.counts.parts, ranker._store.counts.rounds) == (4, 2)
 
 
 def played(drop, budget=4, updates=((1.0, 5.0), (2.0, -0.1), (3.0, 1.0))):
@@ -111,10 +111,10 @@ def played(drop, budget=4, updates=((1.0, 5.0), (2.0, -0.1), (3.0, 1.0))):
     store, seen = Store.empty(ranker, 1, 7), []
     for x, c in updates:
         X, change = np.array([[x], [x + 0.5]]), np.array([c, -c])
-        now, dropped = store.model(), store.counters[2]
-        before = store.function(np.concatenate([now.stored, X]), np.concatenate([now.alpha, change]))
-        store.add(X, change, squared_norm(store.function(X, change)))
-        if store.counters[2] > dropped:
+        now, dropped = store.model(), store.counts.dropped
+        before = store.settings.function(np.concatenate([now.stored, X]), np.concatenate([now.alpha, change]))
+        store.add(X, change, squared_norm(store.settings.function(X, change)))
+        if store.counts.dropped > dropped:
             seen.append((before, store.model()))
     return store, seen
 
@@ -155,7 +155,7 @@ def test_what_a_drop_changed_is_recorded(drop):
 
 def test_a_round_longer_than_the_budget_is_not_stored():
     store, _ = played("oldest", budget=1)
-    assert store.counters.tolist() == [0, 0, 3, 0, 0]
+    assert store.counts == Counts(dropped=3)
     with pytest.warns(UserWarning, match=r"of .* rounds changed more documents than budget=2 holds and were skipped"):
         tr.KernelSlamPerceptron(budget=2, epochs=1).fit_queries(graded())
 

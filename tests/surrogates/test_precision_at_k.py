@@ -187,31 +187,3 @@ def test_struct_is_no_upper_bound_and_its_minimiser_is_wrong():
     assert oracle.struct(list(X @ wrong), list(y), k) < oracle.loss(list(X @ wrong), list(y), k)
     assert oracle.struct(list(X @ wrong), list(y), k) < oracle.struct(list(X @ right), list(y), k)
     assert oracle.loss(list(X @ np.array(exhibit.data["avg"])), list(y), k) == 0
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda rng, n: rng.normal(size=n),
-        lambda rng, n: rng.integers(0, 5, n).astype(float),
-        lambda rng, n: rng.standard_cauchy(n),
-        lambda rng, n: np.exp(20 * rng.normal(size=n)),
-        lambda rng, n: np.zeros(n),
-    ],
-    ids=["normal", "ties", "outliers", "all in one bucket", "equal"],
-)
-def test_selection_is_what_sorting_gives(draw):
-    """Strips, samples, buckets, pivots, merging: which of them runs depends on n, k and how the scores are spread."""
-    from toprank.core import _selection_kernels as kernels
-    from toprank.surrogates._at_k_kernels import workspace
-
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        n = int(rng.integers(1, 700))
-        k = int(rng.integers(1, n + 1))
-        scores = draw(rng, n)
-        work = workspace(n)
-        work[0, :n] = work[1, :n] = scores
-        kernels.sorted_top(work[0], n, k, work[2], work[3])
-        np.testing.assert_array_equal(work[0, :k], np.sort(scores)[n - k :])
-        assert kernels.kth_largest(work[1], n, k, work[2], work[3]) == np.sort(scores)[n - k]

@@ -17,9 +17,9 @@ import numpy as np
 from .._typing import Floats, Ints
 from ..data import linear
 from ..data.dataset import QueryDataset
-from ..solvers.batches import Batches, Lost
+from ..solvers.at_k import LearnerAtK, Lost
+from ..solvers.batches import Batches
 from ..solvers.steps import Rule, Steps
-from ..solvers.stream import OnlineDescent
 from ..surrogates.precision_at_k import MistakesAvg, MistakesMax, PrecAvg, PrecisionSurrogate, PrecMax, cutoff
 from .base import Assumption, Certificate
 from .convergence import DELTA, top_error, uniform_convergence
@@ -131,34 +131,35 @@ class TopReplay(Replay):
 
     def __init__(
         self,
-        learner: OnlineDescent,
+        learner: LearnerAtK,
         passes: Sequence[tuple[Batches, Ints]],
         weights: Floats | None = None,
         mistakes: Floats | None = None,
     ) -> None:
-        assert isinstance(learner.surrogate, PrecisionSurrogate)
         self.surrogate, self.steps, self.passes = learner.surrogate, learner.steps, passes
         self.kind, (_, self.kappa) = type(self.surrogate), cutoff(self.surrogate.k, self.surrogate.kappa)
         """What it stepped on, and the share of the positives that is the top; 0 where that is a number."""
         self.data, self.by_query = passes[0][0].data, passes[0][0].by_query
         """The rows, and whether each query is a batch."""
-        self.state, rounds, self.iterates = learner.start(self.data.n_features), [np.empty((0, 4))], list[Floats]()
+        self.state, self.iterates = learner.start(self.data.n_features), list[Floats]()
         """The last state, and up to 32 iterates spread evenly over the run."""
-        parts, lost = max(1, 32 // len(passes)), []
+        parts, lost = max(1, 32 // len(passes)), list[Lost]()
         for at, (batches, order) in enumerate(passes):
-            first, keep = len(rounds), at % -(-len(passes) // 32) == 0
+            of_pass, keep = list[Lost](), at % -(-len(passes) // 32) == 0
             for part in np.array_split(order, min(parts, len(order))):
-                rounds.append(batches.play(learner, self.state, part))
+                of_pass.append(learner.play(self.state, batches, part))
                 if keep:
-                    self.iterates.append(self.state.last)
-            lost.append(Lost.of(np.concatenate(rounds[first:]), self.surrogate).loss)
-        self.lost = Lost.of(np.concatenate(rounds), self.surrogate)
+                    self.iterates.append(self.state.w.copy())
+            lost.append(Lost.total(of_pass))
+        self.lost = Lost.total(lost)
         self.same = Assumption("one pass over these rows, in their order", True)
         if weights is not None:
             size = 1e-6 * (1 + float(np.abs(weights).max(initial=0.0)))  # another processor may round otherwise
-            last = self.state.last
+            last = self.state.w
             same = weights.shape == last.shape and np.allclose(last, weights, 1e-6, size)
-            same &= mistakes is None or (len(mistakes) == len(lost) and np.allclose(mistakes, lost))
+            same &= mistakes is None or (
+                len(mistakes) == len(lost) and np.allclose(mistakes, [one.loss for one in lost])
+            )
             text = "these rows, in the order of the fit, lead to the ranker's weights"
             self.same = Assumption(text + ("" if mistakes is None else ", pass by pass with its losses"), bool(same))
 
@@ -187,14 +188,14 @@ class TopReplay(Replay):
         """Yield the learned weights, those of longer runs on the surrogate itself, and a vector of large margin."""
         if self.kind not in _MARGIN:
             return
-        yield self.state.last
+        yield self.state.w.copy()
         loss = replace(self.upper, normalize=self.surrogate.normalize)
-        longer = OnlineDescent(loss, None, Steps(1 / max(self.radius, 1e-300), Rule.SQRT))
+        longer = LearnerAtK(loss, Steps(1 / max(self.radius, 1e-300), Rule.SQRT))
         batches, state = self.passes[0][0], longer.start(self.data.n_features)
         for _ in range(3):
             for _ in range(4):
-                batches.play(longer, state)
-            yield from (w for w in (state.last, state.average) if np.isfinite(w).all())
+                longer.play(state, batches, np.arange(batches.count))
+            yield from (w for w in (state.w.copy(), state.average) if np.isfinite(w).all())
         yield largest_margin(_as_lists(batches), _MARGIN[self.kind], max_iter=60, **self._cut).w
 
     @property
@@ -220,7 +221,7 @@ class TopReplay(Replay):
         """L_T(c·u) = Σ_t ℓ(c·u; batch t) at each length, over the batches of all passes that were not skipped."""
         total = np.zeros(len(lengths))
         for batches in self._distinct:
-            shown, informative = scores[batches.rows] if len(batches.rows) else scores, batches.informative()
+            shown, informative = scores[batches.rows] if len(batches.rows) else scores, batches.informative
             weight = batches.weight
             for at, c in enumerate(lengths.tolist()):
                 losses, _ = self.upper.per_query(c * shown, batches.labels(), batches.bounds)
@@ -232,7 +233,7 @@ class TopReplay(Replay):
         total = 0.0
         for batches in self._distinct:
             most = most_mistakes(self._cut.get("k"), self._cut.get("kappa"), batches.labels(), batches.bounds)
-            total += float(most[batches.informative()].sum())
+            total += float(most[batches.informative].sum())
         return total * len(self.passes) / len(self._distinct)
 
     def population_loss(self, scores: Floats) -> float:

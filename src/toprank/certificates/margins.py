@@ -16,6 +16,7 @@ from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import linear, validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
+from ..measures.binary import places_at_share
 from ..surrogates.precision_at_k import cutoff
 
 Kind = Literal["weak", "k", "strong"]
@@ -171,7 +172,7 @@ def _sorted_list(s: Floats, y: Floats, k: int | None, kappa: float | None) -> _S
     positives, negatives = np.flatnonzero(y > 0), np.flatnonzero(y <= 0)
     places, share = cutoff(k, kappa)
     n_pos = len(positives)
-    own = min(places, n_pos) if places else min(n_pos, int(np.ceil(share * n_pos * (1 - 1e-12))))
+    own = min(n_pos, places or int(places_at_share(share, n_pos)))
     rising = positives[np.argsort(s[positives], kind="stable")]
     return _SortedList(s, rising, int(negatives[np.argmax(s[negatives])]), own)
 

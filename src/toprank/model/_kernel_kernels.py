@@ -4,25 +4,30 @@
 from __future__ import annotations
 
 import math
-from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inner_kernel, kernel
+from ..core.plain import kernel
+
+LINEAR, POLYNOMIAL, RBF = range(3)
 
 
-class Kind(IntEnum):
-    """Kernels: x·s, (γ x·s + c)^p, exp(−γ‖x − s‖²)."""
+class KernelForm(NamedTuple):
+    """Which kernel k(x, s) is: LINEAR x·s, POLYNOMIAL (γ x·s + coef0)^degree or RBF exp(−γ‖x − s‖²)."""
 
-    LINEAR = 0
-    POLYNOMIAL = 1
-    RBF = 2
+    kind: int
+    gamma: float
+    coef0: float
+    degree: int
+
+    @classmethod
+    def of(cls, name: str, gamma: float, coef0: float, degree: int) -> KernelForm:
+        """Return the kernel with this name: "linear", "polynomial" or "rbf"."""
+        return cls({"linear": LINEAR, "polynomial": POLYNOMIAL, "rbf": RBF}[name], gamma, coef0, degree)
 
 
-POLYNOMIAL, RBF = int(Kind.POLYNOMIAL), int(Kind.RBF)
-
-
-@inner_kernel
+@kernel
 def turn(S, low, T):
     """T = documents of S from `low` on as columns; columns that are left over are 0."""
     for b in range(T.shape[1]):
@@ -30,12 +35,12 @@ def turn(S, low, T):
             T[j, b] = S[low + b, j] if low + b < S.shape[0] else 0.0
 
 
-@inner_kernel
-def kernel_values(kind, gamma, coef0, degree, x, T, out):
-    """out_b = k(x, s_b) for documents s_b that are columns, which SIMD adds up side by side: the same bits anywhere."""
+@kernel
+def kernel_values(form, x, T, out):
+    """out_b = k(x, s_b) for documents s_b that are columns, which SIMD adds up side by side."""
     out[:] = 0.0
     for j in range(T.shape[0]):
-        if kind == RBF:
+        if form.kind == RBF:
             for b in range(T.shape[1]):
                 difference = x[j] - T[j, b]
                 out[b] += difference * difference
@@ -43,21 +48,21 @@ def kernel_values(kind, gamma, coef0, degree, x, T, out):
             for b in range(T.shape[1]):
                 out[b] += x[j] * T[j, b]
     for b in range(T.shape[1]):
-        if kind == RBF:
-            out[b] = math.exp(-gamma * out[b])
-        elif kind == POLYNOMIAL:
-            out[b] = (gamma * out[b] + coef0) ** degree
+        if form.kind == RBF:
+            out[b] = math.exp(-form.gamma * out[b])
+        elif form.kind == POLYNOMIAL:
+            out[b] = (form.gamma * out[b] + form.coef0) ** form.degree
 
 
 @kernel
-def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, out):
+def kernel_scores(form, X, stored, alpha, out):
     """out_i = Σ_b alpha_b k(x_i, s_b), stored documents in blocks that stay in the cache."""
     T, values = np.empty((stored.shape[1], 64)), np.empty(64)
     out[:] = 0.0
     for low in range(0, len(alpha), 64):
         turn(stored, low, T)
         for i in range(X.shape[0]):
-            kernel_values(kind, gamma, coef0, degree, X[i], T, values)
+            kernel_values(form, X[i], T, values)
             total = 0.0
             for b in range(min(64, len(alpha) - low)):
                 total += alpha[low + b] * values[b]
@@ -65,7 +70,7 @@ def kernel_scores(kind, gamma, coef0, degree, X, stored, alpha, out):
 
 
 @kernel
-def span(kind, gamma, coef0, degree, S, flat, marks, coords):
+def span(form, S, flat, marks, coords):
     """Pivoted Cholesky: marks[:r] = documents of S that span the most, coords[:, :r] = S in an orthonormal basis of it.
 
     Returns r: it ends at as many marks as there is room for, or when every k(s, ·) lies in the span but for `flat` of
@@ -75,7 +80,7 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
     T, one, values, left = np.empty((d, n)), np.empty((d, 1)), np.empty(n), np.empty(n)
     for i in range(n):
         turn(S, i, one)
-        kernel_values(kind, gamma, coef0, degree, S[i], one, left[i : i + 1])
+        kernel_values(form, S[i], one, left[i : i + 1])
     turn(S, 0, T)
     longest = left.max()
     for r in range(len(marks)):
@@ -84,7 +89,7 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
             return r
         marks[r] = p
         root = math.sqrt(left[p])
-        kernel_values(kind, gamma, coef0, degree, S[p], T, values)
+        kernel_values(form, S[p], T, values)
         for i in range(n):
             value = values[i]
             for c in range(r):
@@ -96,25 +101,14 @@ def span(kind, gamma, coef0, degree, S, flat, marks, coords):
 
 
 @kernel
-def coordinates(kind, gamma, coef0, degree, X, M, basis, out):
+def coordinates(form, X, M, basis, out):
     """out_i = coordinates of the projection of k(x_i, ·) on the span of the marks M; basis = those of the marks."""
     T, values = np.empty((M.shape[1], M.shape[0])), np.empty(M.shape[0])
     turn(M, 0, T)
     for i in range(X.shape[0]):
-        kernel_values(kind, gamma, coef0, degree, X[i], T, values)
+        kernel_values(form, X[i], T, values)
         for r in range(M.shape[0]):
             value = values[r]
             for c in range(r):
                 value -= out[i, c] * basis[r, c]
             out[i, r] = value / basis[r, r]
-
-
-@kernel
-def next_random(rng):
-    """Step a 64-bit xorshift generator in place and return a number ≥ 0."""
-    x = rng[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    rng[0] = x
-    return np.int64(x >> np.uint64(1))

@@ -314,5 +314,5 @@ class KernelFunction(ScoringFunction):
         """Write f of every row of a dense X."""
         from . import _kernel_kernels as kernels
 
-        kind = kernels.Kind[self.kernel.upper()]
-        kernels.kernel_scores(kind, self.gamma, self.coef0, self.degree, X, self.stored, self.alpha, out)
+        form = kernels.KernelForm.of(self.kernel, self.gamma, self.coef0, self.degree)
+        kernels.kernel_scores(form, X, self.stored, self.alpha, out)

@@ -22,10 +22,10 @@ from ..data.labels import Indicator, TwoClasses
 from ..data.validation import check_positive
 from ..errors import InputError
 from ..model.functions import LinearFunction
-from ..solvers.batches import Batches, Lost, Shuffle
+from ..solvers.at_k import LearnerAtK, State
+from ..solvers.batches import Batches, Shuffle
 from ..solvers.deadline import out_of_time
-from ..solvers.steps import Rule, Steps, Total
-from ..solvers.stream import OnlineDescent, State
+from ..solvers.steps import Rule, Steps
 from ..surrogates.precision_at_k import (
     MistakesAvg,
     MistakesMax,
@@ -90,13 +90,13 @@ class _MiniBatchRanker(TwoClassRanker):
     def _parts(self) -> tuple[type[PrecisionSurrogate], Steps]:
         """Check the hyper-parameters and return what a batch is stepped on, and how."""
 
-    def _learner(self, batches: Batches, n_positive: int) -> OnlineDescent:
+    def _learner(self, batches: Batches, n_positive: int) -> LearnerAtK:
         """Return what happens at each batch; k means the judged list, of which a batch of rows sees a part."""
         kind, steps = self._parts()
         cut: dict[str, Any] = {"k": self.k, "kappa": self.kappa}
         if self.k is not None and not batches.by_query:
             cut = {"kappa": min(1.0, self.k / max(n_positive, 1))}
-        return OnlineDescent(kind(normalize=bool(vars(self).get("normalize", False)), **cut), None, steps)
+        return LearnerAtK(kind(normalize=bool(vars(self).get("normalize", False)), **cut), steps)
 
     def _check(self) -> None:
         if self.batch_size == 1 and not isinstance(self, PerceptronAtK):
@@ -114,13 +114,13 @@ class _MiniBatchRanker(TwoClassRanker):
         self.run_ = self._plan()
         passes = self._passes(data, self.run_)
         for part, order in track(passes, type(self).__name__, self.epochs, show=bool(self.verbose)):
-            rounds = part.play(learner, state, order)
-            found = Lost.of(rounds, learner.surrogate)
+            before = state.updates
+            found = learner.play(state, part, order)
             lost.append(found.loss)
             trace["loss"].append(found.share / max(found.batches, 1))
-            trace["updates"].append(int((rounds[:, 3] > 0).sum()))
-            trace["skipped"].append(part.skipped(order, rounds))
-            trace["norm"].append(float(np.linalg.norm(state.last)))
+            trace["updates"].append(state.updates - before)
+            trace["skipped"].append(part.skipped(order))
+            trace["norm"].append(float(np.linalg.norm(state.w)))
             model = self._model(state)
             watch.look(model, lambda model=model: model, f"{len(trace['loss']):5d}  loss {trace['loss'][-1]:.6g}")  # type: ignore[misc]
             if out_of_time():
@@ -196,11 +196,11 @@ class _MiniBatchRanker(TwoClassRanker):
         batches = Batches.of(data, self.batch_size if qid is None else None)
         learner = self._learner(batches, int(data.y.sum()) + (0 if first else self.n_positive_))
         state, order = learner.start(data.n_features) if first else self._state, np.arange(batches.count)
-        rounds = batches.play(learner, state, order)
+        lost = learner.play(state, batches, order).loss
         lists = 1 if qid is None else data.n_queries
         before: dict[str, Any] = {"kind": "stream", "batch_size": int(self.batch_size), "lost": np.zeros(1)}
         before = before if first else vars(self).get("run_", {"kind": "both", "lost": np.zeros(1)})
-        self.run_ = before | {"lost": before["lost"][:1] + Lost.of(rounds, learner.surrogate).loss}
+        self.run_ = before | {"lost": before["lost"][:1] + lost}
         if before["kind"] == "fit":
             self.run_["kind"] = "both"
         if first:
@@ -210,23 +210,25 @@ class _MiniBatchRanker(TwoClassRanker):
             self.n_seen_ += data.n_docs
             self.n_positive_ += int(data.y.sum())
             self.n_queries_in_ += lists if qid is not None else 0
-        self._keep(state, batches.skipped(order, rounds) + (0 if first else self.n_skipped_))
+        self._keep(state, batches.skipped(order) + (0 if first else self.n_skipped_))
         self._note_rows(given.X, given.ptr, first=first)
 
     @property
     def _state(self) -> State:
         """The stream so far, to go on from."""
-        totals = np.zeros(len(Total))
-        totals[[Total.ROUNDS, Total.STEPS]] = self.n_batches_, self.n_updates_
-        return State(np.stack([self.weights_, self.drift_, np.zeros_like(self.drift_)]), totals, 1.0)
+        return State(self.weights_.copy(), self.drift_.copy(), self.n_batches_, self.n_updates_)
 
     def _keep(self, state: State, skipped: int) -> None:
-        self.weights_, self.drift_, _ = state.weights
-        self.n_batches_, self.n_updates_ = (int(state.totals[at]) for at in (Total.ROUNDS, Total.STEPS))
+        self.weights_, self.drift_, self.n_batches_, self.n_updates_ = (
+            state.w,
+            state.drift,
+            state.batches,
+            state.updates,
+        )
         self.n_skipped_, self.function_ = skipped, self._model(state)
 
     def _model(self, state: State) -> LinearFunction:
-        return LinearFunction(state.average if self.average else state.last)
+        return LinearFunction(state.average if self.average else state.w.copy())
 
     def _certify(
         self, data: QueryDataset, here: Assumption, comparator: Floats | None, delta: float
@@ -267,14 +269,14 @@ def _mixed_batches(batches: Batches, shuffle: Shuffle, rng: np.random.Generator)
     if not batches.by_query and np.diff(batches.bounds).max(initial=0) < 2:
         raise InputError("a batch of one row has one class and is not informative: batch_size must be at least 2")
     if shuffle == "batches" and not batches.by_query and batches.in_clumps():
-        found = int(batches.informative().sum())
+        found = int(batches.informative.sum())
         warnings.warn(
             f"the rows are sorted by class: {found} of {batches.count} batches hold both. They are dealt out in random "
             "order instead; shuffle='rows' does so without this warning",
             stacklevel=4,
         )
         return batches.mixed(rng), shuffle
-    if shuffle != "rows" and not batches.informative().any():
+    if shuffle != "rows" and not batches.informative.any():
         raise InputError("no batch holds both classes: set shuffle='rows', or give whole lists with qid")
     return batches, shuffle
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from concurrent.futures import Executor
-from dataclasses import field
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,17 +28,99 @@ from ..solvers.stream import OnlineDescent, judge_of_rounds
 from ..surrogates import Minimax, Slam
 from .base import parameters
 from .checking import check_parameters
-from .kernel_store import Count, Store, settings, squared_norm
+from .kernel_store import Settings, Store, squared_norm
 from .stream import Average, StreamRanker, by_theory, check_same_measure, choose_average, read_passes, steps_of
 from .trace import Trace
 from .watching import BestOnValidation
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in a round of a kernel perceptron."""
+
+    measure: float
+    """The measure of the ranking, divided by its best value."""
+    loss: float
+    mistake: bool
+    znorm2: float
+    """‖z_t‖²."""
+    scores: Floats
+    """f_t(X_t)."""
+
+
+@dataclass(frozen=True)
+class KernelPerceptron:
+    """Algorithm 2 of online perceptrons with a kernel; with `Minimax` as its loss Algorithm 3."""
+
+    loss: Slam | Minimax
+    measure: Measure
+    steps: Steps
+    compare: bool = False
+    """Whether the averaged f ranks every eighth list too."""
+
+    def is_round(self, y: Floats, weight: float) -> bool:
+        """Say whether a list teaches: it has two grades and something that the measure can find."""
+        grades = compared_grades(self.measure, y)
+        if weight == 0 or len(y) < 2 or (grades == grades[0]).all():
+            return False
+        return self._judged(y, y) > 0
+
+    def play_round(self, store: Store, X: Floats, y: Floats, weight: float) -> Round:
+        """Algorithm 2 of online perceptrons, round t, with a kernel k: f_t ∈ span{k(x, ·)} in place of w_t.
+
+        1. Receive X_t, predict by the scores s = f_t(X_t), receive the grades R_t.
+        2. If the measure of that ranking is below its best: z_t = Σ_i g_i k(x_i, ·), g ∈ ∂φ_v(s, R_t), and
+           f_{t+1} = f_t − η z_t, where the budget may drop what older rounds added. Else f_{t+1} = f_t.
+
+        ‖z_t‖² = gᵀKg. The scores, ‖z_t‖² and all that they lead to must be finite: `OverflowError`.
+        """
+        best, totals = self._judged(y, y), store.totals
+        s = _scores(store.model(), X)
+        reached = self._judged(s, y) / best
+        if self.compare and totals[Total.ROUNDS] % COMPARE_EVERY == COMPARE_EVERY - 1:
+            totals[Total.AVERAGE] += self._judged(_scores(store.model(average=True), X), y) / best
+            totals[Total.LAST] += reached
+        loss, znorm2 = 0.0, 0.0
+        mistake = falls_short(self._judge, s, compared_grades(self.measure, y), reached)
+        if mistake:
+            losses, g = self.loss.per_query(s, y, np.array([0, len(y)]))
+            loss, g = weight * float(losses[0]), weight * g
+            moved = np.flatnonzero(g)
+            znorm2 = squared_norm(store.settings.function(X[moved], g[moved]))
+            if not np.isfinite(znorm2):
+                raise OverflowError
+            eta = self.steps.size(totals[Total.ROUNDS] + 1, totals[Total.ZNORM2] + znorm2)
+            store.add(X, -eta * g, eta * eta * znorm2)
+        for total, value in (
+            (Total.ROUNDS, 1), (Total.STEPS, mistake), (Total.MISTAKES, mistake), (Total.MEASURE, reached),
+            (Total.SURROGATE, loss), (Total.ZNORM2, znorm2), (Total.DOCS, len(y)),
+        ):  # fmt: skip
+            totals[total] += value
+        store.end_round()
+        return Round(reached, loss, mistake, znorm2, s)
+
+    @cached_property
+    def _judge(self) -> Measure:
+        return judge_of_rounds(self.measure)
+
+    def _judged(self, scores: Floats, y: Floats) -> float:
+        return float(self._judge.per_query(scores, y, np.array([0, len(y)]))[0])
+
+
+def _scores(f: KernelFunction, X: Floats) -> Floats:
+    scores = np.empty(len(X))
+    f.score_rows(X, scores)
+    if not np.isfinite(scores).all():
+        raise OverflowError
+    return scores
 
 
 @parameters
 class KernelSlamPerceptron(StreamRanker):
     """The SLAM perceptron with a kernel: rankings that are not linear, from a bounded store of documents.
 
-    If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel.
+    If the ranking falls short: f ← f − η Σ_i g_i k(x_i, ·), g ∈ ∂ φ_v(f(X_t), R_t): Algorithm 2 with a kernel
+    (`rankers.kernel.KernelPerceptron.play_round`).
 
     Only mistake rounds are stored, and of them only documents with g_i ≠ 0. A document that comes again is stored once,
     its coefficients add up; a list that comes again is one round. At most `budget` documents are held, and as many
@@ -120,7 +202,7 @@ class KernelSlamPerceptron(StreamRanker):
         from .replay import theory_step
 
         if by_theory(self.eta):
-            own, learner = settings(self, data.n_features), OnlineDescent(loss, self._target, Steps(1.0))
+            own, learner = Settings.of(self, data.n_features), OnlineDescent(loss, self._target, Steps(1.0))
             radius = float(np.sqrt(largest_square(own, data)))
             self.eta_ = theory_step(str(self.eta), learner, data, radius, distance(own))
 
@@ -159,7 +241,7 @@ class KernelSlamPerceptron(StreamRanker):
         seed = self._seed() if first else 0
         store = Store.empty(self, data.n_features, seed) if first else self._store
         check_same_measure(None if first else self._passes.get("measure"), str(self._target))
-        if store.settings != settings(self, data.n_features):
+        if store.settings != Settings.of(self, data.n_features):
             raise InputError("kernel and budget cannot change in mid-stream: start anew with fit")
         store = store.copy()  # a model that somebody holds shares the documents of the old one
         before = store.totals.copy()
@@ -183,54 +265,29 @@ class KernelSlamPerceptron(StreamRanker):
         self, store: Store, loss: Slam | Minimax, data: QueryDataset, order: Ints, seen: Floats | None = None
     ) -> Floats:
         """Play the lists in order; `seen`, where given, gets the scores that the losses saw."""
-        target, steps = self._target, self._steps()
-        rows, ptr, judge = [], np.zeros(2, dtype=np.int64), judge_of_rounds(target)
+        learner = KernelPerceptron(loss, self._target, self._steps(), self.average == "auto")
+        rounds = []
         for q in order:
             a, b = data.ptr[q], data.ptr[q + 1]
-            y = data.y[a:b]
-            weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
-            ptr[1] = b - a
-            grades = compared_grades(target, y)
-            if weight == 0 or b - a < 2 or (grades == grades[0]).all():
-                continue
-            best = float(judge.per_query(y, y, ptr)[0])
-            if not best > 0:
-                continue
             X = np.ascontiguousarray(dense(data.X[a:b]), dtype=np.float64)
-            scores = np.empty(len(y))
-            store.model().score_rows(X, scores)
-            if not np.isfinite(scores).all():
-                raise _overflow(q)
-            reached = float(judge.per_query(scores, y, ptr)[0])
-            if self.average == "auto" and store.totals[Total.ROUNDS] % COMPARE_EVERY == COMPARE_EVERY - 1:
-                averaged = np.empty(len(y))
-                store.model(average=True).score_rows(X, averaged)
-                store.totals[Total.AVERAGE] += float(judge.per_query(averaged, y, ptr)[0]) / best
-                store.totals[Total.LAST] += reached / best
-            value, znorm2 = 0.0, 0.0
-            mistake = falls_short(judge, scores, grades, reached / best)
-            if mistake:
-                losses, g = loss.per_query(scores, y, ptr)
-                moved = np.flatnonzero(g)
-                value, znorm2 = weight * float(losses[0]), squared_norm(store.function(X[moved], weight * g[moved]))
-                if not np.isfinite(znorm2):
-                    raise _overflow(q)
-                eta = steps.size(store.totals[Total.ROUNDS] + 1, store.totals[Total.ZNORM2] + znorm2)
-                store.add(X, -eta * weight * g, eta * eta * znorm2)
-                if seen is not None:
-                    seen[a:b] = scores
-            rows.append((reached / best, value, float(mistake), znorm2))
-            store.totals[: Total.DOCS] += (1, float(mistake), float(mistake), reached / best, value, znorm2)
-            store.totals[Total.DOCS] += b - a
-            store.end_round()
+            weight = 1.0 if data.query_weight is None else float(data.query_weight[q])
+            if not learner.is_round(data.y[a:b], weight):
+                continue
+            try:
+                found = learner.play_round(store, X, data.y[a:b], weight)
+            except OverflowError:
+                raise _overflow(q) from None
+            rounds.append((found.measure, found.loss, float(found.mistake), found.znorm2))
+            if seen is not None and found.mistake:
+                seen[a:b] = found.scores
         if store.too_long and seen is None:
             warnings.warn(
-                f"{len(store.too_long)} of {len(rows)} rounds changed more documents than budget={self.budget} holds "
+                f"{len(store.too_long)} of {len(rounds)} rounds changed more documents than budget={self.budget} holds "
                 f"and were skipped: raise it to {max(store.too_long)}",
                 stacklevel=5,
             )
             store.too_long = []
-        return np.array(rows).reshape(-1, 4)
+        return np.array(rounds).reshape(-1, 4)
 
     def _keep(self, store: Store, averaged: bool) -> None:
         self._store, self.averaged_ = store, averaged
@@ -239,12 +296,12 @@ class KernelSlamPerceptron(StreamRanker):
     @property
     def n_stored_(self) -> int:
         """How many documents are held, at most `budget`."""
-        return int(self._store.counters[Count.DOCUMENTS])
+        return self._store.counts.documents
 
     @property
     def n_dropped_(self) -> int:
         """How many rounds had to make room so far."""
-        return int(self._store.counters[Count.DROPPED])
+        return self._store.counts.dropped
 
     @property
     def memory_(self) -> int:

@@ -27,7 +27,7 @@ from ..model.functions import KernelFunction, LinearFunction, ScoringFunction
 from ..solvers.stream import OnlineDescent
 from .base import Ranker
 from .kernel import KernelSlamPerceptron
-from .kernel_store import Count, Store, squared_norm
+from .kernel_store import Settings, Store, squared_norm
 from .replay import (
     SAME_RUN,
     SeenLists,
@@ -64,7 +64,7 @@ class KernelReplay(Replay):
             with read_in_any_order(data.X, order):
                 for q in order:
                     rows.append(ranker._play(self.store, loss, data, np.array([q]), scores))
-                    born += [played] * (int(self.store.counters[Count.DOCUMENTS]) - len(born))
+                    born += [played] * (self.store.counts.documents - len(born))
                     played += len(rows[-1])
             loss_weight = loss_weights(self.learner, data, order, np.concatenate(rows[first:]))
             self._along += self.seen.add(scores, loss_weight)
@@ -72,14 +72,14 @@ class KernelReplay(Replay):
         self.present = 1 - np.array(born) / max(played, 1)
         """In which share of the rounds each stored document was held, while none has been dropped."""
         mine, own = self.store, ranker._store
-        same = np.array_equal(mine.counters, own.counters) and nearly_equal(mine.totals, own.totals)
+        same = mine.counts == own.counts and nearly_equal(mine.totals, own.totals)
         same = same and np.array_equal(mine.documents, own.documents) and nearly_equal(mine.alpha, own.alpha)
         self.same = Assumption(SAME_RUN, same)
 
     @property
     def dropped(self) -> int:
         """How many rounds the budget dropped."""
-        return int(self.store.counters[Count.DROPPED])
+        return self.store.counts.dropped
 
     @cached_property
     def run(self) -> Run:
@@ -87,11 +87,8 @@ class KernelReplay(Replay):
 
         A step changes ‖f‖² by η²‖z_t‖² − 2η z_t·f_t, so all that is left of ‖f‖² at the end was changed by drops.
         """
-        loss, kernel, radius2 = (
-            self.learner.surrogate,
-            self.store.settings[0],
-            largest_square(self.store.settings, self.data),
-        )
+        loss, settings = self.learner.surrogate, self.store.settings
+        kernel, radius2 = settings.kernel, largest_square(settings, self.data)
         # gamma > 0, coef0 ≥ 0 and a whole degree make k an inner product
         space = Assumption(f"norms are those of the {kernel} kernel, R_X² = max k(x, x) = {radius2:.4g}", True)
         found = observed_run(self.learner, self.data, self.rounds, sqrt(radius2), (self.same, space))
@@ -100,7 +97,7 @@ class KernelReplay(Replay):
             rest = self._along - half
         elif self.dropped:
             rest = squared_norm(self.store.model()) / (2 * found.eta) + self._along - half
-        square = distance(self.store.settings)
+        square = distance(settings)
         tight = inf if square is None else tightest_constant(loss, self.data, self.seen.weights, square)
         zero = self.seen.loss(np.zeros(self.data.n_docs))[0]
         return replace(found, dropped=self.dropped, rest=rest, tight=tight, zero=zero)
@@ -131,9 +128,9 @@ class KernelReplay(Replay):
         if self.dropped == 0:
             yield replace(own, alpha=own.alpha * self.present)
         choice = np.concatenate([_some_rows(own.stored), _some_rows(self.data.X)])
-        settings = (kernels.Kind[own.kernel.upper()], own.gamma, own.coef0, own.degree)
+        form = kernels.KernelForm.of(own.kernel, own.gamma, own.coef0, own.degree)
         coords, marks = np.zeros((len(choice), min(len(choice), _LANDMARKS))), np.zeros(_LANDMARKS, dtype=np.int64)
-        r = kernels.span(*settings, choice, _FLAT, marks[: coords.shape[1]], coords)
+        r = kernels.span(form, choice, _FLAT, marks[: coords.shape[1]], coords)
         if r == 0:
             return
         documents, basis = choice[marks[:r]], coords[marks[:r], :r]
@@ -141,27 +138,25 @@ class KernelReplay(Replay):
         features = np.empty((part.n_docs, r))
         for low in range(0, part.n_docs, 4096):
             rows = _dense(part.X[low : low + 4096])
-            kernels.coordinates(*settings, rows, documents, basis, features[low : low + 4096])
+            kernels.coordinates(form, rows, documents, basis, features[low : low + 4096])
         for w in longer_run(self.learner, part.with_X(features), self.run.A):
             beta = w.copy()
             for j in range(r - 1, -1, -1):  # basisᵀ β = w, from the last row up
                 beta[j] = (w[j] - (basis[j + 1 :, j] * beta[j + 1 :]).sum()) / basis[j, j]
-            yield self.store.function(documents, beta)
+            yield self.store.settings.function(documents, beta)
 
 
-def largest_square(settings: tuple[Any, ...], data: QueryDataset) -> float:
+def largest_square(settings: Settings, data: QueryDataset) -> float:
     """R_X² = max k(x, x): each kernel grows with ‖x‖, or does not depend on it."""
-    kernel, gamma, coef0, degree, *_ = settings
     longest = longest_row(data) ** 2
     with np.errstate(over="ignore"):
-        power = np.float64(gamma * longest + coef0) ** degree
-    return float({"linear": longest, "polynomial": power, "rbf": 1.0}[kernel])
+        power = np.float64(settings.gamma * longest + settings.coef0) ** settings.degree
+    return float({"linear": longest, "polynomial": power, "rbf": 1.0}[settings.kernel])
 
 
-def distance(settings: tuple[Any, ...]) -> Callable[[float], float] | None:
+def distance(settings: Settings) -> Callable[[float], float] | None:
     """Return ‖k(x, ·) − k(s, ·)‖² as a function of ‖x − s‖²; None where it is none (polynomials)."""
-    kernel, gamma, *_ = settings
-    return {"linear": float, "rbf": lambda d2: -2 * expm1(-gamma * d2)}.get(kernel)
+    return {"linear": float, "rbf": lambda d2: -2 * expm1(-settings.gamma * d2)}.get(settings.kernel)
 
 
 def _times(f: KernelFunction, c: float) -> KernelFunction:

@@ -29,7 +29,8 @@ class PDGD(Ranker):
 
     A page R is drawn document by document with odds e^{w·x}; each click k against each document l without one, up to
     the place after the last click, moves w by η ρ e^{s_k} e^{s_l}/(e^{s_k} + e^{s_l})² (x_k − x_l), where
-    ρ = P(R*)/(P(R) + P(R*)) and R* is R with k and l exchanged (Oosterhuis and de Rijke 2018).
+    ρ = P(R*)/(P(R) + P(R*)) and R* is R with k and l exchanged: Algorithm 1 of Oosterhuis and de Rijke (2018), in
+    `clicks._pdgd_kernels.pdgd_step`.
 
     Show users what `sample` returns and hand back what they clicked with `partial_fit_clicks`. `cut` is how many
     documents a page has. `predict` and `rank` use the weights without sampling. `fit` is for trying it out: it shows
@@ -149,21 +150,19 @@ class PDGD(Ranker):
         return number
 
     def _step(self, X: Matrix, shown: Ints, clicked: Floats, weight: float) -> None:
-        from ..clicks import _pdgd_kernels as kernels
+        from ..clicks._pdgd_kernels import pdgd_step
+        from ..core.rows import rows_of
 
         steps = Steps.parse(self.eta)
         if steps.rule == Rule.ADAPTIVE:
             raise InputError("eta must be a number or 'sqrt' (with η as in 'sqrt:0.1') here, not 'adaptive'")
-        w = self.coef_
-        scores = linear.scores(X, w)
+        theta, pages = self.coef_.copy(), self.counts_["pages"] + 1
+        scores = linear.scores(X, theta)
         if not np.isfinite(scores).all():
             raise InputError("scores overflow: scale the features, or take a smaller eta")
-        grad = np.zeros(len(scores))
-        pairs = int(kernels.gradient(scores, shown, clicked, grad))
-        pages = self.counts_["pages"] + 1
+        pairs = int(pdgd_step(rows_of(X), scores, shown, clicked, weight * steps.size(pages, None), theta))
         if pairs:
-            eta = steps.size(pages, None)
-            self.function_ = LinearFunction(w + eta * weight * linear.adjoint(X, grad))
+            self.function_ = LinearFunction(theta)
         self.counts_ = {**self.counts_, "pages": pages, "pairs": self.counts_["pairs"] + pairs}
         self.n_iter_ = pages
 

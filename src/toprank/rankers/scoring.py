@@ -16,7 +16,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
 from ..surrogates.precision_at_k import cutoff
 from .base import Ranker
-from .two_classes import TopPrecision, TwoClassRanker
+from .two_classes import TwoClassRanker, top_precision
 from .watching import mean_of_rows
 
 
@@ -73,7 +73,7 @@ class PrecisionScorer(_WantsQid):
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
-        labels, judge = Indicator.of(y), TopPrecision(self.k, self.kappa)
+        labels, judge = Indicator.of(y), top_precision(self.k, self.kappa)
         if labels is not None:
             own = isinstance(estimator, Ranker)
             found = np.asarray(estimator.predict(X, qid) if own else response(estimator, X, qid))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +18,8 @@ from ..data.grouping import group_rows
 from ..data.labels import Indicator, TwoClasses
 from ..errors import InputError
 from ..measures.base import Measure, mean_value
+from ..measures.binary import P, PAtShare, places_at_share
+from ..measures.presets import Blank
 from ..model.functions import LinearFunctions
 from ..surrogates.precision_at_k import cutoff
 from .base import QueryWeight, Ranker, parameters
@@ -28,45 +29,17 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-@dataclass(frozen=True)
-class TopPrecision:
-    """Share of positives among the first k of each list; tied rows count as any order of them does on average.
-
-    k is a number of places, or ⌈κ n₊⌉ of a list with n₊ positives, where a list without positives is NaN.
+def top_precision(k: int | None, kappa: float | None) -> Measure:
+    """P@k, or with a share of the positives P@⌈κ n₊⌉, where a list without positives does not count.
 
     >>> s, y = np.array([0.9, 0.8, 0.1, 0.7]), np.array([1.0, 0.0, 1.0, 1.0])
-    >>> TopPrecision(kappa=0.5).per_query(s, y, np.array([0, 4])).tolist()
+    >>> top_precision(None, 0.5).per_query(s, y, np.array([0, 4])).tolist()
     [0.5]
-    >>> TopPrecision(k=2).per_query(np.zeros(4), y, np.array([0, 4])).tolist()  # ties: in any order
+    >>> top_precision(2, None).per_query(np.zeros(4), y, np.array([0, 4])).tolist()  # ties: in any order
     [0.75]
     """
-
-    k: int | None = None
-    kappa: float | None = None
-
-    def per_query(self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, *, doc_ids: ArrayLike | None = None) -> Floats:
-        """Return the precision of each list."""
-        s, labels = np.asarray(scores, dtype=np.float64), np.asarray(y) > 0
-        bounds = np.asarray(ptr)
-        lengths = np.diff(bounds)
-        group = np.repeat(np.arange(len(lengths)), lengths)
-        found = np.bincount(group, labels, len(lengths))
-        places, share = cutoff(self.k, self.kappa)
-        k = np.full(len(lengths), places) if places else np.ceil(share * found * (1 - 1e-12)).astype(np.int64)
-        taken = np.minimum(k, lengths)
-        counted = taken > 0
-        lowest = np.full(len(lengths), np.inf)  # the score at place k
-        by_score = np.lexsort((-s, group))
-        lowest[counted] = s[by_score[bounds[:-1][counted] + taken[counted] - 1]]
-        above, tied = s > lowest[group], s == lowest[group]
-        left = taken - np.bincount(group, above, len(lengths))
-        among = np.bincount(group, tied & labels, len(lengths)) / np.maximum(np.bincount(group, tied, len(lengths)), 1)
-        hits = np.bincount(group, above & labels, len(lengths)) + left * among
-        return np.where(k > 0, hits / np.maximum(k, 1), math.nan)
-
-    def __str__(self) -> str:
-        places, share = cutoff(self.k, self.kappa)
-        return f"p@{places}" if places else f"p@{share:g}·n₊"
+    places, share = cutoff(k, kappa)
+    return P(k=places) if places else PAtShare(share=share, blank=Blank.SKIP)
 
 
 @parameters
@@ -183,8 +156,8 @@ class TwoClassRanker(Ranker):
     def _note_labels(self, data: QueryDataset) -> None:
         self.n_seen_, self.n_positive_ = data.n_docs, int(data.y.sum())
 
-    def _judge(self) -> TopPrecision:
-        return TopPrecision(self.k, self.kappa)
+    def _judge(self) -> Measure:
+        return top_precision(self.k, self.kappa)
 
     def _mean(self, scores: Floats, y: Any, qid: ArrayLike | None, judge: Judge | None = None) -> float:
         if "estimators_" not in vars(self):
@@ -240,7 +213,7 @@ class TwoClassRanker(Ranker):
 
     def _labels_of_top(self, places: Ints, lengths: Ints, k: int | None) -> AnyArray:
         own, kappa = cutoff(self.k, self.kappa)
-        wanted = k or own or np.ceil(kappa * self.n_positive_ / self.n_seen_ * lengths * (1 - 1e-12))
+        wanted = k or own or places_at_share(kappa, self.n_positive_ / self.n_seen_ * lengths)
         return self.classes_[(places <= wanted).astype(np.int64)]
 
     def __sklearn_tags__(self) -> Tags:

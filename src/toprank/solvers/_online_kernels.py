@@ -23,13 +23,13 @@ from ._round_kernels import is_round, judge_round, score_round, take_step, work_
 def slam_perceptron(lists, order, rule, slam, learner, state, record):
     """Algorithm 2, the SLAM perceptron: the measure is `rule`, φ_v its SLAM surrogate `slam`.
 
-        w_1 = 0
-        for t = 1, …, T:
-            receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
-            if the measure of that ranking is below its best:
-                w_{t+1} = w_t − η z_t,  z_t = X_tᵀ g,  g ∈ ∂φ_v(s_t, R_t)
-            else:
-                w_{t+1} = w_t
+    w_1 = 0
+    for t = 1, …, T:
+        receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
+        if the measure of that ranking is below its best:
+            w_{t+1} = w_t − η z_t,  z_t = X_tᵀ g,  g ∈ ∂φ_v(s_t, R_t)
+        else:
+            w_{t+1} = w_t
     """
     played, work = 0, work_of(state)
     for t in range(len(order)):
@@ -57,14 +57,14 @@ def slam_perceptron(lists, order, rule, slam, learner, state, record):
 def minimax_perceptron(lists, order, rule, minimax, learner, state, record):
     """Algorithm 3, the minimax perceptron: the measure is `rule`, φ_C the largest hinge `minimax`.
 
-        w_1 = 0
-        for t = 1, …, T:
-            receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
-            if the measure of that ranking is below its best:
-                (i, j) = the pair with R_i > R_j and the largest s_j − s_i
-                w_{t+1} = w_t − η (x_j − x_i)
-            else:
-                w_{t+1} = w_t
+    w_1 = 0
+    for t = 1, …, T:
+        receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
+        if the measure of that ranking is below its best:
+            (i, j) = the pair with R_i > R_j and the largest s_j − s_i
+            w_{t+1} = w_t − η (x_j − x_i)
+        else:
+            w_{t+1} = w_t
     """
     played, work = 0, work_of(state)
     for t in range(len(order)):
@@ -92,10 +92,10 @@ def minimax_perceptron(lists, order, rule, minimax, learner, state, record):
 def online_listnet(lists, order, rule, listnet, learner, state, record):
     """Online ListNet (section 8): gradient descent on the top-one cross entropy `listnet`; `rule` is its judge.
 
-        w_1 = 0
-        for t = 1, …, T:
-            receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
-            w_{t+1} = w_t − η X_tᵀ (softmax(s_t) − softmax(R_t))
+    w_1 = 0
+    for t = 1, …, T:
+        receive X_t; s_t = X_t w_t, ranked by sorting; receive R_t
+        w_{t+1} = w_t − η X_tᵀ (softmax(s_t) − softmax(R_t))
     """
     played, work = 0, work_of(state)
     for t in range(len(order)):

@@ -1,9 +1,10 @@
-"""Rows cut into batches: the lists of a stream that learns precision at k."""
+"""Rows cut into batches: what the learners of precision at the top play one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,36 +12,10 @@ import numpy as np
 from .._typing import AnyArray, Floats, Ints
 from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
-from ..surrogates.base import Surrogate
-from ..surrogates.precision_at_k import PrecisionSurrogate
-from .stream import OnlineDescent, State
 
 Shuffle = Literal["batches", "rows"] | None
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Lost:
-    """Sums over rounds of precision at k."""
-
-    batches: int
-    loss: float
-    """Σ_t loss: the surrogate's, or for a perceptron the mistakes Δ."""
-    share: float
-    """Σ_t loss / k_t."""
-    places: int
-    """Σ_t k_t, the most mistakes there can be."""
-    largest_k: int
-
-    @classmethod
-    def of(cls, rounds: Floats, surrogate: Surrogate) -> Lost:
-        """Add up rounds as `OnlineDescent.play` returns them: their first column has the positives of each."""
-        assert isinstance(surrogate, PrecisionSurrogate)
-        ks = surrogate.k_of(rounds[:, 0])
-        share = rounds[:, 1] if surrogate.normalize else rounds[:, 1] / ks
-        loss = share * ks if surrogate.normalize else rounds[:, 1]
-        return cls(len(rounds), float(loss.sum()), float(share.sum()), int(ks.sum()), int(ks.max(initial=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +82,32 @@ class Batches:
         """Return the labels in the order of the batches."""
         return self.data.y if len(self.rows) == 0 else self.data.y[self.rows]
 
+    @cached_property
+    def is_positive(self) -> AnyArray:
+        """Which rows are positive, in the order of the batches."""
+        return self.labels() > 0
+
+    @cached_property
+    def positives(self) -> Ints:
+        """How many positives each batch holds."""
+        return np.diff(np.append(0, np.cumsum(self.is_positive))[self.bounds])
+
+    @property
     def informative(self) -> AnyArray:
-        """Say which batches hold both classes."""
-        sizes = np.diff(self.bounds)
-        found = np.zeros(self.count)
-        found[sizes > 0] = np.add.reduceat(self.labels(), self.bounds[:-1][sizes > 0])
-        return (found > 0) & (found < sizes)
+        """Which batches hold both classes."""
+        return (self.positives > 0) & (self.positives < np.diff(self.bounds))
+
+    @property
+    def is_played(self) -> AnyArray:
+        """Which batches are learned from: they hold both classes and their weight is not 0."""
+        return self.informative if self.weight is None else self.informative & (self.weight != 0)
 
     def in_clumps(self) -> bool:
         """Say whether less than half as many batches hold both classes as would if the rows were mixed."""
         share = float(self.data.y.mean())
         sizes = np.diff(self.bounds)
         expected = float((1 - share**sizes - (1 - share) ** sizes).sum())
-        return int(self.informative().sum()) < 0.5 * expected
+        return int(self.informative.sum()) < 0.5 * expected
 
     def mixed(self, rng: np.random.Generator) -> Batches:
         """Return batches of a random permutation of the rows."""
@@ -133,12 +121,7 @@ class Batches:
             batches = self.mixed(rng) if shuffle == "rows" else self
             yield batches, rng.permutation(self.count) if shuffle == "batches" else np.arange(self.count)
 
-    def play(self, learner: OnlineDescent, state: State, order: Ints | None = None) -> Floats:
-        """Play the batches in the given order: one pass over X; the rounds are what `OnlineDescent.play` returns."""
-        data = self.data
-        return learner.play(state, data.X, data.y, self.bounds, order, self.weight, rows=self.rows)
-
-    def skipped(self, order: Ints, rounds: Floats) -> int:
-        """How many batches of that order held one class only; those of weight 0, left out on request, do not count."""
-        weight = self.weight
-        return len(order) - len(rounds) - (0 if weight is None else int((weight[order] == 0).sum()))
+    def skipped(self, order: Ints) -> int:
+        """How many batches of that order hold one class only; those of weight 0, left out on request, do not count."""
+        wanted = np.ones(self.count, dtype=bool) if self.weight is None else self.weight != 0
+        return int((wanted & ~self.informative)[order].sum())

@@ -18,7 +18,7 @@ from .._typing import Floats, Ints
 from ..data.validation import check_count
 from ..errors import InputError
 from ..measures.base import Measure
-from ..measures.binary import P
+from ..measures.binary import P, places_at_share
 from .base import NO_FLOATS, NO_PLACES, CompiledSurrogate
 
 KAPPA = 0.25
@@ -61,7 +61,7 @@ class PrecisionSurrogate(CompiledSurrogate):
     above: float = 0.0
     """Grades above this are positive."""
     function: ClassVar[str]
-    """The kernel of the loss."""
+    """The kernel of the loss, in `_at_k_kernels`."""
     is_upper_bound: ClassVar[bool] = True
     """Whether the loss is never below the mistakes Δ."""
 
@@ -84,21 +84,25 @@ class PrecisionSurrogate(CompiledSurrogate):
         doc_weight: Floats = NO_FLOATS,
         place: Ints = NO_PLACES,
     ) -> int:
-        """Fill the loss of each list and a subgradient in the scores."""
-        from ..core._call_kernels import CODES, call
+        """Fill the loss of each list and a subgradient in the scores; return −1, or the list with infinite scores."""
         from . import _at_k_kernels as kernels
 
-        k, kappa = cutoff(self.k, self.kappa)
-        codes, numbers = np.zeros(CODES, dtype=np.int64), np.array([kappa, self.above])
-        codes[:3] = len(numbers), k, self.normalize
-        address = getattr(kernels, self.function).address
-        return int(call(address, scores, y, doc_weight, place, ptr, codes, numbers, losses, grad, curve))
+        infinite = np.flatnonzero(~np.isfinite(scores))
+        if len(infinite):
+            return int(np.searchsorted(ptr, infinite[0], side="right")) - 1
+        labels = y > self.above
+        k = self.k_of(np.diff(np.append(0, np.cumsum(labels))[ptr]))
+        getattr(kernels, self.function)(scores, labels, ptr, k, losses, grad)
+        if self.normalize:
+            share = 1 / np.maximum(k, 1)
+            losses *= share
+            grad *= np.repeat(share, np.diff(ptr))
+        return -1
 
-    def k_of(self, positives: Floats) -> Floats:
+    def k_of(self, positives: Ints) -> Ints:
         """Return the k of lists with so many positives."""
         k, kappa = cutoff(self.k, self.kappa)
-        # a product a little above a whole number by rounding counts as it, as in the kernels
-        return np.minimum(positives, k if k else np.ceil(kappa * positives * (1 - 1e-12)))
+        return np.minimum(positives, k if k else places_at_share(kappa, positives)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class PrecStruct(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "prec_struct"
+    function: ClassVar[str] = "prec_struct_of_lists"
     is_upper_bound: ClassVar[bool] = False
 
 
@@ -127,7 +131,7 @@ class PrecRamp(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "prec_ramp"
+    function: ClassVar[str] = "prec_ramp_of_lists"
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class PrecAvg(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "prec_avg"
+    function: ClassVar[str] = "prec_avg_of_lists"
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class PrecMax(PrecisionSurrogate):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "prec_max"
+    function: ClassVar[str] = "prec_max_of_lists"
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class MistakesAvg(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "mistakes_avg"
+    function: ClassVar[str] = "mistakes_avg_of_lists"
 
 
 @dataclass(frozen=True)
@@ -182,4 +186,4 @@ class MistakesMax(PrecisionSurrogate):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    function: ClassVar[str] = "mistakes_max"
+    function: ClassVar[str] = "mistakes_max_of_lists"
