@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, no-check-untyped-defs
 """LETOR lines: bytes to labels, ids and entries, and decimal text to doubles.
 
 Every text ends with a line feed, which no token contains, so the loops over bytes need no test for the end. Entries are
@@ -231,12 +231,12 @@ def end_of_line(text, i):
 
 @kernel
 def is_blank(byte):
-    return byte == BLANK or byte == TAB or byte == CR
+    return byte in (BLANK, TAB, CR)
 
 
 @kernel
 def ends_token(byte):
-    return is_blank(byte) or byte == LF or byte == HASH
+    return byte in (BLANK, LF, CR, TAB, HASH)
 
 
 @kernel
@@ -314,8 +314,8 @@ def nearest_double(w, q, cut):
     """Return the double nearest to w·10^q, or NaN where that is not sure; `cut` if digits followed those of w.
 
     Where w and 10^|q| are doubles themselves, their product or quotient is rounded once (Clinger, 1990). Else both are
-    written as sums of two doubles, w = w₁ + w₂ exactly and 10^q = h + l up to 2^-106 h, and the product is p + t with
-    p + e = w₁h exactly and t = w₁l + w₂h + e. What is left out of t, and its roundings, are less than 9·2^-106 p; the
+    written as sums of two doubles, w = w₁ + w₂ exactly and 10^q = h₁ + h₂ up to 2^-106 h₁, and the product is p + t with
+    p + e = w₁h₁ exactly and t = w₁h₂ + w₂h₁ + e. What is left out of t, and its roundings, are less than 9·2^-106 p; the
     digits that were cut add less than 10^q. If p + t is rounded to the same double with twice that error added as with
     it taken away, this is the nearest to the true product too (Ziv, 1991).
     Within the powers of the table nothing overflows or loses bits at the lower end, in float32 either.
@@ -326,12 +326,12 @@ def nearest_double(w, q, cut):
         return w / TENS[-q] if q < 0 else w * TENS[q]
     if q < FIRST_POWER or q > LAST_POWER:
         return np.nan
-    h, l = HIGH[q - FIRST_POWER], LOW[q - FIRST_POWER]
+    h1, h2 = HIGH[q - FIRST_POWER], LOW[q - FIRST_POWER]
     w1 = np.float64(w)
     w2 = np.float64(w - np.int64(w1))
-    p, e = exact_product(w1, h)
-    t = w1 * l + w2 * h + e
-    error = 2.0**-100 * p + (2.0 * h if cut else 0.0)
+    p, e = exact_product(w1, h1)
+    t = w1 * h2 + w2 * h1 + e
+    error = 2.0**-100 * p + (2.0 * h1 if cut else 0.0)
     return p + t if p + (t - error) == p + (t + error) else np.nan
 
 
@@ -349,6 +349,15 @@ def halves(a):
     scaled = 134217729.0 * a  # 2^27 + 1
     upper = scaled - (scaled - a)
     return upper, a - upper
+
+
+@kernel
+def count_byte(text, byte):
+    """Count a byte of the text."""
+    n = 0
+    for k in range(len(text)):
+        n += text[k] == byte
+    return n
 
 
 @kernel

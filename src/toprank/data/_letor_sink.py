@@ -6,7 +6,7 @@ import mmap
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
@@ -35,7 +35,7 @@ class Spool(Protocol):
     def add(self, *arrays: AnyArray) -> None:
         """Keep copies of some arrays."""
 
-    def __iter__(self) -> Iterator[tuple[AnyArray, ...]]: ...
+    def __iter__(self) -> Iterator[list[AnyArray]]: ...
 
 
 class Store(Protocol):
@@ -61,36 +61,37 @@ class MemorySpool:
     """Arrays in memory that goes back to the system as soon as they were given back."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[AnyArray, ...]] = deque()
+        self._kept: deque[list[AnyArray]] = deque()
         self._size = 0
 
     def add(self, *arrays: AnyArray) -> None:
         self._size += sum(array.nbytes for array in arrays)
         if self._size > _memory.physical_memory():
             raise MemoryError
-        self._kept.append(tuple(_copy(array) for array in arrays))
+        self._kept.append(_copies(arrays))
 
-    def __iter__(self) -> Iterator[tuple[AnyArray, ...]]:
+    def __iter__(self) -> Iterator[list[AnyArray]]:
         while self._kept:
             yield self._kept.popleft()
 
 
-_OF_ITS_OWN: dict[str, int] = {}
-if hasattr(mmap, "MAP_ANONYMOUS"):
-    _OF_ITS_OWN["flags"] = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)
-
-
-def _copy(array: AnyArray) -> AnyArray:
-    """Copy an array, a large one into memory that the system takes back with it: the heap would keep that."""
-    if array.nbytes < 1 << 16:
-        return array.copy()
+def _copies(arrays: Sequence[AnyArray]) -> list[AnyArray]:
+    """Copy arrays into a piece of memory that the system takes back when they are gone; the heap would keep it."""
+    ends = np.cumsum([-(-array.nbytes // 16) * 16 for array in arrays]).tolist()
     try:
-        memory = mmap.mmap(-1, array.nbytes, **_OF_ITS_OWN)
+        memory = mmap.mmap(-1, max(1, ends[-1]), **_PRIVATE)
     except OSError:  # more than the system grants
         raise MemoryError from None
-    copy = np.frombuffer(memory, dtype=array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+    copies = []
+    for array, start in zip(arrays, [0, *ends[:-1]], strict=True):
+        copies.append(np.ndarray(array.shape, array.dtype, memory, start))
+        copies[-1][...] = array
+    return copies
+
+
+_PRIVATE: dict[str, int] = {}
+if hasattr(mmap, "MAP_ANONYMOUS"):
+    _PRIVATE["flags"] = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)
 
 
 class MemoryStore:
@@ -128,10 +129,10 @@ class FileSpool:
             np.lib.format.write_array(self._file, array, allow_pickle=False)
         self._counts.append(len(arrays))
 
-    def __iter__(self) -> Iterator[tuple[AnyArray, ...]]:
+    def __iter__(self) -> Iterator[list[AnyArray]]:
         self._file.seek(0)
         for count in self._counts:
-            yield tuple(np.lib.format.read_array(self._file, allow_pickle=False) for _ in range(count))
+            yield [np.lib.format.read_array(self._file, allow_pickle=False) for _ in range(count)]
 
 
 class FolderStore(ExitStack):

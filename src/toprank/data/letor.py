@@ -91,12 +91,12 @@ def _read(
         sink.finish(dense)
     except MemoryError:
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
-    arrays = store.arrays
-    X = arrays.pop("X", None)
-    if X is None:
-        X = csr_of(arrays.pop("values"), arrays.pop("indices"), arrays.pop("indptr"), sink.n_features)
+    arrays: dict[str, Any] = store.arrays
+    if "X" not in arrays:
+        parts = (arrays.pop(name) for name in ("values", "indices", "indptr"))
+        arrays["X"] = csr_of(*parts, sink.n_features)
     source = Source(name_of(path), "letor") if isinstance(path, str | os.PathLike) else None
-    data = QueryDataset(X=X, source=source, **arrays)
+    data = QueryDataset(source=source, **arrays)
     grouped = data if sink.has_queries else _grouped_by_comments(data)
     return grouped, sink.has_queries or grouped is not data
 
@@ -244,7 +244,8 @@ def _number_words(values: AnyArray) -> list[str]:
     bits, which = np.unique(values.view(f"u{values.itemsize}"), return_inverse=True)
     numbers = bits.view(values.dtype)
     words = numbers.astype(str).tolist() if numbers.dtype == np.float32 else map(repr, numbers.tolist())
-    return np.array([word.removesuffix(".0") for word in words], dtype=object)[which].tolist()
+    texts = np.array([word.removesuffix(".0") for word in words], dtype=object)
+    return list(texts[which])
 
 
 def _id_words(ids: AnyArray, what: str, forbidden: str) -> list[str]:
