@@ -9,6 +9,7 @@ import numpy as np
 
 import toprank as tr
 from toprank.data import _letor_kernels as kernels
+from toprank.data import _rows_kernels
 from toprank.data._letor_chunk import _make_room
 
 
@@ -26,9 +27,12 @@ def test_no_kernel_keeps_a_reference():
         (kernels.parse_lines, (text, kernels.Limits(0, 10, True), rows, entries)),
         (kernels.count_byte, (text, kernels.LF)),
         (kernels.join_ids, (text, spans, lengths, np.zeros(15, np.uint8))),
-        (kernels.count_stored, (values, lengths)),
-        (kernels.fill_rows, (grid, 0, lengths, values, columns)),
-        (kernels.place_entries, (starts, lengths, values, columns, np.zeros(12, np.float32), np.zeros(12, np.int32))),
+        (_rows_kernels.count_stored, (values, lengths)),
+        (_rows_kernels.fill_rows, (grid, 0, lengths, values, columns)),
+        (
+            _rows_kernels.place_entries,
+            (starts, lengths, values, columns, np.zeros(12, np.float32), np.zeros(12, np.int32)),
+        ),
     ]
     for kernel, arguments in calls:
         arrays = [argument for argument in (*arguments, *rows, *entries) if isinstance(argument, np.ndarray)]

@@ -16,6 +16,7 @@ import numpy as np
 from .._typing import AnyArray
 from ..errors import InputError, ParseError
 from . import _letor_kernels as kernels
+from . import _rows_kernels
 from ._text import ByteStream
 
 CHUNK = 1 << 19
@@ -220,7 +221,7 @@ def _pack(lengths: AnyArray, entries: kernels.Entries, first: int, top: int, ids
     """
     values, columns, _ = entries
     n_rows, width = len(lengths), top - first + 1
-    stored = kernels.count_stored(values, lengths)
+    stored = _rows_kernels.count_stored(values, lengths)
     n_stored = int(stored.sum(dtype=np.int64))
     empty = columns[:0]
     if n_rows * width * values.itemsize <= n_stored * (values.itemsize + columns.itemsize):
@@ -228,7 +229,7 @@ def _pack(lengths: AnyArray, entries: kernels.Entries, first: int, top: int, ids
             grid = values.reshape(n_rows, width)
         else:
             grid = np.zeros((n_rows, width), dtype=values.dtype)
-            kernels.fill_rows(grid, first, lengths, values, columns)
+            _rows_kernels.fill_rows(grid, first, lengths, values, columns)
         return Block(stored, np.array(first), grid, empty, ids)
     if n_stored < len(values):
         kept = (values != 0) | np.signbit(values)

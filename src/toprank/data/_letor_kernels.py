@@ -1,8 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, no-check-untyped-defs
 """LETOR lines: bytes to labels, ids and entries, and decimal text to doubles.
 
-Every text ends with a line feed, which no token contains, so the loops over bytes need no test for the end. Entries are
-sparse rows one behind the other; the last kernels here bring such rows into other shapes.
+Every text ends with a line feed, which no token contains, so the loops over bytes need no test for the end.
 """
 
 from __future__ import annotations
@@ -119,12 +118,13 @@ def read_query(text, i, limits, rows, r):
 @kernel
 def same_query(text, rows, r, s):
     """Say whether two rows have the same bytes as their query id."""
-    if rows.query_lengths[r] != rows.query_lengths[s]:
+    length = rows.query_lengths[s]
+    if rows.query_lengths[r] != length:
         return False
-    for k in range(rows.query_lengths[r]):
-        if text[rows.query_starts[r] + k] != text[rows.query_starts[s] + k]:
-            return False
-    return True
+    k = 0
+    while k < length and text[rows.query_starts[r] + k] == text[rows.query_starts[s] + k]:
+        k += 1
+    return k == length
 
 
 @kernel
@@ -314,10 +314,10 @@ def nearest_double(w, q, cut):
     """Return the double nearest to w·10^q, or NaN where that is not sure; `cut` if digits followed those of w.
 
     Where w and 10^|q| are doubles themselves, their product or quotient is rounded once (Clinger, 1990). Else both are
-    written as sums of two doubles, w = w₁ + w₂ exactly and 10^q = h₁ + h₂ up to 2^-106 h₁, and the product is p + t with
-    p + e = w₁h₁ exactly and t = w₁h₂ + w₂h₁ + e. What is left out of t, and its roundings, are less than 9·2^-106 p; the
-    digits that were cut add less than 10^q. If p + t is rounded to the same double with twice that error added as with
-    it taken away, this is the nearest to the true product too (Ziv, 1991).
+    written as sums of two doubles, w = w₁ + w₂ exactly and 10^q = h₁ + h₂ up to 2^-106 h₁, and the product is p + t
+    with p + e = w₁h₁ exactly and t = w₁h₂ + w₂h₁ + e. The roundings of t, and what is left out of it, are less than
+    9·2^-106 p; the digits that were cut add less than 10^q. If p + t is rounded to the same double whether more than
+    this error is added or taken away, that is the double nearest to the true product too (Ziv, 1991).
     Within the powers of the table nothing overflows or loses bits at the lower end, in float32 either.
     """
     if w == 0:
@@ -370,36 +370,3 @@ def join_ids(text, starts, lengths, out):
             at += 1
         out[at] = LF
         at += 1
-
-
-@kernel
-def count_stored(values, lengths):
-    """Count in each row what a sparse matrix stores: all but +0."""
-    counts = np.zeros(len(lengths), dtype=np.int32)
-    k = 0
-    for r in range(len(lengths)):
-        stop = k + lengths[r]
-        while k < stop:
-            counts[r] += values[k] != 0 or np.signbit(values[k])
-            k += 1
-    return counts
-
-
-@kernel
-def fill_rows(grid, first, lengths, values, columns):
-    """Write sparse rows into a dense array of zeros, whose first column has index `first`."""
-    k = 0
-    for r in range(len(lengths)):
-        for _ in range(lengths[r]):
-            grid[r, columns[k] - first] = values[k]
-            k += 1
-
-
-@kernel
-def place_entries(starts, lengths, values, columns, all_values, all_columns):
-    """Copy the entries of row r to `starts[r]` and behind it, among those of all rows."""
-    k = 0
-    for r in range(len(lengths)):
-        for to in range(starts[r], starts[r] + lengths[r]):
-            all_values[to], all_columns[to] = values[k], columns[k]
-            k += 1

@@ -15,8 +15,7 @@ import numpy as np
 
 from .._typing import AnyArray, Ints
 from ..errors import InputError
-from . import _letor_kernels as kernels
-from . import _memory
+from . import _memory, _rows_kernels
 from ._letor_chunk import Block, Chunk, Rules, decode_ids
 from ._text import text_array
 from .grouping import group_runs
@@ -320,7 +319,7 @@ class Sink:
         X, left, values = self._store.open("X"), int(block.first) - self._base, block.values
         if values.ndim == 1:
             values = np.zeros((len(block.lengths), X.shape[1] - left), dtype=X.dtype)
-            kernels.fill_rows(values, int(block.first), block.lengths, block.values, block.columns)
+            _rows_kernels.fill_rows(values, int(block.first), block.lengths, block.values, block.columns)
         right = left + values.shape[1]
         X[rows, :left], X[rows, left:right], X[rows, right:] = 0, values, 0
 
@@ -333,7 +332,7 @@ class Sink:
         store = self._store
         starts = store.open("indptr")[:-1][rows]
         columns = columns - np.int32(self._base)
-        kernels.place_entries(starts, block.lengths, values, columns, store.open("values"), store.open("indices"))
+        _rows_kernels.place_entries(starts, block.lengths, values, columns, store.open("values"), store.open("indices"))
 
 
 def _rows_at(start: int, n: int, places: Ints | None) -> Places:

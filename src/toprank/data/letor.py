@@ -93,8 +93,8 @@ def _read(
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
     arrays: dict[str, Any] = store.arrays
     if "X" not in arrays:
-        parts = (arrays.pop(name) for name in ("values", "indices", "indptr"))
-        arrays["X"] = csr_of(*parts, sink.n_features)
+        values, columns, indptr = (arrays.pop(name) for name in ("values", "indices", "indptr"))
+        arrays["X"] = csr_of(values, columns, indptr, sink.n_features)
     source = Source(name_of(path), "letor") if isinstance(path, str | os.PathLike) else None
     data = QueryDataset(source=source, **arrays)
     grouped = data if sink.has_queries else _grouped_by_comments(data)
