@@ -17,7 +17,7 @@ if {"letor", "table", "trec"} & set(sys.argv):
 import atheris
 
 MODULES = {
-    "letor": ("toprank.data._letor_reader", "toprank.data._letor_store", "toprank.data._rows_kernels"),
+    "letor": ("toprank.data._letor_chunk", "toprank.data._letor_sink"),
     "trec": ("toprank.data.trec",),
     "model": ("toprank.rankers.persistence", "toprank.measures", "toprank.surrogates"),
     "table": ("toprank.data.tables",),

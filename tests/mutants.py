@@ -101,10 +101,24 @@ MUTANTS = [
     ),
     Mutant("data/_sketch_kernels.py", "LIST_BITS < fresh[j]", "LIST_BITS > fresh[j]", "src/toprank/data/sketch.py"),
     Mutant("data/labels.py", "pos_label is None or pos_label == high", "True", "tests/data/test_labels.py"),
+    # Reading LETOR text
     Mutant(
-        "data/_decimal_kernels.py", "exact and sure and upper == value", "exact and sure",
+        "data/_letor_kernels.py", "if p + (t - error) == p + (t + error) else np.nan", "if True else np.nan",
         "tests/data/test_letor_numbers.py",
     ),
+    Mutant(
+        "data/_letor_kernels.py", "(2.0 * h1 if cut else 0.0)", "0.0",
+        "tests/data/test_letor_numbers.py -k sure",
+    ),
+    Mutant(
+        "data/_letor_kernels.py", "rising &= index > last", "rising &= index >= last",
+        "tests/data/test_letor.py -k named_by_file",
+    ),
+    Mutant(
+        "data/_letor_sink.py", "or name != self._query_names[-1]", "or True",
+        "tests/data/test_letor.py -k chunks",
+    ),
+    Mutant("data/_letor_chunk.py", "starts[1:][twice].min()", "starts[:-1][twice].min()", "tests/data/test_letor.py -k named_by_file"),
     Mutant(
         "model/inputs.py", "return prepared(data, self.steps)", "return data",
         "tests/cli/test_imports.py -k as_its_ranker",

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import io
 import lzma
-import mmap
 import os
 import pickle
 import random
@@ -22,8 +21,7 @@ from hypothesis import strategies as st
 
 import toprank as tr
 from tests.oracles import letor as oracle
-from toprank.data import _growing
-from toprank.data._letor_chunk import Chunk
+from toprank.data import _letor_chunk, _memory
 from toprank.data.letor import _read
 from toprank.errors import InputError, ParseError
 
@@ -369,38 +367,27 @@ def test_a_huge_index_makes_no_huge_array():
 
 
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(_growing, "physical_memory", lambda: 1000.0)
+    monkeypatch.setattr(_memory, "physical_memory", lambda: 1000.0)
     with pytest.raises(InputError, match=r"<stream> does not fit in memory: pass dense=False, or use stream_letor"):
         read(b"1 1:1 50:2\n" * 20, dense=True)
 
 
-def test_where_memory_cannot_grow_in_place_it_is_copied(monkeypatch):
-    class Fixed(mmap.mmap):
-        def resize(self, size):
-            raise SystemError("mmap: resizing not available--no mremap()")
-
-    monkeypatch.setattr(_growing.mmap, "mmap", Fixed)
-    for dense in (None, True, False):
-        check(SMALL, size=16, dense=dense)
-        check(b"1 1:1 2:3 #docid = a\n" * 500 + b"1 30:1\n" * 900 + b"2 0:7\n", size=64, dense=dense)
-
-
 def test_trouble_in_one_thread_stops_the_others(monkeypatch):
-    parse = Chunk.parse
+    parse = _letor_chunk.parse_chunk
 
-    def fail(chunk):
-        if chunk.number == 3:
+    def fail(text, lines, *rest):
+        if lines.start == 31:
             raise RuntimeError("chunk 3")
-        parse(chunk)
+        return parse(text, lines, *rest)
 
-    monkeypatch.setattr(Chunk, "parse", fail)
+    monkeypatch.setattr(_letor_chunk, "parse_chunk", fail)
     for threads in (1, 2, 4):
         with pytest.raises(RuntimeError, match="chunk 3"):
             read(b"1 1:1\n" * 1000, size=60, threads=threads)
 
 
 def test_a_line_without_end_is_no_letor_text(monkeypatch):
-    monkeypatch.setattr("toprank.data._letor_reader.LONGEST_LINE", 1000)
+    monkeypatch.setattr("toprank.data._letor_chunk.LONGEST_LINE", 1000)
     with pytest.raises(InputError, match=r"<stream> has a line of more than 0 MB: no LETOR text"):
         read(b"1" * 5000, size=64)
 

@@ -161,7 +161,7 @@ def test_an_old_file_stays_if_writing_fails(tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toprank.data._letor_write_kernels.format_rows", fail)
+    monkeypatch.setattr("toprank.data.letor._number_words", fail)
     with pytest.raises(KeyboardInterrupt):
         tr.write_letor(data, file)
     assert file.read_text() == "old"

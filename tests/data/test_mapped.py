@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.base import clone
 
 import toprank as tr
 from tests.data.test_letor import SMALL, texts
+from toprank.data import _letor_chunk
 from toprank.data.csr import is_sparse
 from toprank.data.ids import same_ids
 from toprank.data.mapped import read_in_any_order
@@ -166,7 +168,7 @@ def test_a_stream_gives_what_reading_gives(tmp_path_factory, text, dense, dtype)
 @pytest.mark.parametrize("order", ["together", "apart"])
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_stream_of_many_blocks(tmp_path, monkeypatch, dense, order):
-    monkeypatch.setattr("toprank.data._letor_disk._BLOCK", 100)
+    monkeypatch.setattr(_letor_chunk, "read_chunks", partial(_letor_chunk.read_chunks, size=100))
     text = b"".join(
         b"%d qid:%d 1:%d 3:0.5 %d:7 #docid = d%d\n" % (k % 3, k // 9 if order == "together" else k % 9, k, 4 + k % 9, k)
         for k in range(400)

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._typing import AnyArray
 from ..errors import InputError, MissingExtraError, ParseError, needed
-from ._growing import physical_memory
+from ._memory import physical_memory
 from ._text import MOST_UNPACKED, ByteStream, name_of, open_bytes, text_array
 from .ids import id_text
 from .source import Source, line_of

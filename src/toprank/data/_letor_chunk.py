@@ -1,28 +1,35 @@
-"""A chunk of LETOR text: parsed by the kernel, but for a few numbers that Python reads, and checked."""
+"""Chunks of LETOR text: read one after the other, parsed and checked on several threads, given back in order."""
 
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._typing import AnyArray
 from ..errors import InputError, ParseError
-from . import _decimal_kernels
 from . import _letor_kernels as kernels
-from ._rows_kernels import take_spans
+from . import _rows_kernels
+from ._text import ByteStream
+
+CHUNK = 1 << 19
+"""Bytes read at a time: they stay in the cache until they are parsed."""
+
+LONGEST_LINE = 1 << 28
 
 MAX_INDEX = 2**31 - 2
 """Feature indices are 32-bit, as in a CSR matrix."""
 
 _TOKEN = re.compile(rb"[^ \t\r\n]*")
-_LABEL = re.compile(rb"[^ \t\r\n#]*")
-_BLANKS = re.compile(rb"[ \t\r]*")
-_INDEX = re.compile(rb"(?<=[ \t\r])(\d+):")
+_NUMBER = re.compile(rb"[^ \t\r\n#]*")
+_FIRST_ROW = re.compile(rb"^[ \t\r]*[^ \t\r\n#]+[ \t\r]*(qid:)?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,182 +52,252 @@ class Rules:
         return MAX_INDEX if self.n_features is None else self.n_features - (self.zero_based is True)
 
 
-class Chunk:
-    """Whole lines and what they hold; one per thread, used again and again."""
+class Block(NamedTuple):
+    """The features and document ids of some rows, in the form that takes the least memory.
 
-    parsed: kernels.Parsed
-    labels: AnyArray
+    A dense block has `values` of two dimensions, whose first column is the feature of index `first`, and no `columns`.
+    A sparse block has a value and a feature index for all that is not +0. `lengths` counts what is not +0 in a row.
+    `ids` are bytes, with a line feed behind each id; there are none if no row has an id.
+    """
+
     lengths: AnyArray
+    first: AnyArray
     values: AnyArray
     columns: AnyArray
-    runs: AnyArray
-    run_names: dict[int, str]
-    id_text: AnyArray
-    id_lengths: AnyArray
+    ids: AnyArray
 
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-        self.bytes = bytearray()
-        self.number = self.size = self.first_line = 0
-        self.fraction: float | None = None
-        self.trouble: InputError | None = None
-        self._rows: dict[str, AnyArray] = {}
-        self._entries: dict[str, AnyArray] = {}
-        self._errors: list[tuple[int, str]] = []
 
-    def reserve(self, size: int) -> None:
-        """Make room for so many bytes of text, keeping what is there."""
-        if len(self.bytes) < size:
-            self.bytes = self.bytes + bytes(size + size // 8 - len(self.bytes))
+class Chunk(NamedTuple):
+    """What some lines hold."""
 
-    def parse(self) -> None:
-        """Parse the lines; what is wrong with them is kept for `check`, when their number in the file is known."""
-        text = np.frombuffer(self.bytes, dtype=np.uint8)
-        rows, entries = self._scratch(len(self.bytes) // 16 + 16)
-        parsed = self._call_parser(text, rows, entries)
-        if parsed.code == kernels.NO_ROOM:  # short lines: no line is shorter than two bytes
-            rows, entries = self._scratch(len(self.bytes) // 2 + 1)
-            parsed = self._call_parser(text, rows, entries)
-        self._errors = []
-        if parsed.code != kernels.OK:
-            self._errors.append((parsed.position, self._explain(parsed.code, parsed.position)))
-        n = parsed.rows
-        self.labels, self.lengths = rows["labels"][:n], rows["lengths"][:n]
-        self.runs, spans = rows["runs"][: parsed.runs], rows["ids"][:n]
-        self._read_hard_numbers(rows["labels"], entries["values"], entries["fixes"][: parsed.fixes])
-        self.values, self.columns = entries["values"][: parsed.entries], entries["columns"][: parsed.entries]
-        if parsed.unsorted:
-            self._sort(rows["starts"])
-        self.id_lengths = spans[:, 1]
-        self.id_text = np.empty(parsed.id_bytes, dtype=np.uint8)
-        if parsed.id_bytes:
-            take_spans(text, spans, self.id_text)
-            raw = self.id_text.tobytes()
-            if not raw.isascii() or b"\0" in raw:
-                for start, length in spans:
-                    self._decode(start, length)
-        self.run_names = {int(k): self._decode(*self.runs[k, 2:]) for k in np.flatnonzero(self.runs[:, 3])}
-        self.parsed = parsed
+    labels: AnyArray
+    block: Block
+    written: int
+    """Number of cells that the lines write, be it as 0."""
+    top_index: int
+    has_index_zero: bool
+    longest_id: int
+    has_queries: bool
+    query_starts: list[int]
+    query_names: list[str]
+    """One for each run of rows with the same query id."""
 
-    def _scratch(self, n: int) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
-        """Arrays for n rows, and for the entries: four bytes of text are the least for one."""
-        if len(self._rows.get("labels", ())) < n:
-            self._rows = {
-                "labels": np.empty(n),
-                "lengths": np.empty(n, dtype=np.int32),
-                "starts": np.empty(n, dtype=np.int64),
-                "runs": np.empty((n, 4), dtype=np.int64),
-                "ids": np.empty((n, 2), dtype=np.int64),
-            }
-        most = len(self.bytes) // 4 + 1
-        if len(self._entries.get("values", ())) < most:
-            self._entries = {
-                "values": np.empty(most, dtype=self.rules.dtype),
-                "columns": np.empty(most, dtype=np.int32),
-                "fixes": np.empty((most, 3), dtype=np.int64),
-            }
-        return self._rows, self._entries
 
-    def _call_parser(self, text: AnyArray, rows: dict[str, AnyArray], entries: dict[str, AnyArray]) -> kernels.Parsed:
-        limits = (np.uint64(limit) for limit in (self.size, self.rules.lowest, self.rules.highest))
-        arrays = (*rows.values(), *entries.values())  # in the order of the kernel's parameters
-        parsed: kernels.Parsed = kernels.parse_chunk(text, *limits, *power_table(), *arrays)
-        return parsed
+def read_chunks(stream: ByteStream, rules: Rules, *, threads: int, size: int = CHUNK) -> Iterator[Chunk]:
+    """Parse a stream on several threads; give what each chunk holds, in the order of the file.
 
-    def _read_hard_numbers(self, labels: AnyArray, values: AnyArray, places: AnyArray) -> None:
-        """Let Python read the few numbers that the parser leaves to it."""
-        for entry, start, stop in places:
-            value = float(self.bytes[start:stop])
+    The calling thread reads, so Ctrl-C interrupts it even while it waits for standard input.
+    """
+    jobs = _jobs(stream, rules, size)
+    if threads == 1:
+        for job in jobs:
+            yield job()
+        return
+    waiting: deque[Future[Chunk]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for job in jobs:
+            waiting.append(pool.submit(job))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _jobs(stream: ByteStream, rules: Rules, size: int) -> Iterator[Callable[[], Chunk]]:
+    """Cut a stream into chunks of whole lines, each to be parsed by a call."""
+    first_line = 1
+    has_queries: bool | None = None
+    try:
+        for text in _whole_lines(stream, rules.name, size):
+            if first_line == 1 and text.startswith(b"\xef\xbb\xbf"):  # the mark some editors put before UTF-8
+                text = b"   " + text[3:]
+            if has_queries is None and (row := _FIRST_ROW.search(text)):
+                has_queries = row[1] is not None
+            n_lines = kernels.count_byte(np.frombuffer(text, dtype=np.uint8), kernels.LF)
+            yield partial(parse_chunk, text, range(first_line, first_line + n_lines), bool(has_queries), rules)
+            first_line += n_lines
+    except InputError as error:
+        yield partial(_fail, error)  # when its turn comes: a bad line before it is reported first
+
+
+def _fail(error: InputError) -> Chunk:
+    raise error
+
+
+def _whole_lines(stream: ByteStream, name: str, size: int) -> Iterator[bytes]:
+    rest: list[bytes] = []
+    length = 0
+    while piece := stream.read(max(size, length)):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*rest, memoryview(piece)[:cut]))
+            rest, length = [], 0
+        rest.append(piece[cut:])
+        length += len(piece) - cut
+        if length > LONGEST_LINE:
+            raise InputError(f"{name} has a line of more than {LONGEST_LINE >> 20} MB: no LETOR text")
+    if last := b"".join(rest):
+        yield last + b"\n"
+
+
+def parse_chunk(text: bytes, lines: range, has_queries: bool, rules: Rules) -> Chunk:
+    """Return what whole lines hold, or raise what is wrong with the first bad one; `lines` are their numbers."""
+    raw = np.frombuffer(text, dtype=np.uint8)
+    room, entries = _make_room(len(lines), kernels.count_byte(raw, kernels.COLON), rules.dtype)
+    parsed = kernels.parse_lines(raw, kernels.Limits(rules.lowest, rules.highest, has_queries), room, entries)
+    problems = _Problems(text, lines.start, rules)
+    # A bad line counts as far as it was read: what comes first in it is reported.
+    begun = parsed.rows + (parsed.problem not in (kernels.OK, kernels.BAD_LABEL))
+    problems.read_hard_numbers(room.labels[:begun], room.starts, kernels.BAD_LABEL)
+    problems.read_hard_numbers(entries.values[: parsed.entries], entries.starts, kernels.BAD_VALUE)
+    query_starts = np.flatnonzero(room.new_query[:begun]).tolist()
+    spans = zip(room.query_starts[query_starts].tolist(), room.query_lengths[query_starts].tolist(), strict=True)
+    query_names = [problems.decode(*span) for span in spans]
+    if parsed.problem != kernels.OK:
+        problems.add(parsed.position, parsed.problem)
+    rows = kernels.Rows(*(array[: parsed.rows] for array in room))
+    entries = kernels.Entries(*(array[: rows.lengths.sum(dtype=np.int64)] for array in entries))
+    if not parsed.rising:
+        entries = _sorted(rows, entries, problems)
+    ids, longest_id = _document_ids(raw, rows, problems)
+    problems.raise_first()
+    first, top = int(entries.columns.min(initial=1)), int(entries.columns.max(initial=0))
+    return Chunk(
+        labels=rows.labels,
+        block=_pack(rows.lengths, entries, first, top, ids),
+        written=len(entries.values),
+        top_index=top,
+        has_index_zero=first == 0,
+        longest_id=longest_id,
+        has_queries=has_queries,
+        query_starts=query_starts,
+        query_names=query_names,
+    )
+
+
+def _make_room(n_rows: int, n_entries: int, dtype: np.dtype[Any]) -> tuple[kernels.Rows, kernels.Entries]:
+    """Make arrays for rows and entries, at most one per line feed and one per colon."""
+    rows = kernels.Rows(np.empty(n_rows), np.empty(n_rows, dtype=bool), *np.empty((6, n_rows), dtype=np.int32))
+    columns, starts = np.empty(n_entries, dtype=np.int32), np.empty(n_entries, dtype=np.int32)
+    return rows, kernels.Entries(np.empty(n_entries, dtype=dtype), columns, starts)
+
+
+def _sorted(rows: kernels.Rows, entries: kernels.Entries, problems: _Problems) -> kernels.Entries:
+    """Sort the entries of each row by index, and refuse an index given twice."""
+    row = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
+    order = np.lexsort((entries.columns, row))
+    values, columns, starts = (array[order] for array in entries)
+    twice = (row[1:] == row[:-1]) & (columns[1:] == columns[:-1])
+    if twice.any():
+        problems.add(int(starts[1:][twice].min()), "a feature index given twice")
+    return kernels.Entries(values, columns, starts)
+
+
+def _document_ids(raw: AnyArray, rows: kernels.Rows, problems: _Problems) -> tuple[AnyArray, int]:
+    """Return the ids as bytes, and the number of letters of the longest."""
+    total = int(rows.id_lengths.sum(dtype=np.int64))
+    if total == 0:
+        return np.empty(0, dtype=np.uint8), 0
+    ids = np.empty(total + len(rows.id_lengths), dtype=np.uint8)
+    kernels.join_ids(raw, rows.id_starts, rows.id_lengths, ids)
+    try:
+        words = decode_ids(ids)
+    except UnicodeDecodeError:
+        words = []
+    if not words or 0 in ids:
+        words = [problems.decode(*span) for span in zip(rows.id_starts.tolist(), rows.id_lengths.tolist(), strict=True)]
+    return ids, max(map(len, words))
+
+
+def decode_ids(ids: AnyArray) -> list[str]:
+    """Return the document ids of a block as text."""
+    return ids.tobytes().decode().split("\n")[:-1]
+
+
+def _pack(lengths: AnyArray, entries: kernels.Entries, first: int, top: int, ids: AnyArray) -> Block:
+    """Make a block of sorted rows with indices `first` to `top`, dense if that takes less memory.
+
+    So the blocks of a file take no more than its matrix will, whether that is dense or sparse in the end.
+    """
+    values, columns, _ = entries
+    n_rows, width = len(lengths), top - first + 1
+    stored = _rows_kernels.count_stored(values, lengths)
+    n_stored = int(stored.sum(dtype=np.int64))
+    empty = columns[:0]
+    if n_rows * width * values.itemsize <= n_stored * (values.itemsize + columns.itemsize):
+        if len(values) == n_rows * width:  # sorted, none twice: every column
+            grid = values.reshape(n_rows, width)
+        else:
+            grid = np.zeros((n_rows, width), dtype=values.dtype)
+            _rows_kernels.fill_rows(grid, first, lengths, values, columns)
+        return Block(stored, np.array(first), grid, empty, ids)
+    if n_stored < len(values):
+        kept = (values != 0) | np.signbit(values)
+        values, columns = values[kept], columns[kept]
+    return Block(stored, np.array(first), values, columns, ids)
+
+
+class _Problems:
+    """What is wrong in a chunk; the first of it is raised."""
+
+    def __init__(self, text: bytes, first_line: int, rules: Rules) -> None:
+        self._text, self._first_line, self._rules = text, first_line, rules
+        self._found: list[tuple[int, str]] = []
+
+    def add(self, position: int, problem: int | str) -> None:
+        """Note a problem of the token at a position."""
+        self._found.append((position, problem if isinstance(problem, str) else self._explain(problem, position)))
+
+    def raise_first(self) -> None:
+        """Raise the problem that comes first in the text, if there is one, with its line and column in the file."""
+        if self._found:
+            position, message = min(self._found, key=itemgetter(0))
+            line = self._first_line + self._text.count(b"\n", 0, position)
+            column = position - self._text.rfind(b"\n", 0, position)
+            token = self._token(position)[:80]
+            raise ParseError(message, file=self._rules.name, line=line, column=column, text=token)
+
+    def read_hard_numbers(self, numbers: AnyArray, starts: AnyArray, problem: int) -> None:
+        """Let Python read the few numbers that the parser left as NaN; `problem` is what one beyond all bounds is."""
+        for k in np.flatnonzero(np.isnan(numbers)).tolist():
+            start = int(starts[k])
+            number = start if problem == kernels.BAD_LABEL else self._text.index(b":", start) + 1
             with np.errstate(over="ignore"):
-                if entry < 0:
-                    labels[-1 - entry] = value
-                    finite = np.isfinite(value)
-                else:
-                    values[entry] = value
-                    finite = np.isfinite(values[entry])
-            if not finite:
-                code = kernels.BAD_LABEL if entry < 0 else kernels.BAD_VALUE
-                token = int(start) if entry < 0 else max(self.bytes.rfind(blank, 0, start) for blank in b" \t\r") + 1
-                self._errors.append((token, self._explain(code, token)))
+                numbers[k] = float(self._text[number : _end_of(_NUMBER, self._text, number)])
+            if np.isinf(numbers[k]):
+                self.add(start, problem)
 
-    def _sort(self, starts: AnyArray) -> None:
-        """Sort the entries of each row, and refuse an index given twice."""
-        row = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        order = np.lexsort((self.columns, row))
-        self.values, self.columns = self.values[order], self.columns[order]
-        twice = (row[1:] == row[:-1]) & (self.columns[1:] == self.columns[:-1])
-        if twice.any():
-            place = self._place_of_repeated(int(starts[row[:-1][twice][0]]))
-            self._errors.append((place, "a feature index given twice"))
-
-    def drop_zeros(self) -> None:
-        """Forget the entries that are +0, which a sparse matrix does not hold."""
-        kept = (self.values != 0) | np.signbit(self.values)
-        if not kept.all():
-            row = np.repeat(np.arange(len(self.lengths)), self.lengths)
-            self.values, self.columns = self.values[kept], self.columns[kept]
-            self.lengths = np.bincount(row[kept], minlength=len(self.lengths)).astype(np.int32)
-
-    def _place_of_repeated(self, line: int) -> int:
-        """Find where in a line an index stands for the second time."""
-        seen: set[int] = set()
-        stop = self.bytes.index(b"\n", line)
-        hash_ = self.bytes.find(b"#", line, stop)
-        for match in _INDEX.finditer(self.bytes, line, stop if hash_ < 0 else hash_):
-            if int(match[1]) in seen:
-                return match.start()
-            seen.add(int(match[1]))
-        raise AssertionError("no index stands twice")
-
-    def _decode(self, start: int, length: int) -> str:
-        """Return an id as text; one that is not text is an error of its line."""
-        raw = self.bytes[start : start + length]
+    def decode(self, start: int, length: int) -> str:
+        """Return an id as text; one that is not text is a problem."""
+        raw = self._text[start : start + length]
         try:
             if b"\0" not in raw:  # an array of text would lose it
                 return raw.decode()
         except UnicodeDecodeError:
             pass
-        self._errors.append((int(start), "an id must be UTF-8 text"))
+        self.add(start, "an id must be UTF-8 text")
         return ""
 
-    def check(self, has_qid: bool | None) -> None:
-        """Raise what was wrong in the chunk first; `has_qid` says what the lines before it had."""
-        if self.trouble is not None:
-            raise self.trouble
-        if self.parsed.qid_known and has_qid not in (None, self.parsed.has_qid):
-            label = _end_of(_BLANKS, self.bytes, int(self._rows["starts"][0]))
-            second = _end_of(_BLANKS, self.bytes, _end_of(_LABEL, self.bytes, label))
-            code = kernels.QID_MISSING if has_qid else kernels.QID_APPEARS
-            self._errors.insert(0, (second, self._explain(code, second)))
-        if self._errors:
-            raise self.error(*min(self._errors, key=itemgetter(0)))
-
-    def error(self, position: int, message: str) -> ParseError:
-        """Name the line and the column of a position in the chunk."""
-        line = self.first_line + self.bytes.count(b"\n", 0, position) + 1
-        column = position - self.bytes.rfind(b"\n", 0, position)
-        return ParseError(message, file=self.rules.name, line=line, column=column, text=self._token(position)[:80])
-
     def _token(self, position: int) -> str:
-        return self.bytes[position : _end_of(_TOKEN, self.bytes, position)].decode(errors="backslashreplace")
+        return self._text[position : _end_of(_TOKEN, self._text, position)].decode(errors="backslashreplace")
 
-    def _explain(self, code: int, position: int) -> str:
-        token, rules = self._token(position), self.rules
-        if code == kernels.BAD_LABEL:
+    def _explain(self, problem: int, position: int) -> str:
+        token, rules = self._token(position), self._rules
+        if problem == kernels.BAD_LABEL:
             return _problem_of_number(token, "label", np.dtype(np.float64)) or "expected a label, which is a number"
-        if code == kernels.BAD_VALUE:
+        if problem == kernels.BAD_VALUE:
             return _problem_of_number(token.partition(":")[2], "value", rules.dtype) or "expected feature:value"
-        if code == kernels.BAD_INDEX and int(token.partition(":")[0]) < rules.lowest:
+        if problem == kernels.BAD_INDEX and rules.lowest == 1 and not token.partition(":")[0].strip("0"):
             return "feature index 0 in a file that is read as counting from 1: pass zero_based=True"
-        if code == kernels.BAD_INDEX and rules.n_features is not None:
+        if problem == kernels.BAD_INDEX and rules.n_features is not None:
             return f"feature index beyond n_features={rules.n_features}"
         return {
-            kernels.BAD_QID: "expected an id after qid:",
+            kernels.BAD_QUERY: "expected an id after qid:",
             kernels.BAD_FEATURE: "expected feature:value",
             kernels.BAD_INDEX: f"feature index above {MAX_INDEX}",
-            kernels.QID_APPEARS: "qid: stands here but not on the lines before",
-            kernels.QID_MISSING: "expected qid: as on the lines before",
-        }[code]
+            kernels.UNEXPECTED_QUERY: "qid: stands here but not on the lines before",
+            kernels.MISSING_QUERY: "expected qid: as on the lines before",
+        }[problem]
 
 
 def _problem_of_number(token: str, what: str, dtype: np.dtype[Any]) -> str | None:
@@ -232,13 +309,6 @@ def _problem_of_number(token: str, what: str, dtype: np.dtype[Any]) -> str | Non
     return None
 
 
-def _end_of(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
+def _end_of(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
-
-
-@cache
-def power_table() -> tuple[AnyArray, AnyArray]:
-    """Return the powers of ten for the kernels, made once."""
-    powers, table = _decimal_kernels.power_table()
-    return powers, table

@@ -1,14 +1,11 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Rows from one shape into another: sparse or dense, wider, in another order.
-
-Values are copied one by one: with numba 0.68, `a[i:j] = b[k:l]` in a loop may keep a reference to both arrays for ever.
-"""
+"""Sparse rows: checked, counted, and written into arrays of other shapes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.plain import kernel
 
 
 @kernel
@@ -28,95 +25,33 @@ def row_outside(columns, indptr, width):
 
 
 @kernel
-def fill_rows(flat, width, base, values, columns, lengths):
-    """Write CSR rows as dense ones of `width` columns; what they do not hold is 0."""
-    start = entry = np.uint64(0)
+def count_stored(values, lengths):
+    """Count in each row what a sparse matrix stores: all but +0."""
+    counts = np.zeros(len(lengths), dtype=np.int32)
+    k = 0
     for r in range(len(lengths)):
-        if lengths[r] == width:  # sorted, none twice: every column
-            for c in range(np.uint64(width)):
-                flat[start + c] = values[entry + c]
-            entry += np.uint64(width)
-        else:
-            flat[start : start + np.uint64(width)] = 0
-            stop = entry + np.uint64(lengths[r])
-            while entry < stop:
-                flat[start + np.uint64(columns[entry] - base)] = values[entry]
-                entry += np.uint64(1)
-        start += np.uint64(width)
+        stop = k + lengths[r]
+        while k < stop:
+            counts[r] += values[k] != 0 or np.signbit(values[k])
+            k += 1
+    return counts
 
 
 @kernel
-def count_entries(flat, width, lengths):
-    """Count what a CSR form of dense rows holds: all but +0."""
+def fill_rows(grid, first, lengths, values, columns):
+    """Write sparse rows into a dense array of zeros, whose first column has index `first`."""
+    k = 0
     for r in range(len(lengths)):
-        for k in range(r * width, (r + 1) * width):
-            lengths[r] += flat[k] != 0 or np.signbit(flat[k])
+        for _ in range(lengths[r]):
+            grid[r, columns[k] - first] = values[k]
+            k += 1
 
 
 @kernel
-def take_entries(flat, width, base, values, columns):
-    """Write dense rows as CSR entries, without +0."""
-    entry = 0
-    for k in range(len(flat)):
-        if flat[k] != 0 or np.signbit(flat[k]):
-            values[entry] = flat[k]
-            columns[entry] = k % width + base
-            entry += 1
-
-
-@kernel
-def widen_rows(flat, rows, width, new_width, shift):
-    """Give dense rows more columns in place, `shift` of them in front: from the back, so nothing is overwritten."""
-    kept = min(width, new_width - shift)
-    for r in range(rows - 1, -1, -1):
-        for c in range(kept - 1, -1, -1):
-            flat[r * new_width + shift + c] = flat[r * width + c]
-        flat[r * new_width : r * new_width + shift] = 0
-        flat[r * new_width + shift + kept : (r + 1) * new_width] = 0
-
-
-@kernel
-def gather(source, ends, order, out):
-    """Copy the runs of `source` (run r ends at `ends[r]`) in the order given, one behind the other."""
-    at = 0
-    for r in order:
-        for k in range(ends[r - 1] if r else 0, ends[r]):
-            out[at] = source[k]
-            at += 1
-
-
-@kernel
-def reorder_rows(X, order, done, spare):
-    """Let row r become the old row `order[r]`, in place: along each cycle, one spare row."""
-    for first in range(len(order)):
-        if done[first]:
-            continue
-        for c in range(X.shape[1]):
-            spare[c] = X[first, c]
-        r = first
-        while not done[r]:
-            done[r] = True
-            source = order[r]
-            for c in range(X.shape[1]):
-                X[r, c] = X[source, c] if source != first else spare[c]
-            r = source
-
-
-@kernel
-def spread_text(text, lengths, out):
-    """Write runs of ASCII bytes as rows of UCS-4, padded with 0."""
-    at = 0
+def place_entries(starts, lengths, values, columns, all_values, all_columns):
+    """Copy the entries of row r to `starts[r]` and behind it, among those of all rows."""
+    k = 0
     for r in range(len(lengths)):
-        for k in range(out.shape[1]):
-            out[r, k] = text[at + k] if k < lengths[r] else 0
-        at += lengths[r]
-
-
-@kernel
-def take_spans(text, spans, out):
-    """Copy spans of text (start and length), one behind the other."""
-    at = 0
-    for r in range(len(spans)):
-        for k in range(spans[r, 0], spans[r, 0] + spans[r, 1]):
-            out[at] = text[k]
-            at += 1
+        for to in range(starts[r], starts[r] + lengths[r]):
+            all_values[to], all_columns[to] = values[k], columns[k]
+            k += 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import warnings
 from dataclasses import replace
+from operator import add
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,11 +16,10 @@ from .._typing import AnyArray, Matrix
 from ..errors import InputError
 from . import validation
 from ._text import TextSource, create_bytes, name_of, open_bytes
-from .csr import dense
+from .csr import csr_of, dense
 from .dataset import QueryDataset
-from .grouping import in_order
 from .ids import id_text
-from .mapped import drafting, open_queries, save_queries
+from .mapped import drafting, open_queries, save_queries, write_header
 from .source import Source
 
 _BLOCK_VALUES = 1 << 15
@@ -78,30 +78,27 @@ def _read(
     **chunk_size: int,
 ) -> tuple[QueryDataset, bool]:
     """Return the data, and whether the file says which lines belong to one query."""
-    from ._growing import GrowingArray
-    from ._letor_reader import read_chunks
-    from ._letor_store import LineTotals, MemoryRows
+    from ._letor_chunk import read_chunks
+    from ._letor_sink import MemoryStore, Sink
 
     rules = line_rules(path, dense, dtype, n_features, zero_based)
-    totals = LineTotals(rules, lambda _, dtype: GrowingArray(dtype))
-    rows = MemoryRows(totals, dense)
-
-    def add(chunk: Any) -> None:
-        totals.add(chunk)
-        rows.add(chunk)
-
+    store = MemoryStore()
+    sink = Sink(rules, store)
     try:
         with open_bytes(path) as stream:
-            read_chunks(stream, rules, add, threads=_count_threads(threads), **chunk_size)
-        ptr, query_ids, order = totals.finish()
-        X, y, doc_ids = rows.finish(order), totals.labels.take(), totals.doc_ids()
+            for chunk in read_chunks(stream, rules, threads=_count_threads(threads), **chunk_size):
+                sink.add(chunk)
+        sink.finish(dense)
     except MemoryError:
         raise InputError(f"{rules.name} does not fit in memory: pass dense=False, or use stream_letor") from None
-    y, doc_ids = in_order(y, order), in_order(doc_ids, order)
+    arrays: dict[str, Any] = store.arrays
+    if "X" not in arrays:
+        values, columns, indptr = (arrays.pop(name) for name in ("values", "indices", "indptr"))
+        arrays["X"] = csr_of(values, columns, indptr, sink.n_features)
     source = Source(name_of(path), "letor") if isinstance(path, str | os.PathLike) else None
-    data = QueryDataset(X=X, y=y, ptr=ptr, query_ids=query_ids, doc_ids=doc_ids, order=order, source=source)
-    grouped = data if totals.has_qid else _grouped_by_comments(data)
-    return grouped, bool(totals.has_qid) or grouped is not data
+    data = QueryDataset(source=source, **arrays)
+    grouped = data if sink.has_queries else _grouped_by_comments(data)
+    return grouped, sink.has_queries or grouped is not data
 
 
 def _warn_of_one_list(path: TextSource, data: QueryDataset) -> None:
@@ -137,7 +134,7 @@ def stream_letor(
 
     Takes what `read_letor` takes and gives the same data. Memory holds some MB and the query ids, whatever the size of
     the file (and one number per row if the rows of a query do not stand together). The folder must be new and appears
-    when it is whole; meanwhile a draft beside it takes up to three times its size on disk.
+    when it is whole; meanwhile a draft beside it takes up to twice its size on disk.
 
     >>> import io, tempfile
     >>> from pathlib import Path
@@ -145,25 +142,18 @@ def stream_letor(
     >>> data.X.tolist(), data.query_ids.tolist()
     ([[0.5], [0.25]], ['3'])
     """
-    from ._letor_disk import DiskRows
-    from ._letor_reader import read_chunks
+    from ._letor_chunk import read_chunks
+    from ._letor_sink import FolderStore, Sink
 
     rules = line_rules(path, dense, dtype, n_features, zero_based)
-    with open_bytes(path) as stream, drafting(folder) as draft:
-        raw = draft / "raw"
-        raw.mkdir()
-        rows = DiskRows(rules, raw)
-        try:
-            read_chunks(stream, rules, rows.add, threads=_count_threads(threads))
-            rows.write(draft, dense)
-            has_qid = rows.totals.has_qid
-        finally:
-            rows.close()
-        for file in raw.iterdir():
-            file.unlink()
-        raw.rmdir()
+    with open_bytes(path) as stream, drafting(folder) as draft, FolderStore(draft) as store:
+        sink = Sink(rules, store)
+        for chunk in read_chunks(stream, rules, threads=_count_threads(threads)):
+            sink.add(chunk)
+        sink.finish(dense)
+        write_header(draft, n_features=sink.n_features)
     data = open_queries(folder)
-    if has_qid:
+    if sink.has_queries:
         return data
     if (grouped := _grouped_by_comments(data)) is data:
         if not one_list:
@@ -209,51 +199,64 @@ def write_letor(data: QueryDataset, path: str | os.PathLike[str] | BinaryIO) -> 
     >>> out.getvalue()
     b'1 qid:7 1:0.1 2:2 #docid = d9\\n'
     """
-    from ._letor_chunk import power_table
-    from ._letor_write_kernels import format_rows
-
     if data.doc_weight is not None:
         raise InputError("LETOR text has no place for doc_weight: write Parquet (toprank.write_parquet)")
-    names, name_ends = _encode(data.query_ids, "query id", "#")
-    name_lengths = np.diff(name_ends, prepend=0)
-    ids, id_ends = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
+    names = _id_words(data.query_ids, "query id", "#")
     query = data.query_of_rows
     step = max(1, int(_BLOCK_VALUES / max(1, data.row_values)))
     with create_bytes(path) as file:
         for start in range(0, data.n_docs, step):
             rows = slice(start, start + step)
-            values, columns, ends = _entries(data.X, rows)
-            if data.doc_ids is not None:
-                ids, id_ends = _encode(data.doc_ids[rows], "document id", "")
-            # No number takes more than 24 bytes, no index more than 10, the words of a line 16.
-            size = 40 * (len(values) + 1) + 80 * len(ends) + len(ids) + int(name_lengths[query[rows]].sum())
-            out = np.empty(size, dtype=np.uint8)
-            last_column = data.n_features - 1 if data.is_sparse and start == 0 else -1
-            block = (values, columns, ends, last_column, query[rows], names, name_ends, ids, id_ends)
-            file.write(out[: format_rows(out, data.y[rows], *block, *power_table())].data)
+            ends, features = _feature_words(data.X, rows)
+            ids = [""] * len(ends) if data.doc_ids is None else _id_words(data.doc_ids[rows], "document id", "")
+            lines = []
+            first = 0
+            for label, q, end, id_ in zip(_number_words(data.y[rows]), query[rows].tolist(), ends, ids, strict=True):
+                comment = [f"#docid = {id_}"] if id_ else []
+                lines.append(" ".join([label, f"qid:{names[q]}", *features[first:end], *comment]))
+                first = end
+            file.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _entries(X: Matrix, rows: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return values, columns and the end of each row; no columns at all for dense rows."""
+def _feature_words(X: Matrix, rows: slice) -> tuple[list[int], list[str]]:
+    """Return where each row ends, and the words `index:value` of all of them."""
     if not validation.is_sparse(X):
         block = dense(X)[rows]
-        return block.reshape(-1), np.empty(0, dtype=np.int32), np.arange(1, len(block) + 1) * X.shape[1]
-    ends = X.indptr[rows.start : rows.stop + 1]
-    entries = slice(ends[0], ends[-1])
-    return X.data[entries], X.indices[entries], ends[1:] - ends[0]
+        heads = [f"{index}:" for index in range(1, X.shape[1] + 1)] * len(block)
+        ends = (np.arange(1, len(block) + 1) * X.shape[1]).tolist()
+        return ends, list(map(add, heads, _number_words(block.reshape(-1))))
+    bounds = X.indptr[rows.start : rows.stop + 1]
+    values, columns = (part[bounds[0] : bounds[-1]] for part in (X.data, X.indices))
+    stored = (values != 0) | np.signbit(values)
+    ends = np.concatenate(([0], np.cumsum(stored)))[bounds[1:] - bounds[0]].tolist()
+    heads = [f"{column + 1}:" for column in columns[stored].tolist()]
+    words = list(map(add, heads, _number_words(values[stored])))
+    if rows.start == 0 and heads[: ends[0]][-1:] != [f"{X.shape[1]}:"]:
+        words.insert(ends[0], f"{X.shape[1]}:0")
+        ends = [end + 1 for end in ends]
+    return ends, words
 
 
-def _encode(ids: AnyArray, what: str, forbidden: str) -> tuple[AnyArray, AnyArray]:
-    """Return ids as UTF-8, one behind the other, and where each ends; refuse what a reader would cut or split."""
+def _number_words(values: AnyArray) -> list[str]:
+    """Return the shortest decimals that are read back as the same bits; equal numbers are converted once."""
+    if not np.isfinite(values).all():
+        raise InputError("LETOR text has no place for NaN and infinity: fill them in first")
+    bits, which = np.unique(values.view(f"u{values.itemsize}"), return_inverse=True)
+    numbers = bits.view(values.dtype)
+    words = numbers.astype(str).tolist() if numbers.dtype == np.float32 else map(repr, numbers.tolist())
+    texts = np.array([word.removesuffix(".0") for word in words], dtype=object)
+    return list(texts[which])
+
+
+def _id_words(ids: AnyArray, what: str, forbidden: str) -> list[str]:
+    """Return ids as text; refuse what a reader would cut or split."""
+    words: list[str] = id_text(ids).tolist()
     try:
-        parts = [part.encode() for part in id_text(ids).tolist()]
-        joined = b"".join(parts)
-        joined.decode()
+        joined = "\n".join(words).encode().decode()
     except UnicodeError as error:
         raise InputError(f"a {what} must be text: {error}") from None
-    bad = f" \t\r\n\0{forbidden}".encode()
-    if any(byte in joined for byte in bad) or (forbidden and b"" in parts):
-        first = next(part for part in parts if (forbidden and not part) or any(byte in part for byte in bad))
-        raise InputError(f"a {what} cannot be empty or hold blanks in LETOR text, got {first.decode()!r}")
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return np.frombuffer(joined, dtype=np.uint8), ends
+    bad = f" \t\r\0{forbidden}"
+    if any(letter in joined for letter in bad) or joined.count("\n") >= len(words) or (forbidden and "" in words):
+        first = next(word for word in words if (forbidden and not word) or any(letter in word for letter in bad + "\n"))
+        raise InputError(f"a {what} cannot be empty or hold blanks in LETOR text, got {first!r}")
+    return words

@@ -17,7 +17,7 @@ from .._files import draft_of, sync
 from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from . import csr
-from ._growing import mostly_empty
+from ._memory import mostly_empty
 from .csr import is_sparse
 from .dataset import PER_QUERY, PER_ROW, QueryDataset
 from .ids import id_text

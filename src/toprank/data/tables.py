@@ -18,7 +18,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError, naming, needed
 from . import validation
 from ._columns import METADATA, Column, open_columns
-from ._growing import physical_memory
+from ._memory import physical_memory
 from ._text import create_bytes
 from .csr import as_csr, dense
 from .dataset import QueryDataset

@@ -11,7 +11,7 @@ from zlib import adler32, crc32
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
-from ..data._growing import physical_memory
+from ..data._memory import physical_memory
 from ..errors import InputError
 from ..model.functions import KernelFunction
 from ..solvers.steps import Total
