@@ -219,6 +219,7 @@ def _roll_back(version: int, path: str | None, as_json: bool) -> None:
     if path is None:
         raise InputError("--rollback needs --store: the store to go back in, which no server may be using")
     with closing(Store(path)) as opened:
+        opened.check()
         new = history.roll_back(opened, version).version
     answer(as_json, {"version": new, "same_as": version}, f"version {new} of {path} is the model of version {version}")
 

@@ -37,8 +37,9 @@ T = TypeVar("T")
 
 
 def _newest(store: Store) -> Learner:
-    """Return the newest version; where it cannot be loaded, let go of the file."""
+    """Return the newest version; where the file is damaged or it cannot be loaded, let go of the file."""
     try:
+        store.check()
         return history.newest_version(store)
     except InputError:
         store.close()
