@@ -59,19 +59,33 @@ class Endpoint(NamedTuple):
     early: bool
     body: Any
     answer: Any
+    media: tuple[str, ...]
+    """The media types of its answer."""
+    query: dict[str, list[str]]
+    """What may stand behind `?`: names, and the values that each may have."""
 
 
 ENDPOINTS: dict[str, dict[str, Endpoint]] = {}
 """By path and method; `{n}` at the end of a path is a number."""
 
 
-def endpoint(method: str, path: str, scope: Scope | None = None, *, early: bool = False) -> Callable[[H], H]:
+def endpoint(
+    method: str,
+    path: str,
+    scope: Scope | None = None,
+    *,
+    early: bool = False,
+    media: tuple[str, ...] = (JSON, PACKED),
+    query: dict[str, list[str]] | None = None,
+) -> Callable[[H], H]:
     """Put a handler into the table."""
 
     def add(handler: H) -> H:
         kinds = get_type_hints(handler)
         answer = {Response: None, Model | Response: Model}.get(kinds["return"], kinds["return"])
-        ENDPOINTS.setdefault(path, {})[method] = Endpoint(handler, scope, early, kinds.get("body"), answer)
+        ENDPOINTS.setdefault(path, {})[method] = Endpoint(
+            handler, scope, early, kinds.get("body"), answer, media, query or {}
+        )
         return handler
 
     return add
@@ -166,8 +180,9 @@ class App:
     def _find(self, call: Call) -> Endpoint:
         method, path = call.request.method, call.request.scope["path"]
         head, _, last = path.rpartition("/")
-        number = last.isdecimal() and len(last) < 19
-        found = self.endpoints.get(f"{head}/{{n}}" if number else path, {})
+        number = last.isascii() and last.isdecimal() and len(last) < 19
+        literal = "{" not in path  # `{n}` itself is no path
+        found = self.endpoints.get(f"{head}/{{n}}" if number else path, {}) if literal else {}
         require(found, f"{method} {path[:200]}: Not Found", status=404)
         call.path, call.number = (f"{head}/{{n}}", int(last)) if number else (path, 0)
         wanted = "GET" if method == "HEAD" else method
@@ -196,15 +211,19 @@ class App:
             call.noted["key"] = self.keys.admit(call.head.get("authorization"), endpoint.scope)
             call.request.scope.get(CONNECTION, Connection()).key = call.noted["key"]
         self._count(call)
+        for name, values in endpoint.query.items():
+            given = call.request.query_params.get(name, values[0])
+            require(given in values, f"write ?{name}={values[0]}, or leave it out; got {given[:40]!r}", f"?{name}")
         require(endpoint.early or self.service.ready.is_set(), "not ready yet: compiling", status=503)
-        media, given = call.head.get("content-type", "").partition(";")[0].strip().lower(), []
+        media = call.head.get("content-type", "").partition(";")[0].strip().lower()
+        bodies: list[Any] = []
         if endpoint.body is not None:
             lines = media == LINES and endpoint.body == Events
             known = f"the content type must be {JSON} or {PACKED}, got {media[:80]!r}"
             require(lines or media in (JSON, PACKED), known, status=415)
             raw = await read_body(call.request, call.head, self.limits)
-            given = [decode(raw, Feedback if lines else endpoint.body, media)]
-        found = await endpoint.handler(call, *given)
+            bodies = [decode(raw, Feedback if lines else endpoint.body, media)]
+        found = await endpoint.handler(call, *bodies)
         if isinstance(found, Response):
             return found
         packed = media == PACKED or PACKED in call.head.get("accept", "")
@@ -215,20 +234,29 @@ class App:
 def describe(endpoints: dict[str, dict[str, Endpoint]]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 description of endpoints."""
     every = [e for by in endpoints.values() for e in by.values()]
-    kinds = [Problem, *(kind for e in every for kind in (e.body, e.answer) if kind is not None)]
+    kinds = [Problem, Feedback, *(kind for e in every for kind in (e.body, e.answer) if kind is not None)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     media = {kind: {"schema": schema} for kind, schema in zip(kinds, schemas, strict=True)}
     refused = {"description": "What is wrong, in one line", "content": {JSON: media[Problem]}}
     number = {"name": "n", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
 
     def operation(path: str, e: Endpoint) -> dict[str, Any]:
-        done = {"description": "Done"} | ({"content": {JSON: media[e.answer]}} if e.answer is not None else {})
-        body = {} if e.body is None else {"content": dict.fromkeys((JSON, PACKED), media[e.body]), "required": True}
+        content = media[e.answer] if e.answer is not None else {}
+        responses = {"200": {"description": "Done", "content": dict.fromkeys(e.media, content)}, "default": refused}
+        if e.query:
+            responses["304"] = {"description": "The ETag is still the one of if-none-match"}
+        bodies = {} if e.body is None else dict.fromkeys((JSON, PACKED), media[e.body])
+        if e.body == Events:
+            bodies[LINES] = media[Feedback]  # of each line
+        body = {"content": bodies, "required": True} if bodies else {}
+        asked = [
+            {"name": name, "in": "query", "schema": {"type": "string", "enum": of}} for name, of in e.query.items()
+        ]
         return {
             "operationId": e.handler.__name__,
             "summary": e.handler.__doc__,
-            "parameters": [number] if path.endswith("{n}") else [],
-            "responses": {"200": done, "default": refused},
+            "parameters": [number] * path.endswith("{n}") + asked,
+            "responses": responses,
             "security": [] if e.scope is None else [{"key": []}],
         } | ({"requestBody": body} if body else {})
 

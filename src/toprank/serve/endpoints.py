@@ -107,7 +107,7 @@ async def rerank(call: Call, body: bodies.Rerank) -> bodies.Reranked:
     return bodies.Reranked(call.name, results, {"version": served.version})
 
 
-@endpoint("GET", "/v1/model", "admin")
+@endpoint("GET", "/v1/model", "admin", query={"file": ["1"]})
 async def model(call: Call) -> bodies.Model | Response:
     """Return the model as it is now: its version, weights and totals; with `?file=1` its file, for replicas."""
     served = call.service.served
@@ -125,7 +125,7 @@ async def model(call: Call) -> bodies.Model | Response:
     )  # fmt: skip
 
 
-@endpoint("GET", "/v1/model/versions/{n}", "admin")
+@endpoint("GET", "/v1/model/versions/{n}", "admin", media=(JSON,))
 async def version(call: Call) -> Response:
     """Return the model file of a version, as `toprank.load` reads it."""
     found = call.service.served
@@ -185,7 +185,7 @@ async def backup(call: Call) -> dict[str, int | str]:
     return {"version": call.service.served.version, "file": name}
 
 
-@endpoint("POST", "/v1/model:export", "admin")
+@endpoint("POST", "/v1/model:export", "admin", media=("text/plain", "application/octet-stream"))
 async def export(call: Call, body: bodies.Export) -> Response:
     """Write the live model for a search engine or a database, as `toprank export` does."""
     served, given = call.service.served, msgspec.to_builtins(body)
@@ -205,7 +205,7 @@ async def search(call: Call, body: bodies.Search) -> Ranking:
     return ranking
 
 
-@endpoint("GET", "/v1/live", "admin", early=True)
+@endpoint("GET", "/v1/live", "admin", early=True, media=("text/event-stream",))
 async def stream(call: Call) -> Response:
     """Send what the page shows, again whenever the version changes (server-sent events)."""
     service, app = call.service, call.app
@@ -252,7 +252,7 @@ def _last(step: Step) -> dict[str, Any]:
     return found
 
 
-@endpoint("GET", "/metrics", "admin", early=True)
+@endpoint("GET", "/metrics", "admin", early=True, media=("text/plain",))
 async def metrics(call: Call) -> Response:
     """Return counters for Prometheus."""
     return Response(generate_latest(call.app.registry), media_type="text/plain; version=0.0.4")
@@ -278,7 +278,7 @@ async def openapi(call: Call) -> dict[str, Any]:
     return describe(call.app.endpoints)
 
 
-@endpoint("GET", "/", early=True)
+@endpoint("GET", "/", early=True, media=("text/html",))
 async def page(call: Call) -> Response:
     """Return the page that shows the stream live: nothing is fetched but from here, and no other script runs."""
     script, style = asset("live.js", "toprank.serve"), asset("page.css") + asset("live.css", "toprank.serve")

@@ -57,7 +57,8 @@ class Keys:
         """Return the name of the key that a request carries; refuse it without one, or too soon after others."""
         name, rate = NOBODY, self._rate
         if self._path is not None:
-            digest = hashlib.sha256((header or "").removeprefix("Bearer ").strip().encode()).hexdigest()
+            key_text = re.sub("^bearer ", "", header or "", flags=re.IGNORECASE).strip()
+            digest = hashlib.sha256(key_text.encode()).hexdigest()
             # All are compared, each in constant time: how long it takes tells nothing of which one is near.
             found = [(n, key) for n, key in _keys_now(self._path).items() if hmac.compare_digest(key.sha256, digest)]
             require(found, "a key is needed: Authorization: Bearer KEY", status=401, **{"www-authenticate": "Bearer"})
@@ -140,10 +141,13 @@ def guarded(limits: Limits) -> type:
     connections: dict[Connection, Any] = {}
 
     class Protocol(AutoHTTPProtocol):  # type: ignore[misc]
+        app: Any
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._head, self._since, self._unread = 0, self.loop.time(), (0, self.loop.time())
-            self._own, app = Connection(), self.app
+            self._own = Connection()
+            app = self.app
 
             async def with_connection(scope: Any, receive: Any, send: Any) -> None:
                 await app(scope | {CONNECTION: self._own}, receive, send)
