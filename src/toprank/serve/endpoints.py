@@ -55,13 +55,14 @@ def _ranked(service: Service, docs: DocumentList, explore: bool, top: int | None
     served, scores, order = service.rank(docs, explore=explore)
     rows = order[:top].tolist()
     items = [*map(Ranked, [docs.ids[row] for row in rows], range(1, len(rows) + 1), scores[rows].tolist())]
-    name = service.waiting.put(replace(docs, shown=rows if explore else None))
+    name = service.keep_ranking(replace(docs, shown=rows if explore else None))
     return served, rows, Ranking(name, served.version, items)
 
 
 @endpoint("POST", "/v1/feedback", "learn")
 async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bodies.Learned]:
     """Learn from what came of a ranking; answered when it is on disk. Several events are learned all or none."""
+    call.service.check_learns()
     given, key = body if isinstance(body, list) else [body], call.noted["key"] or NOBODY
     require(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
 
@@ -240,6 +241,7 @@ def _page(service: Service, demo: bool) -> dict[str, Any]:
     return _shown_so_far(service) | {
         "toprank": __version__, "demo": demo, "frozen": service.frozen, "ranker": type(served.ranker).__name__,
         "learns": served.ranker.learns_from, "curve": drawn, "weights": weights, "last": [*map(_last, [*service.last])],
+        "same_as": service.same_as,
     }  # fmt: skip
 
 

@@ -251,9 +251,18 @@ class Store:
             raise InputError(f"{self.path} is damaged ({damage}): {advice}")
 
     def progress(self) -> list[tuple[int, RunningMean]]:
-        """Return the versions of the snapshots, with what the stream had shown until then."""
-        kept = self._db.execute("SELECT seq, progress FROM snapshots ORDER BY seq")
+        """Return the versions of snapshots that no rollback took back, with what the stream had shown until then."""
+        kept = self._db.execute(
+            "SELECT seq, progress FROM snapshots s WHERE NOT EXISTS"
+            " (SELECT 1 FROM events e WHERE e.target < s.seq AND s.seq < e.seq) ORDER BY seq"
+        )
         return [(seq, RunningMean(*msgspec.json.decode(text)[:3])) for seq, text in kept]
+
+    @property
+    def target_of_newest(self) -> int | None:
+        """The version that the newest one went back to, where it was made by a rollback."""
+        found: int | None = self._first_value("SELECT target FROM events ORDER BY seq DESC LIMIT 1")
+        return found
 
     def since_the_start(self, most: int) -> list[Event] | None:
         """Return all events since version 0; None where they are not all there, more than `most`, or not all labels."""
