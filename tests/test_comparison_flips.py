@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from time import process_time
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from scipy import stats
 
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport
+from toprank import _bounded as bounds
+from toprank import _intervals as intervals
 from toprank import _statistics as statistics
 from toprank.comparison import compare
 from toprank.errors import InputError
@@ -204,3 +207,58 @@ def test_no_number_of_resamples_is_not_any() -> None:
     for wrong in (0, -1, 1.5, True):
         with pytest.raises(InputError, match="n_resamples must be a whole number"):
             compare(systems(2), n_resamples=wrong)
+
+
+def test_large_families_have_a_quarter_of_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toprank._paired_tests.LARGE_FAMILY", 104)
+    rng = np.random.default_rng(0)
+    many = {f"s{i}": FakeReport({"map": rng.random(30)}) for i in range(15)}
+    found = compare(many)
+    assert (len(found.differences), found.n_resamples) == (105, 2_500)
+    assert compare(many, baseline="s0").n_resamples == 10_000
+    assert compare(many, n_resamples=300).n_resamples == 300
+
+
+@pytest.mark.slow
+def test_three_hundred_systems_are_compared_within_seconds() -> None:
+    """44,850 differences over 100 queries in seconds of processor; it was half a minute."""
+    rng = np.random.default_rng(1)
+    many = {f"s{i}": FakeReport({"map": rng.random(100)}) for i in range(300)}
+    compare(dict([*many.items()][:3]))  # compiled before
+    began = process_time()
+    found = compare(many)
+    assert process_time() - began < 25
+    assert len(found.differences) == 44_850
+
+
+@pytest.mark.parametrize("n_rows", [1, 511, 512, 1200])
+def test_p_and_intervals_do_not_depend_on_threads(n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    diffs = np.random.default_rng(2).normal(size=(n_rows, 40)) * 0.1
+    levels = np.full((n_rows, 2), 1e-3)
+
+    def found() -> tuple[np.ndarray, ...]:
+        rng = np.random.default_rng(0)
+        p = statistics.sign_flip(diffs, 200, rng, 1e-3)
+        ends = intervals.flip_intervals(diffs, np.ones(40), levels, 200, rng)
+        return p, ends, bounds.bounded_intervals(np.clip(diffs, -1, 1), np.ones(40), levels)
+
+    several = found()
+    one_by_one = [
+        np.concatenate(parts) for parts in zip(*(rows_alone(diffs[h : h + 1]) for h in range(3)), strict=True)
+    ]
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0}, raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    for ours, theirs in zip(several, found(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, alone in zip(several, one_by_one, strict=True):
+        np.testing.assert_array_equal(ours[:3], alone[: len(ours)])
+
+
+def rows_alone(diffs: np.ndarray) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(0)
+    levels, ones = np.full((len(diffs), 2), 1e-3), np.ones(diffs.shape[1])
+    if not len(diffs):
+        return np.empty(0), np.empty((0, 2, 2)), np.empty((0, 2, 2))
+    p = statistics.sign_flip(diffs, 200, rng, 1e-3)
+    ends = intervals.flip_intervals(diffs, ones, levels, 200, rng)
+    return p, ends, bounds.bounded_intervals(np.clip(diffs, -1, 1), ones, levels)

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._statistics import on_threads
 from ._typing import AnyArray, Floats, Ints
 
 _ORDERS = 10
 _HALVINGS = 30
+_ROWS = 64
+"""Rows that a thread takes at a time."""
 
 
 def bounded_intervals(diffs: Floats, weight: Floats, alphas: Floats) -> Floats:
@@ -32,8 +35,12 @@ def bounded_intervals(diffs: Floats, weight: Floats, alphas: Floats) -> Floats:
     orders, v = _orders(diffs.shape[1]), weight / weight.max()
     ends = np.empty((*alphas.shape, 2))
     for end, sign in enumerate((1, -1)):
-        lower = np.empty(alphas.shape)
-        lower_bounds((1 + sign * diffs) / 2, v, orders, alphas / 2, _HALVINGS, lower)
+        lower, x = np.empty(alphas.shape), (1 + sign * diffs) / 2
+
+        def fill(rows: slice, x: Floats = x, lower: Floats = lower) -> None:
+            lower_bounds(x[rows], v, orders, alphas[rows] / 2, _HALVINGS, lower[rows])
+
+        on_threads(fill, len(diffs), _ROWS)
         ends[..., end] = sign * (2 * lower - 1)
     return ends
 

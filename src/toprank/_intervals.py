@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from ._statistics import chunks, rounded, tilted_signs
+from ._statistics import chunks, on_threads, rounded, tilted_signs
 from ._typing import AnyArray, Floats
 
 _CHUNK = 1 << 21
@@ -20,8 +20,11 @@ _CHUNK = 1 << 21
 _FLIPS = 1 << 18
 """Signs drawn at a time: they stay in the processor's cache while every test reads them."""
 
-_ROWS = 64
-"""Tests whose draws are held at a time."""
+_HELD = 1 << 18
+"""Draws of tests that a thread holds at a time."""
+
+_SMALLEST = 64
+"""Draws that are sorted first: the tail that is asked for is nearly always among so many."""
 
 
 def bootstrap_means(rows: Floats, weight: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -83,11 +86,13 @@ def flip_intervals(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: i
     """
     result = np.empty((*alphas.shape, 2))
     seed = int(rng.integers(1 << 62))  # every group of rows sees the same draws
-    for start in range(0, len(diffs), _ROWS):
-        rows = slice(start, start + _ROWS)
+
+    def fill(rows: slice) -> None:
         for end, sign in enumerate((1, -1)):
             draws = np.random.default_rng(seed)
             result[rows, :, end] = sign * _lower_ends(sign * diffs[rows], weight, alphas[rows], n_resamples, draws)
+
+    on_threads(fill, len(diffs), max(1, _HELD // n_resamples))
     return result
 
 
@@ -127,7 +132,12 @@ def _lower_ends(diffs: Floats, weight: Floats, alphas: Floats, n_resamples: int,
 
 def _tails(values: Floats, each: Floats, alphas: Floats) -> Floats:
     """Return, for each level, the smallest value at or below which lies more than a share of alpha."""
-    order = np.argsort(values)
+    order: AnyArray = np.arange(len(values))
+    if len(values) > _SMALLEST:
+        smallest = np.argpartition(values, _SMALLEST)[:_SMALLEST]
+        if each[smallest].sum() > alphas.max() * (1 + 1e-6) * len(each):  # the tail ends among these
+            order = smallest
+    order = order[np.argsort(values[order])]
     cumulated = np.cumsum(each[order]) / len(each)
     places = np.searchsorted(cumulated, alphas * (1 + 1e-9), side="right")
     return np.asarray(values[order[np.minimum(places, len(order) - 1)]])

@@ -27,6 +27,15 @@ HALVES = 4_000
 """Halvings of the queries for the interval of a difference: its ends are then good to a hundredth of its length."""
 
 
+LARGE_FAMILY = 10_000
+"""Comparisons beyond which each of them has a quarter of the draws: p stays valid, and its error doubles."""
+
+
+def draws_for(family: int, draws: int) -> int:
+    """Return how many draws each comparison of a family has, where `draws` is what each of a few would have."""
+    return draws if family <= LARGE_FAMILY else draws // 4
+
+
 class PairResult(NamedTuple):
     """One pair on one measure: its differences, and what the test says of them."""
 
@@ -93,25 +102,30 @@ class PairedTest(NamedTuple):
         """Return two intervals for each, at Holm's level and at Bonferroni's, and the confidence of the first."""
         p, way = np.array([one.p for one in found]), np.array([one.direction for one in found])
         levels = np.stack([statistics.holm_levels(p, alpha), np.full(len(p), alpha / len(p))], axis=1)
-        ends = np.empty((len(found), 2, 2))
+        ends, betting = np.empty((2, len(found), 2, 2))
+        halvings = draws_for(len(found), HALVES)
         for measure in dict.fromkeys(one.measure for one in found):
             rows = np.array([i for i, one in enumerate(found) if one.measure == measure])
             diffs, weight = np.stack([found[i].d for i in rows]), found[rows[0]].weight
             if self.test == "permutation":
                 halves = np.random.default_rng(self.random_state).spawn(2)[1]
-                ends[rows] = intervals.flip_intervals(diffs, weight, levels[rows], HALVES, halves)
+                ends[rows] = intervals.flip_intervals(diffs, weight, levels[rows], halvings, halves)
             else:
                 turned = intervals.t_intervals if self.test == "t" else intervals.rank_intervals
                 ends[rows] = turned(diffs, levels[rows])
+            bets = np.array([i for i in rows if found[i].by_betting], dtype=np.int64)
+            betting[bets] = bounds.bounded_intervals(diffs[np.searchsorted(rows, bets)], weight, levels[bets])
         ends[:, 0] = intervals.agree_with_test(ends[:, 0], corrected <= alpha, way)
         ends[:, 1] = intervals.agree_with_test(ends[:, 1], len(p) * p <= alpha, way)
-        for i in (i for i, one in enumerate(found) if one.by_betting):
-            ends[i] = bounds.bounded_intervals(found[i].d[None], found[i].weight, levels[i][None])[0]
+        by_betting = np.array([one.by_betting for one in found])
+        ends[by_betting] = betting[by_betting]
         return ends, 1 - levels[:, 0]
 
 
-def effect(d: Floats, weight: Floats) -> float | None:
-    """d̄ / s, s² = Σ w (d − d̄)² / (Σ w − 1), weights with mean 1."""
-    mean = float((d * weight).mean())
-    spread = np.sqrt((weight * (d - mean) ** 2).sum() / max(len(d) - 1, 1))
-    return float(mean / spread) if spread > statistics.TIE else None
+def means_and_effects(diffs: Floats, weight: Floats) -> list[tuple[float, float | None]]:
+    """d̄ and d̄ / s of each row, s² = Σ w (d − d̄)² / (Σ w − 1), weights with mean 1; None where s is 0."""
+    means = (diffs * weight).mean(axis=1)
+    spread = np.sqrt((weight * (diffs - means[:, None]) ** 2).sum(axis=1) / max(diffs.shape[1] - 1, 1))
+    varies = spread > statistics.TIE
+    effects = means / np.where(varies, spread, 1.0)
+    return [(mean, e if v else None) for mean, e, v in zip(means.tolist(), effects.tolist(), varies, strict=True)]

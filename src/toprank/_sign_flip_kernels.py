@@ -31,6 +31,14 @@ def tilt(sizes, target):
     return t, log
 
 
+@kernel
+def tilt_rows(sizes, targets, tilts, logs):
+    """Fill in t and K of each row of sizes; rows of zeros, and those without a target, are not tilted."""
+    for h in range(sizes.shape[0]):
+        if targets[h] > 0:
+            tilts[h], logs[h] = tilt(sizes[h], targets[h])
+
+
 @sum_kernel
 def weight(s, t, log, share):
     """1 / (1 − share + share e^{−K} cosh(t s)): how much likelier an even flip is to give s than one as drawn."""

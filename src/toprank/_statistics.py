@@ -1,11 +1,14 @@
 """Paired tests, corrections and resampling on plain arrays: what a comparison of rankers rests on.
 
-Nothing here depends on the number of threads: sums are taken in one order, chunk by chunk.
+Nothing here depends on the number of threads: sums are taken in one order, chunk by chunk, and threads share rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +22,10 @@ TIE = 1e-12
 
 _FLIPS = 1 << 18
 """Signs drawn at a time: they stay in the processor's cache while every test reads them."""
+
+
+_TESTS = 1 << 9
+"""Tests that a thread takes at a time."""
 
 
 def sign_flip(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: float | None = None) -> Floats:
@@ -77,9 +84,28 @@ def _sampled(diffs: Floats, n_resamples: int, rng: np.random.Generator, level: f
     done = 0
     for n in chunks(n_resamples, diffs.shape[1], _FLIPS):
         uniform = rng.integers(-(1 << 31), 1 << 31, size=(n, diffs.shape[1]), dtype=np.int32)
-        add_tails(sizes, limits, tilts, logs, bars, share, tilted[done : done + n], uniform, totals)
+        part = tilted[done : done + n]
+
+        def add(rows: slice, part: Any = part, uniform: AnyArray = uniform) -> None:
+            per_test = (one[rows] for one in (sizes, limits, tilts, logs, bars))
+            add_tails(*per_test, share, part, uniform, totals[rows])
+
+        on_threads(add, len(sizes), _TESTS)
         done += n
     return np.minimum(1, totals / (n_resamples + 1))
+
+
+def on_threads(work: Callable[[slice], None], n_rows: int, at_once: int) -> None:
+    """Call `work` for all rows, so many at a time, on the threads of this machine."""
+    parts = [slice(start, start + at_once) for start in range(0, n_rows, at_once)]
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(parts) < 2 or threads < 2:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(min(threads, len(parts), 8)) as pool:
+        for _ in pool.map(work, parts):
+            pass
 
 
 def tilted_signs(values: Floats, levels: Floats) -> tuple[Floats, Floats, AnyArray]:
@@ -88,15 +114,13 @@ def tilted_signs(values: Floats, levels: Floats) -> tuple[Floats, Floats, AnyArr
     A sign is plus with probability 1/2 + limit / 2^32, which has the odds e^{tv} : e^{−tv}. At a level of 1 signs are
     even, and so are those of a row of zeros.
     """
-    from ._sign_flip_kernels import tilt
+    from ._sign_flip_kernels import tilt_rows
 
-    tilts, logs, limits = np.zeros(len(values)), np.zeros(len(values)), np.zeros(values.shape, dtype=np.int32)
-    for h, value in enumerate(values):
-        size = np.abs(value)
-        if levels[h] < 1 and size.any():
-            tilts[h], logs[h] = tilt(size, min(-np.log(levels[h]), 0.8 * np.log(2) * np.count_nonzero(size)))
-            limits[h] = np.clip(np.rint(2.0**31 * np.tanh(tilts[h] * value)), -(2.0**31), 2.0**31 - 1)
-    return tilts, logs, limits
+    tilts, logs, sizes = np.zeros(len(values)), np.zeros(len(values)), np.abs(values)
+    targets = np.minimum(-np.log(levels), 0.8 * np.log(2) * np.count_nonzero(sizes, axis=1))
+    tilt_rows(sizes, np.where(levels < 1, targets, 0.0), tilts, logs)
+    limits = np.clip(np.rint(2.0**31 * np.tanh(tilts[:, None] * values)), -(2.0**31), 2.0**31 - 1)
+    return tilts, logs, limits.astype(np.int32)
 
 
 def paired_t(d: Floats) -> float:
@@ -167,7 +191,7 @@ def holm_levels(p: Floats, alpha: float) -> Floats:
     >>> holm_levels(np.array([0.01, 0.04, 0.03]), 0.05).round(4).tolist()
     [0.0167, 0.025, 0.025]
     """
-    open_ = np.array([np.count_nonzero(p >= one) for one in p])
+    open_ = len(p) - np.searchsorted(np.sort(p), p, side="left")
     stopped = holm(p) > alpha
     return np.asarray(alpha / np.where(stopped, open_[stopped].max(initial=1), open_))
 

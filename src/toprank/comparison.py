@@ -13,7 +13,7 @@ from . import _intervals as intervals
 from . import _statistics as statistics
 from ._bounded import smallest_margin
 from ._checkpoint import plain
-from ._paired_tests import FEW, TESTS, PairedTest, PairResult, Test, effect
+from ._paired_tests import FEW, TESTS, PairedTest, PairResult, Test, draws_for, means_and_effects
 from ._pairing import aligned, pairs_of
 from ._tables import Shown, Table, signed
 from .data import validation
@@ -287,7 +287,8 @@ def compare(
 
     Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
     large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
-    intervals using importance sampling"): a valid p, as small as it may be, however large the family. A number of your
+    intervals using importance sampling"): a valid p, as small as it may be, however large the family. In a family of
+    more than 10,000 comparisons each has a quarter of the draws. A number of your
     own, `n_resamples`, draws that many even flips: p = (hits + 1) / (n_resamples + 1), and `caution` says where no
     difference can come out of the correction with so few.
 
@@ -306,17 +307,19 @@ def compare(
     if margin is not None:
         validation.check_positive(margin=margin)
     pairs = pairs_of(systems, baseline)
-    drawn = RESAMPLES if n_resamples is None else n_resamples
     family = len(pairs) * len(values)
+    drawn = draws_for(family, RESAMPLES) if n_resamples is None else n_resamples
     paired = PairedTest(test, drawn, random_state, None if n_resamples is not None else alpha / family)
     rng = np.random.default_rng(random_state)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
     found: list[PairResult] = []
+    sizes: list[tuple[float, float | None]] = []
     for measure, (rows, weight) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
         bounded = bool(rows.min() >= -1e-9 and rows.max() <= 1 + 1e-9) and not _has_no_end(measure)
         found += paired.found(measure, diffs, weight, margin, alpha / (2 * family), bounded=bounded)
+        sizes += means_and_effects(diffs, weight)
         means = intervals.bootstrap_means(rows, weight, drawn, rng)
         spans[measure] = {
             name: intervals.bca(row, weight, draws, alpha)
@@ -339,11 +342,11 @@ def compare(
                 measure=one.measure,
                 a=systems[a],
                 b=systems[b],
-                difference=float((one.d * one.weight).mean()),
+                difference=size[0],
                 interval=(float(at[0][0]), float(at[0][1])),
                 level=float(level),
                 simultaneous=(float(at[1][0]), float(at[1][1])),
-                effect=effect(one.d, one.weight),
+                effect=size[1],
                 p=one.p,
                 p_holm=float(p_holm),
                 wins=int((one.d > 0).sum()),
@@ -356,8 +359,8 @@ def compare(
                 p_no_worse=None if no_worse is None else no_worse[i],
                 no_worse=None if no_worse is None else (no_worse[i][0] <= alpha, no_worse[i][1] <= alpha),
             )
-            for i, (one, (a, b), p_holm, at, level) in enumerate(
-                zip(found, pairs * len(values), corrected, *ends, strict=True)
+            for i, (one, size, (a, b), p_holm, at, level) in enumerate(
+                zip(found, sizes, pairs * len(values), corrected, *ends, strict=True)
             )
         ),
         test=test,

@@ -139,7 +139,7 @@ def test_a_ranking_can_be_judged_by_its_id(tmp_path: Path) -> None:
         server.post("/v1/feedback", {"event_id": "b", "ranking_id": newest, "labels": {"d1": 1}})
         time.sleep(0.25)
         told = server.post("/v1/feedback", {"event_id": "c", "ranking_id": newest, "labels": {"d1": 1}}, 404)
-        assert "send items" in told["error"]
+        assert "send the documents again" in told["error"]
 
 
 def test_clicks_are_learned_on_sampled_rankings_only(tmp_path: Path) -> None:

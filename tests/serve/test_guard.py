@@ -119,7 +119,7 @@ def test_too_many_at_once_are_asked_to_come_again(quick: Running) -> None:
         for line in lines:
             line.sendall(body)
         time.sleep(0.05)
-        answer = httpx.get(f"{quick.url}/healthz")
+        answer = httpx.get(f"{quick.url}/openapi.json")
         for line in lines:
             assert b" 408 " in rest(line)
             line.close()
@@ -282,3 +282,16 @@ def test_many_clients_with_broken_lines_leave_the_server_well(quick: Running) ->
     while httpx.get(f"{quick.url}/readyz").status_code != 200:
         assert time.monotonic() < end
     assert len(quick.post("/v1/rank", {"items": items()})["items"]) == 5
+
+
+@pytest.mark.parametrize("word", ["Bearer", "bearer", "BEARER", "bEaReR"])
+@pytest.mark.parametrize("space", [" ", "  "])
+def test_the_word_before_a_key_has_any_case(
+    tmp_path: Path, keys: tuple[Path, dict[str, str]], word: str, space: str
+) -> None:
+    path, made = keys
+    allowed = Keys(path)
+    assert allowed.admit(f"{word}{space}{made['rank']}", "rank") == "rank"
+    for wrong in (f"Basic {made['rank']}", f"{word}{made['rank']}", f"{word} {word} {made['rank']}", word):
+        with pytest.raises(InputError, match="a key is needed"):
+            allowed.admit(wrong, "rank")

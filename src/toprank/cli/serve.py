@@ -10,7 +10,7 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -106,6 +106,7 @@ def serve(
     check_outputs([store, None if log in ("-", "none") else log], [model])
     seconds, waiting = None if keep is None else _seconds(keep, "--keep"), _seconds(wait, "--wait")
     from ..serve.app import App
+    from ..serve.background_log import BackgroundLog, warnings_to
     from ..serve.following import Follower
     from ..serve.guard import Keys, Limits
     from ..serve.learning import Learner
@@ -133,7 +134,9 @@ def serve(
                 learner = _learner(model, clicks)
             allowed_bytes = StorageLimits(request_mb * 1e6, key_mb * 1e6)
             service = Service(Store(store or "", learner), seconds, allowed_bytes, most=wait_mb * 1e6, seconds=waiting)
-        app = App(service, allowed, Limits(rate=rate), _log_to(log), searched)
+        errors = BackgroundLog(_standard_error())
+        lines = None if log == "none" else errors if log == "-" else BackgroundLog(_open_log(log))
+        app = App(service, allowed, Limits(rate=rate), lines, searched)
         server = stoppable(app)
         address, number = bound.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{number}"
@@ -144,7 +147,10 @@ def serve(
         else:
             who = "this machine only, no keys" if allowed.open else f"keys of {keys_file}"
             click.echo(f"serving {name}, version {served.version}, on {url} ({who})")
-        run(server, app, bound)
+        with warnings_to(errors):
+            run(server, app, bound)
+        for one in filter(None, (errors, lines)):
+            one.close()
 
 
 def listen(host: str, port: int, keys: Keys) -> socket.socket:
@@ -219,6 +225,7 @@ def _roll_back(version: int, path: str | None, as_json: bool) -> None:
     if path is None:
         raise InputError("--rollback needs --store: the store to go back in, which no server may be using")
     with closing(Store(path)) as opened:
+        opened.check()
         new = history.roll_back(opened, version).version
     answer(as_json, {"version": new, "same_as": version}, f"version {new} of {path} is the model of version {version}")
 
@@ -244,11 +251,19 @@ def _learner(path: str, clicks: bool) -> Learner:
     return Learner.of(PDGD().start_at(ranker) if clicks else ranker)
 
 
-def _log_to(where: str) -> TextIO | None:
-    """Open where request lines go: `-` is standard error, `none` nowhere."""
-    if where == "none":
-        return None
-    return sys.stderr if where == "-" else open(where, "a", buffering=1, encoding="utf-8")
+def _open_log(where: str) -> int:
+    """Return the number of the file that request lines go to."""
+    try:
+        return os.open(where, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    except OSError as error:
+        raise InputError(f"the log {where} cannot be written: {error.strerror}") from None
+
+
+def _standard_error() -> int:
+    try:
+        return sys.stderr.fileno()
+    except (OSError, ValueError):  # it is no file, as in a notebook
+        return 2
 
 
 def _seconds(text: str, option: str) -> float:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
+from sys import getsizeof
 from typing import Annotated, Any
 
 import msgspec
@@ -106,8 +107,11 @@ class DocumentList:
 
     @property
     def nbytes(self) -> int:
-        """About what it takes in memory."""
-        return int(self.X.nbytes) + 120 * len(self.ids) + 500
+        """What it takes in memory, with the id and the time that it is kept under."""
+        # Text that is not ASCII keeps a second form of itself from the moment on when it is sent.
+        texts = sum(map(getsizeof, self.ids)) + sum(len(name.encode()) for name in self.ids if not name.isascii())
+        rows = 0 if self.shown is None else getsizeof(self.shown) + sum(map(getsizeof, self.shown))
+        return int(self.X.nbytes) + getsizeof(self.ids) + texts + rows + 550
 
 
 class Columns:

@@ -168,6 +168,7 @@ def _restore(content: ModelFile) -> Ranker:
     for name, value in content.state.items():
         setattr(ranker, name, decode(value, f"$.state.{name}"))
     ranker._check_state()
+    _check_weights(ranker)
     return ranker
 
 
@@ -177,6 +178,16 @@ def _upgraded(kind: type[Ranker], params: dict[str, Any]) -> dict[str, Any]:
         return kind.upgraded_parameters(params)
     except TypeError as error:
         raise InputError(f"the parameters do not fit {kind.__name__}: {error}") from None
+
+
+def _check_weights(ranker: Ranker) -> None:
+    """Refuse a stream whose weights are not those of the state that it goes on from."""
+    from .online import OnlineRanker  # which imports this file
+
+    if isinstance(ranker, OnlineRanker):
+        expected = ranker.average_coef_ if ranker.averaged_ else ranker.last_coef_
+        if not np.allclose(ranker.coef_, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max(initial=0.0)):
+            raise InputError("$.model has other weights than $.state.state_")
 
 
 def _rankers_of_labels(content: ModelFile, function: Any) -> list[Ranker]:

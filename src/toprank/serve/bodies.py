@@ -45,13 +45,17 @@ class Rank(Documents, kw_only=True):
 
 
 class Feedback(Documents, kw_only=True):
-    """What came of a ranking: grades (0 for documents without one), or clicks on a ranking that was sampled."""
+    """What came of a ranking: grades (0 for documents without one), or clicks on a ranking that was sampled.
+
+    Where the documents are sent again, `explore` says that `shown` is a page that was sampled.
+    """
 
     event_id: Id
     ranking_id: Id | None = None
     labels: dict[str, Grade] | None = None
     clicks: list[Id] | None = None
     shown: list[Id] | None = None
+    explore: bool = False
 
 
 Events = Feedback | list[Feedback]

@@ -55,13 +55,14 @@ def _ranked(service: Service, docs: DocumentList, explore: bool, top: int | None
     served, scores, order = service.rank(docs, explore=explore)
     rows = order[:top].tolist()
     items = [*map(Ranked, [docs.ids[row] for row in rows], range(1, len(rows) + 1), scores[rows].tolist())]
-    name = service.waiting.put(replace(docs, shown=rows if explore else None))
+    name = service.keep_ranking(replace(docs, shown=rows if explore else None))
     return served, rows, Ranking(name, served.version, items)
 
 
 @endpoint("POST", "/v1/feedback", "learn")
 async def feedback(call: Call, body: bodies.Events) -> bodies.Learned | list[bodies.Learned]:
     """Learn from what came of a ranking; answered when it is on disk. Several events are learned all or none."""
+    call.service.check_learns()
     given, key = body if isinstance(body, list) else [body], call.noted["key"] or NOBODY
     require(len(given) <= EVENTS, f"at most {EVENTS:,} events at once, got {len(given):,}", "$", 413)
 
@@ -107,7 +108,7 @@ async def rerank(call: Call, body: bodies.Rerank) -> bodies.Reranked:
     return bodies.Reranked(call.name, results, {"version": served.version})
 
 
-@endpoint("GET", "/v1/model", "admin")
+@endpoint("GET", "/v1/model", "admin", query={"file": ["1"]})
 async def model(call: Call) -> bodies.Model | Response:
     """Return the model as it is now: its version, weights and totals; with `?file=1` its file, for replicas."""
     served = call.service.served
@@ -125,7 +126,7 @@ async def model(call: Call) -> bodies.Model | Response:
     )  # fmt: skip
 
 
-@endpoint("GET", "/v1/model/versions/{n}", "admin")
+@endpoint("GET", "/v1/model/versions/{n}", "admin", media=(JSON,))
 async def version(call: Call) -> Response:
     """Return the model file of a version, as `toprank.load` reads it."""
     found = call.service.served
@@ -185,7 +186,7 @@ async def backup(call: Call) -> dict[str, int | str]:
     return {"version": call.service.served.version, "file": name}
 
 
-@endpoint("POST", "/v1/model:export", "admin")
+@endpoint("POST", "/v1/model:export", "admin", media=("text/plain", "application/octet-stream"))
 async def export(call: Call, body: bodies.Export) -> Response:
     """Write the live model for a search engine or a database, as `toprank export` does."""
     served, given = call.service.served, msgspec.to_builtins(body)
@@ -205,7 +206,7 @@ async def search(call: Call, body: bodies.Search) -> Ranking:
     return ranking
 
 
-@endpoint("GET", "/v1/live", "admin", early=True)
+@endpoint("GET", "/v1/live", "admin", early=True, media=("text/event-stream",))
 async def stream(call: Call) -> Response:
     """Send what the page shows, again whenever the version changes (server-sent events)."""
     service, app = call.service, call.app
@@ -240,6 +241,7 @@ def _page(service: Service, demo: bool) -> dict[str, Any]:
     return _shown_so_far(service) | {
         "toprank": __version__, "demo": demo, "frozen": service.frozen, "ranker": type(served.ranker).__name__,
         "learns": served.ranker.learns_from, "curve": drawn, "weights": weights, "last": [*map(_last, [*service.last])],
+        "same_as": service.same_as,
     }  # fmt: skip
 
 
@@ -252,7 +254,7 @@ def _last(step: Step) -> dict[str, Any]:
     return found
 
 
-@endpoint("GET", "/metrics", "admin", early=True)
+@endpoint("GET", "/metrics", "admin", early=True, media=("text/plain",))
 async def metrics(call: Call) -> Response:
     """Return counters for Prometheus."""
     return Response(generate_latest(call.app.registry), media_type="text/plain; version=0.0.4")
@@ -278,7 +280,7 @@ async def openapi(call: Call) -> dict[str, Any]:
     return describe(call.app.endpoints)
 
 
-@endpoint("GET", "/", early=True)
+@endpoint("GET", "/", early=True, media=("text/html",))
 async def page(call: Call) -> Response:
     """Return the page that shows the stream live: nothing is fetched but from here, and no other script runs."""
     script, style = asset("live.js", "toprank.serve"), asset("page.css") + asset("live.css", "toprank.serve")

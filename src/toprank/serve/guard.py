@@ -8,6 +8,7 @@ import hmac
 import math
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,9 @@ class Limits:
 
     body: int = 2_000_000
     concurrent: int = 256
+    """Requests under way at once; those for health and metrics are not counted."""
+    concurrent_per_key: int = 64
+    """Those of one key, where there are keys, and those that need none."""
     connections: int = 2_000
     pipelined: int = 16
     head: int = 65_536
@@ -53,7 +57,8 @@ class Keys:
         """Return the name of the key that a request carries; refuse it without one, or too soon after others."""
         name, rate = NOBODY, self._rate
         if self._path is not None:
-            digest = hashlib.sha256((header or "").removeprefix("Bearer ").strip().encode()).hexdigest()
+            key_text = re.sub("^bearer ", "", header or "", flags=re.IGNORECASE).strip()
+            digest = hashlib.sha256(key_text.encode()).hexdigest()
             # All are compared, each in constant time: how long it takes tells nothing of which one is near.
             found = [(n, key) for n, key in _keys_now(self._path).items() if hmac.compare_digest(key.sha256, digest)]
             require(found, "a key is needed: Authorization: Bearer KEY", status=401, **{"www-authenticate": "Bearer"})
@@ -104,22 +109,57 @@ def check_origin(headers: dict[str, str], keys: Keys) -> None:
     require(local, "without keys, only localhost, 127.0.0.1 and [::1] are answered", status=403)
 
 
+CONNECTION = "toprank.connection"
+"""Where the scope of a request has its connection."""
+
+
+class Connection:
+    """A connection of a client, and the key that it has shown so far."""
+
+    key: str | None = None
+
+
+def _make_room(connections: dict[Connection, Any]) -> bool:
+    """Close a connection for a new one: the oldest that has shown no key, else an idle one of the key with most.
+
+    Return whether there was one.
+    """
+    chosen = next((one for one in connections if one.key is None), None)
+    if chosen is None:
+        greediest = Counter(one.key for one in connections).most_common(1)[0][0]
+        own = (one for one, protocol in connections.items() if one.key == greediest and protocol.is_idle)
+        chosen = next(own, None)
+    if chosen is None:
+        return False
+    connections.pop(chosen).transport.abort()
+    return True
+
+
 def guarded(limits: Limits) -> type:
     """Return uvicorn's protocol with deadlines: without them, half a head, silence, and never reading last for ever."""
 
+    connections: dict[Connection, Any] = {}
+
     class Protocol(AutoHTTPProtocol):  # type: ignore[misc]
-        _open = 0
+        app: Any
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            Protocol._open += 1
             self._head, self._since, self._unread = 0, self.loop.time(), (0, self.loop.time())
-            if Protocol._open > limits.connections:
+            self._own = Connection()
+            app = self.app
+
+            async def with_connection(scope: Any, receive: Any, send: Any) -> None:
+                await app(scope | {CONNECTION: self._own}, receive, send)
+
+            self.app = with_connection
+            if len(connections) >= limits.connections and not _make_room(connections):
                 self._refuse(b"503 Service Unavailable")
+            connections[self._own] = self
             self._check_deadlines()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            Protocol._open -= 1
+            connections.pop(self._own, None)
             self._timer.cancel()
             super().connection_lost(exc)
 
@@ -146,6 +186,11 @@ def guarded(limits: Limits) -> type:
             self._timer = self.loop.call_later(
                 min(limits.head_seconds, limits.stuck_seconds) / 8, self._check_deadlines
             )
+
+        @property
+        def is_idle(self) -> bool:
+            """Whether no request is under way."""
+            return self.cycle is None or bool(self.cycle.response_complete)
 
         def _refuse(self, status: bytes) -> None:
             if not self.transport.is_closing():

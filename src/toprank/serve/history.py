@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..rankers.persistence import ModelFile
 from .bodies import BodyError, require
 from .learning import Learner
-from .store import Row, Store
+from .store import Row, Store, StoredState
 
 
 class Verified(NamedTuple):
@@ -28,14 +28,14 @@ class Verified(NamedTuple):
     """Events that cannot be learned again and do not matter, as a later rollback goes back before them."""
 
 
-def _replayed(store: Store, kept: tuple[int, str, str], until: int) -> Iterator[tuple[int, Learner | InputError]]:
+def _replayed(store: Store, kept: StoredState, until: int) -> Iterator[tuple[int, Learner | InputError]]:
     """Yield what is kept, then what every event behind it leads to, with the number that the event has.
 
     From an event on that cannot be learned again, up to the next rollback, there is only the error.
     """
-    learner: Learner | InputError = store.load(*kept)
-    yield kept[0], learner
-    for seq, what in store.events(kept[0], until):
+    learner: Learner | InputError = store.load(kept)
+    yield kept.seq, learner
+    for seq, what in store.events(kept.seq, until):
         if isinstance(what, int):
             learner = replace(version(store, what), version=seq)
         elif isinstance(learner, Learner):
@@ -49,7 +49,7 @@ def _replayed(store: Store, kept: tuple[int, str, str], until: int) -> Iterator[
 def newest_version(store: Store) -> Learner:
     """Return the model as it is."""
     try:
-        return store.load(*next(store.states("ORDER BY seq DESC LIMIT 1")))
+        return store.load(store.newest)
     except InputError as error:
         oldest, newest = store.oldest_and_newest
         advice = f"toprank serve --rollback N --store {store.path} goes back to version N"
@@ -81,7 +81,7 @@ def verify(store: Store) -> Verified:
         return Verified(0, f"the file is damaged: {damage}", [])
     oldest, newest = store.oldest_and_newest
     at, difference, left_behind = oldest - 1, None, list[int]()
-    kept = {seq for seq, *_ in store.states("")}
+    kept = {state.seq for state in store.states("")}
     try:
         for seq, learner in _replayed(store, next(store.states("ORDER BY seq LIMIT 1")), newest):
             if seq != at + 1:
@@ -91,7 +91,7 @@ def verify(store: Store) -> Verified:
                 left_behind.append(seq)
             if seq in kept:
                 for state in store.states("WHERE seq = ?", seq):
-                    difference = difference or _difference(store, learner, *state)
+                    difference = difference or _difference(store, learner, state)
         if at < newest:
             difference = difference or f"event {at + 1} is missing"
     except InputError as error:  # a version to begin with, or to go back to, cannot be loaded
@@ -99,15 +99,15 @@ def verify(store: Store) -> Verified:
     return Verified(max(at - oldest, 0), difference, left_behind)
 
 
-def _difference(store: Store, replayed: Learner | InputError, seq: int, model: str, progress: str) -> str | None:
+def _difference(store: Store, replayed: Learner | InputError, state: StoredState) -> str | None:
     """Return in words what is wrong with a state, where something is."""
     try:
-        loaded = store.load(seq, model, progress)
+        loaded = store.load(state)
     except InputError as error:
         return str(error)
     if isinstance(replayed, InputError):
         return str(replayed)
     if replayed.is_same_model(loaded) and replayed.progress_text() == loaded.progress_text():
         return None
-    by = msgspec.json.decode(model, type=ModelFile).toprank
-    return f"version {seq} DIFFERS from the replay (toprank {by} learned it)"
+    by = msgspec.json.decode(state.model, type=ModelFile).toprank
+    return f"version {state.seq} DIFFERS from the replay (toprank {by} learned it)"

@@ -1,4 +1,4 @@
-"""The tables of a store, how a file of the first layout gets those of the second, and which log belongs to a file.
+"""The tables of a store, how files of earlier layouts get those of this one, and which log belongs to a file.
 
 SQLite takes a write-ahead log that lies beside a file for that file's own. A backup that is copied over a store whose
 server was killed would be mixed with the log of that server. So every start gives the file a new mark, and writes it
@@ -15,7 +15,7 @@ from pathlib import Path
 from .._files import replacing
 from ..errors import InputError
 
-MARK, LAYOUT = 0x746F7072, 2
+MARK, LAYOUT = 0x746F7072, 3
 SETTINGS = (
     "locking_mode = EXCLUSIVE", "synchronous = FULL", "journal_mode = WAL", "wal_autocheckpoint = 4000",
     "journal_size_limit = 67108864",
@@ -27,10 +27,10 @@ CREATE INDEX events_of_list ON events (list) WHERE list IS NOT NULL;
 _TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL UNIQUE, at REAL NOT NULL, kind TEXT NOT NULL,
-    body BLOB NOT NULL, measure REAL, target INTEGER, list INTEGER, content BLOB);
+    body BLOB NOT NULL, measure REAL, target INTEGER, list INTEGER, content BLOB, checksum BLOB);
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, model TEXT NOT NULL,
-    progress TEXT NOT NULL);
-CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, progress TEXT NOT NULL);
+    progress TEXT NOT NULL, checksum BLOB);
+CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, progress TEXT NOT NULL, checksum BLOB);
 {_LISTS}
 PRAGMA application_id = {MARK};
 """
@@ -41,6 +41,13 @@ ALTER TABLE events ADD COLUMN content BLOB;
 """
 """Events of the first layout stay as they are: they hold their lists themselves, their ids are not scoped by a key, and
 `list` and `content` are NULL in them."""
+_FROM_SECOND = """
+ALTER TABLE events ADD COLUMN checksum BLOB;
+ALTER TABLE state ADD COLUMN checksum BLOB;
+ALTER TABLE snapshots ADD COLUMN checksum BLOB;
+"""
+"""Rows of the first two layouts have no checksum."""
+_UPGRADES = {1: _FROM_FIRST + _FROM_SECOND, 2: _FROM_SECOND}
 
 
 def beside(path: Path, part: str) -> Path:
@@ -81,11 +88,11 @@ def prepare(db: sqlite3.Connection, path: Path, *, may_create: bool) -> bool:
     empty = may_create and not mark and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not empty and mark != MARK:
         raise InputError(f"{path} is not a store of toprank serve")
-    if not empty and layout not in (1, LAYOUT):
-        raise InputError(f"{path} has layout {layout}; this toprank reads layouts 1 and {LAYOUT}")
+    if not empty and layout not in (*_UPGRADES, LAYOUT):
+        raise InputError(f"{path} has layout {layout}; this toprank reads layouts 1 to {LAYOUT}")
     if empty or layout != LAYOUT:
-        for statement in (_TABLES if empty else _FROM_FIRST).split(";")[:-1]:
+        for statement in (_TABLES if empty else _UPGRADES[layout]).split(";")[:-1]:
             db.execute(statement)
-        db.execute("INSERT INTO meta VALUES ('store', ?)", (secrets.token_hex(8),))
+        db.execute("INSERT OR IGNORE INTO meta VALUES ('store', ?)", (secrets.token_hex(8),))
         db.execute(f"PRAGMA user_version = {LAYOUT}")
     return empty

@@ -21,7 +21,7 @@ from ..rankers.base import Ranker
 from ..rankers.online import OnlineRanker
 from ..rankers.pdgd import PDGD
 from ..rankers.persistence import ModelFile, content_of, parse
-from .bodies import BodyError, Feedback, require
+from .bodies import Feedback, require
 
 NOBODY = "nobody"
 """Who sends an event where there are no keys."""
@@ -54,10 +54,13 @@ class Event:
             require(not unknown, "no such document in this ranking", f"$.labels.{min(unknown, default='')}")
             y = np.array([body.labels.get(name, 0.0) for name in docs.ids])
             return cls(name, replace(docs, shown=None), y)
-        if docs.shown is None:
-            why = 'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking'
-            raise BodyError(why, "$.clicks")
-        shown = docs.shown if body.shown is None else _places(body.shown, docs.ids, "$.shown")
+        sampled = docs.shown is not None or (body.explore and body.shown is not None)
+        why = (
+            'clicks are no grades: rank with "explore": true, and give the ranking_id of that sampled ranking; or, '
+            'where its documents are sent again, what it showed as shown, and "explore": true'
+        )
+        require(sampled, why, "$.clicks")
+        shown = (docs.shown or []) if body.shown is None else _places(body.shown, docs.ids, "$.shown")
         flags = np.zeros(len(shown))
         flags[_places(body.clicks or [], [docs.ids[row] for row in shown], "$.clicks")] = 1
         return cls(name, replace(docs, shown=shown), flags)

@@ -37,8 +37,9 @@ T = TypeVar("T")
 
 
 def _newest(store: Store) -> Learner:
-    """Return the newest version; where it cannot be loaded, let go of the file."""
+    """Return the newest version; where the file is damaged or it cannot be loaded, let go of the file."""
     try:
+        store.check()
         return history.newest_version(store)
     except InputError:
         store.close()
@@ -69,12 +70,15 @@ class Service:
         self.curve: list[tuple[int, float, float, float]] = []
         self.last: deque[Step] = deque(maxlen=LAST)
         self.frozen, self.oldest, self.groups, self.stored = False, 0, 0, 0
+        self.same_as: int | None = None
+        """The version whose model the newest one has, where that was made by a rollback."""
         self._stride, self._rng = 1, np.random.default_rng()
         self._pool, self._requests = ThreadPoolExecutor(1, "writer"), deque[LearnRequest]()
         if self._store is not None:
             self.frozen, self.oldest = self._store.frozen, self._store.oldest_and_newest[0]
             for seq, progress in self._store.progress():
                 self._point(seq, progress)
+            self.same_as = self._store.target_of_newest
         self._pool.submit(self._compile_everything)
         if self.follower is not None:
             self.follower.follow(self)
@@ -82,9 +86,19 @@ class Service:
     @property
     def store(self) -> Store:
         """The store; a replica has none."""
-        if self._store is None:
-            raise BodyError("this server follows another one and does not learn: send it there", status=409)
+        self.check_learns()
+        assert self._store is not None
         return self._store
+
+    def check_learns(self) -> None:
+        """Refuse what a replica cannot do."""
+        if self.follower is not None:
+            what = f"this server follows {self.follower.url} and does not learn"
+            raise BodyError(f"{what}: send it there, an event with items instead of the ranking_id", status=409)
+
+    def keep_ranking(self, docs: DocumentList) -> str:
+        """Keep a ranking for feedback and return its id; a replica, which gets no feedback, keeps none."""
+        return self.waiting.put(docs) if self.follower is None else self.waiting.name_of_replica()
 
     @property
     def tag(self) -> str:
@@ -229,6 +243,7 @@ class Service:
     def _commit(self, store: Store, rows: list[Row], learner: Learner) -> None:
         snapshot = learner.version // SNAPSHOT_EVERY > self.served.version // SNAPSHOT_EVERY
         store.commit(rows, learner, snapshot=snapshot)
+        self.same_as = None
         self._publish(learner, len(rows))
 
     def _publish(self, learner: Learner, stored: int) -> None:
@@ -262,7 +277,12 @@ class Service:
 
     def rollback(self, version: int, store: Store) -> None:
         """Go back to the model of an old version, as a new version."""
-        self._publish(history.roll_back(store, version), 1)
+        new = history.roll_back(store, version)
+        # The page shows what led to the model: nothing of what was taken back.
+        self.curve = [point for point in self.curve if point[0] <= version]
+        self.last = deque((step for step in self.last if step.after.version <= version), maxlen=LAST)
+        self.same_as = version
+        self._publish(new, 1)
 
     def freeze(self, frozen: bool, store: Store) -> None:
         """Stop learning, or let it go on."""

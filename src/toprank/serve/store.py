@@ -2,11 +2,13 @@
 
 An event and the state after it are written in one transaction, so a state is always what a replay of the stored events
 leads to, to the bit (`history.verify`). Version n is the state after event n. A list of documents is stored once,
-however many events name it. One connection holds the file alone.
+however many events name it. Every row has a checksum, which is compared when the row is read. One connection holds the
+file alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -52,6 +54,21 @@ class Row(NamedTuple):
     """The digest of what the event tells."""
 
 
+class StoredState(NamedTuple):
+    """A version as it is stored, in a snapshot or as the state."""
+
+    seq: int
+    model: str
+    progress: str
+    checksum: bytes | None
+    """None where an earlier version of toprank wrote it."""
+
+
+def checksum(*values: Any) -> bytes:
+    """Return what tells the values of a row from all others."""
+    return hashlib.blake2b(msgspec.msgpack.encode(values), digest_size=16).digest()
+
+
 class Store:
     """An open store; with a model it is begun, or compared with the model that it was begun with."""
 
@@ -88,7 +105,7 @@ class Store:
         """The list that was read last."""
         self.clock = Clock(self._first_value("SELECT at FROM events ORDER BY seq DESC LIMIT 1") or 0.0)
         first = self._first_value("SELECT model FROM snapshots WHERE seq = 0")
-        if model is not None and first and not model.is_same_model(self.load(0, first, NO_PROGRESS)):
+        if model is not None and first and not model.is_same_model(self.load(StoredState(0, first, NO_PROGRESS, None))):
             advice = "leave MODEL out to go on with it, or take another store"
             raise InputError(f"{self.path} was begun with another model: {advice}")
 
@@ -158,10 +175,14 @@ class Store:
         check_loads(*state)
         for row in rows:
             number = None if row.docs is None else self._number_of_list(row.docs, row.digest)
-            self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:7], number, row.content))
-        self._db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?)", state)
+            values = (*row[:7], number, row.content)
+            self._db.execute(
+                "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, checksum(*values, row.digest))
+            )
+        stored = (*state, checksum(*state))
+        self._db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", stored)
         if snapshot:
-            self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", state)
+            self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", stored)
 
     def has_list(self, digest: bytes) -> bool:
         """Say whether a list is stored already."""
@@ -185,34 +206,63 @@ class Store:
         assert self._list[1] is not None
         return self._list[1]
 
-    def load(self, seq: int, model: str, progress: str) -> Learner:
-        """Return a version that is stored."""
-        return Learner.load(seq, model, progress, f"version {seq} of {self.path.name} cannot be loaded")
+    def load(self, state: StoredState) -> Learner:
+        """Return a version that is stored; refuse one that is not what was written."""
+        problem = f"version {state.seq} of {self.path.name} cannot be loaded"
+        if state.checksum not in (None, checksum(*state[:3])):
+            raise InputError(f"{problem}: it is not what was written")
+        return Learner.load(*state[:3], problem)
 
-    def states(self, which: str, *values: Any) -> Iterator[tuple[int, str, str]]:
-        """Yield snapshots and the state: versions, models and progress."""
-        both = "SELECT * FROM snapshots UNION ALL SELECT seq, model, progress FROM state"
-        return iter(self._db.execute(f"SELECT * FROM ({both}) {which}", values))
+    @property
+    def newest(self) -> StoredState:
+        """The state: the version that learning goes on from."""
+        found = self._db.execute("SELECT seq, model, progress, checksum FROM state").fetchone()
+        if found is None:
+            raise InputError(f"the state of {self.path.name} cannot be loaded: it is missing")
+        return StoredState._make(found)
+
+    def states(self, which: str, *values: Any) -> Iterator[StoredState]:
+        """Yield snapshots and the state."""
+        both = "SELECT * FROM snapshots UNION ALL SELECT seq, model, progress, checksum FROM state"
+        return map(StoredState._make, self._db.execute(f"SELECT * FROM ({both}) {which}", values))
 
     def events(self, after: int, until: int) -> Iterator[tuple[int, Event | int]]:
         """Yield numbers with events; of a rollback, with the version that it goes back to."""
-        chosen = "SELECT seq, target, list, event_id, kind, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
-        for seq, target, number, event_id, kind, body in self._db.execute(chosen, (after, until)):
+        chosen = "SELECT * FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+        for *values, written in self._db.execute(chosen, (after, until)):
+            seq, event_id, _, kind, body, _, target, number, _ = values
             docs = None if number is None else self._read_list(number)
+            if written not in (None, checksum(*values, None if docs is None else list_digest(docs))):
+                raise InputError(f"event {seq} of {self.path.name} is damaged: it is not what was written")
             try:
                 yield seq, Event.unpack(event_id, kind, body, docs) if target is None else target
             except (msgspec.DecodeError, ValueError, TypeError) as error:
                 raise InputError(f"event {seq} of {self.path.name} is damaged: {error}") from None
 
     def damage(self) -> str | None:
-        """Return what SQLite finds wrong with the file."""
-        found: str = self._first_value("PRAGMA quick_check")
-        return None if found == "ok" else found
+        """Return what SQLite finds wrong with the file: its pages, its tables, and their indexes."""
+        found = [text for (text,) in self._db.execute("PRAGMA integrity_check(3)")]
+        return None if found == ["ok"] else "; ".join(found)
+
+    def check(self) -> None:
+        """Refuse a file that SQLite finds something wrong with."""
+        if (damage := self.damage()) is not None:
+            advice = f"restore a backup by toprank serve --restore BACKUP --store {self.path}"
+            raise InputError(f"{self.path} is damaged ({damage}): {advice}")
 
     def progress(self) -> list[tuple[int, RunningMean]]:
-        """Return the versions of the snapshots, with what the stream had shown until then."""
-        kept = self._db.execute("SELECT seq, progress FROM snapshots ORDER BY seq")
+        """Return the versions of snapshots that no rollback took back, with what the stream had shown until then."""
+        kept = self._db.execute(
+            "SELECT seq, progress FROM snapshots s WHERE NOT EXISTS"
+            " (SELECT 1 FROM events e WHERE e.target < s.seq AND s.seq < e.seq) ORDER BY seq"
+        )
         return [(seq, RunningMean(*msgspec.json.decode(text)[:3])) for seq, text in kept]
+
+    @property
+    def target_of_newest(self) -> int | None:
+        """The version that the newest one went back to, where it was made by a rollback."""
+        found: int | None = self._first_value("SELECT target FROM events ORDER BY seq DESC LIMIT 1")
+        return found
 
     def since_the_start(self, most: int) -> list[Event] | None:
         """Return all events since version 0; None where they are not all there, more than `most`, or not all labels."""

@@ -24,7 +24,8 @@ function show(now) {
   by('search').hidden = !now.demo;
   by('version').textContent = `toprank ${now.toprank}`;
   const frozen = now.frozen ? ', frozen' : '';
-  by('about').textContent = `${now.ranker}, version ${now.version.toLocaleString('en')}, learns from ${now.learns}${frozen}`;
+  const again = now.same_as === null ? '' : ` (version ${now.same_as.toLocaleString('en')} again, after a rollback)`;
+  by('about').textContent = `${now.ranker}, version ${now.version.toLocaleString('en')}${again}, learns from ${now.learns}${frozen}`;
   by('mean').textContent = now.events_judged
     ? `${now.measure}: ${digits(now.observed)} over ${now.events_judged.toLocaleString('en')} events, in [${digits(now.lower)}, ${digits(now.upper)}]; ${now.mistakes.toLocaleString('en')} could have been ranked better`
     : 'Nothing was learned yet.';
