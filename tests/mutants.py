@@ -110,8 +110,12 @@ MUTANTS = [
     ),
     # Measures and evaluation
     Mutant(
-        "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
+        "measures/base.py", "(values[counted] * factors[counted]).sum()", "values[counted].sum()",
         f"{WATCH} -k weights_of and ListNet",
+    ),
+    Mutant(
+        "measures/base.py", "np.where(unweighted, 1.0, weights)", "weights",
+        "tests/measures/test_tools.py -k blank_queries_with_weights",
     ),
     Mutant(
         "measures/_value_kernels.py", "else rank + 2.0)", "else rank + 3.0)",

@@ -312,15 +312,15 @@ def compare(
     rng = np.random.default_rng(random_state)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
     found: list[PairResult] = []
-    for measure, (rows, weight) in values.items():
+    for measure, (rows, weight, in_mean) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
         bounded = bool(rows.min() >= -1e-9 and rows.max() <= 1 + 1e-9) and not _has_no_end(measure)
         found += paired.found(measure, diffs, weight, margin, alpha / (2 * family), bounded=bounded)
-        means = intervals.bootstrap_means(rows, weight, drawn, rng)
+        means = intervals.bootstrap_means(in_mean, weight, drawn, rng)
         spans[measure] = {
             name: intervals.bca(row, weight, draws, alpha)
-            for name, row, draws in zip(systems, rows, means, strict=True)
+            for name, row, draws in zip(systems, in_mean, means, strict=True)
         }
     corrected = statistics.holm(np.array([one.p for one in found]))
     no_worse = None
@@ -332,7 +332,10 @@ def compare(
     return Comparison(
         systems=systems,
         measures=tuple(values),
-        means={m: dict(zip(systems, (rows * w).mean(axis=1).tolist(), strict=True)) for m, (rows, w) in values.items()},
+        means={
+            m: dict(zip(systems, (one.in_mean * one.weight).mean(axis=1).tolist(), strict=True))
+            for m, one in values.items()
+        },
         intervals=spans,
         differences=tuple(
             Difference(
@@ -362,7 +365,7 @@ def compare(
         ),
         test=test,
         alpha=alpha,
-        counted={m: rows.shape[1] for m, (rows, _) in values.items()},
+        counted={m: one.values.shape[1] for m, one in values.items()},
         convention=str(first.convention),
         baseline=baseline,
         n_resamples=drawn,

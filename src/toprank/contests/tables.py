@@ -12,8 +12,10 @@ import numpy as np
 from .._checkpoint import plain
 from .._paired_tests import FEW, TESTS
 from .._tables import Cell, Table, signed
+from .._typing import AnyArray
 from ..certificates.performance import PerformanceCertificate
 from ..comparison import Comparison, Difference, interval_text, p_text
+from ..evaluation import Report
 from ..measures.base import mean_value
 from .base import Contest, Entrant
 
@@ -175,15 +177,12 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
 
 
 def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, Any]:
-    report, weight = entrant.report, entrant.report.query_weight
+    report = entrant.report
     parts = [contest.fold == f for f in range(contest.n_folds)]
     return {
         "name": entrant.name,
         **report.to_dict(per_query=per_query),
-        "fold_means": {
-            name: [mean_value(values[part], None if weight is None else weight[part]) for part in parts]
-            for name, values in report.per_query.items()
-        },
+        "fold_means": {name: [_fold_mean(report, name, part) for part in parts] for name in report.per_query},
         "params": [
             {k: v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for k, v in fold.items()}
             for fold in entrant.params
@@ -196,3 +195,13 @@ def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, A
         "curves": dict(entrant.curves),
         "certificates": [certificate.to_dict() for certificate in entrant.certificates],
     }
+
+
+def _fold_mean(report: Report, name: str, part: AnyArray) -> float:
+    """Return the mean of a measure over some of the queries."""
+    weight, unweighted = report.query_weight, report.unweighted(name)
+    return mean_value(
+        report.per_query[name][part],
+        None if weight is None else weight[part],
+        None if unweighted is None else unweighted[part],
+    )

@@ -362,6 +362,7 @@ def binary_preference(ranked, ends, y, best, codes, numbers, scratch):
     """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N); grades below 0 are not judged.
 
     How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
+    Numbers: blank, above, what a relevant document counts where nothing was judged irrelevant.
     """
     n, total, above = len(ranked), len(y), numbers[1]
     relevant = count_above(y, START, total, above)
@@ -381,7 +382,7 @@ def binary_preference(ranked, ends, y, best, codes, numbers, scratch):
             lost = 0.0
             for x in range(passed, passed + other + 1):
                 lost += min(x, relevant) / min(relevant, irrelevant) if x > 0 else 0.0
-            value += found * (1.0 - lost / (other + 1))
+            value += found * (1.0 - lost / (other + 1) if irrelevant > 0 else numbers[2])
         passed += other
         low = high
     return value / relevant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .base import BY_CONVENTION, Compiled
+from .base import BLANK_VALUE, BY_CONVENTION, Compiled
 from .binary import Binary
 from .order import Ties
 from .plan import Recipe
@@ -17,19 +17,26 @@ JUST_BELOW_0 = -5e-324
 class BPref(Binary):
     """bpref = (1/R) Σ_{relevant} 1 − min(#{judged irrelevant above it}, R) / min(R, N), R and N of them judged.
 
-    Documents that were not judged count for nothing. `blank` where nothing is relevant.
+    Documents that were not judged count for nothing. `blank` where nothing is relevant. `unopposed` is what a relevant
+    document counts where nothing was judged irrelevant: 1, or NaN as 0/0 in ranx.
 
     >>> BPref().per_query([4.0, 3.0, 2.0, 1.0], [0, 1, -1, 1], [0, 4]).tolist()
     [0.0]
     """
 
     blank: Blank = BY_CONVENTION
+    unopposed: Blank = BY_CONVENTION
 
     short_name = "bpref"
     cuts = False
     reads_unjudged = True
     best_is_one = True
     function = "binary_preference"
+
+    def recipe(self) -> Recipe:
+        """Return the C function and its parameters."""
+        found = super().recipe()
+        return found._replace(numbers=(*found.numbers, BLANK_VALUE[self.unopposed]))
 
 
 @dataclass(frozen=True, kw_only=True)
