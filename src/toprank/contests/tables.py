@@ -45,6 +45,7 @@ def means(contest: Contest) -> Table:
     family = f"{pairs} pairs × {len(comparison.measures)} measure{'s' if len(comparison.measures) > 1 else ''}"
     counts = contest.best.report.counts
     folds = f" of {contest.n_folds} folds" if contest.n_folds > 1 else ""
+    cut = f"; search cut short: {contest.cut_short}" if contest.cut_short else ""
     few = f", rough below {FEW} queries" if comparison.n_queries < FEW else ""
     notes = [
         *([_promises(contest)] if promised(contest.best) is not None else []),
@@ -60,7 +61,7 @@ def means(contest: Contest) -> Table:
         ["", main, f"{level} interval", "new queries", f"− {rival}", "p (Holm)", *others],
         rows,
         title=f"{contest.title}: means over {len(contest.fold)} test queries{folds}, "
-        f"convention {comparison.convention}",
+        f"convention {comparison.convention}{cut}",
         notes=notes,
         bold=bold | {(0, 0), (0, 1)},
     )
@@ -164,6 +165,7 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
         "queries": len(contest.fold),
         "documents": None if contest.data is None else contest.data.n_docs,
         "folds": contest.n_folds,
+        "cut_short": contest.cut_short or None,
         "notes": list(contest.notes),
         "warnings": list(contest.warnings),
         "entrants": [_entrant(contest, entrant, per_query) for entrant in contest.entrants],
