@@ -136,6 +136,11 @@ class Comparison(Shown):
             "given, p has no such floor."
         )
 
+    def counts_fewer(self, n_queries: int) -> str:
+        """Return which measures count fewer than so many queries, as a sentence; empty where none does."""
+        some = [f"{m} {n}" for m, n in self.counted.items() if n < n_queries]
+        return f"Some measures count fewer queries: {', '.join(some)}." if some else ""
+
     def interval(self, system: str, measure: str) -> tuple[float, float]:
         """Return the bootstrap interval of a mean."""
         return self.intervals[measure][system]
@@ -158,7 +163,6 @@ class Comparison(Shown):
         ]
         best = {(r, 1 + int(np.argmax([self.means[m][s] for s in self.systems]))) for r, m in enumerate(self.measures)}
         few = f" With fewer than {FEW} queries they may miss more often." if self.n_queries < FEW else ""
-        some = [f"{m} {n}" for m, n in self.counted.items() if n != self.n_queries]
         return Table(
             ["measure", *self.systems],
             rows,
@@ -166,7 +170,7 @@ class Comparison(Shown):
             notes=[
                 f"In brackets: {1 - self.alpha:.0%} bootstrap intervals (BCa) over queries, each by itself "
                 f"({self.n_resamples:,} resamples).{few}",
-                *([f"Some measures count fewer queries: {', '.join(some)}."] if some else []),
+                *([fewer] if (fewer := self.counts_fewer(self.n_queries)) else []),
             ],
             bold=best,
         )

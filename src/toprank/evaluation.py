@@ -122,6 +122,8 @@ class Report(Shown):
         parts += [f"{n} judged but not answered (left out)"] if (n := c.get("left_out_queries")) else []
         parts += [f"{n} of the run not judged (left out)"] if (n := c.get("unjudged_queries")) else []
         parts += [f"{c['blank_queries']} without relevant documents"]
+        skipped = {name: int(np.isnan(values).sum()) for name, values in self.per_query.items()}
+        parts += [f"{name} counts {c['queries'] - n} of them" for name, n in skipped.items() if n]
         parts += [] if cut is None else [f"{c['short_queries']} shorter than {cut}"]
         parts += [f"{c['tied_queries']} with ties that matter"]
         given = [f"{name} {value:.4f}" for name, value in self.mean_in_file_order.items() if value != self.mean[name]]

@@ -172,7 +172,7 @@ def test_compiled_loops_get_the_same_values_one_list_at_a_time(text: str) -> Non
         bounds = np.array([0, lists.sizes[q]])
         for scratch in (none, np.empty(2000)):
             function.fill(lists.scores[rows], lists.y[rows], bounds, got, scratch)
-            assert got[0] == expected[q]
+            np.testing.assert_array_equal(got[0], expected[q])
 
 
 def test_ranks_are_places_in_a_stable_descending_sort() -> None:

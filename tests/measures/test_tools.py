@@ -117,6 +117,7 @@ def test_scikit_learn() -> None:
     assert_same("map", "sklearn", lists, theirs)
     areas = [roc_auc_score(y, scores) for (scores, y, _), one in zip(lists, blank | full, strict=True) if not one]
     np.testing.assert_allclose(ours("auc", "sklearn", lists)[~(blank | full)], areas, rtol=0, atol=1e-9)
+    assert np.isnan(ours("auc", "sklearn", lists)[blank | full]).all(), "scikit-learn calls it undefined: NaN"
 
 
 def lightgbm_values(lists: Lists, weight: np.ndarray | None = None) -> dict[str, float]:

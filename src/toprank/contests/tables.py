@@ -55,6 +55,7 @@ def means(contest: Contest) -> Table:
         f"Intervals: bootstrap (BCa) over queries, {comparison.n_resamples:,} resamples{few}; each by itself, for "
         f"these fitted models. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
+        *([fewer] if (fewer := comparison.counts_fewer(len(contest.fold))) else []),
         *([comparison.caution] if comparison.caution else []),
     ]
     return Table(

@@ -75,7 +75,7 @@ _STANDARD: Rules = {
     },
     "rbp": {"p": 0.8, "graded": False},
     "err": {"gain": Gain.EXP2, "max_grade": 4.0},
-    "auc": {"ties": Ties.AVERAGE},
+    "auc": {"ties": Ties.AVERAGE, "blank": Blank.SKIP},  # without two grades there is no pair to order
     "bpref": {"unopposed": Blank.ONE},
 }
 _LETOR_4: Rules = {
@@ -110,6 +110,7 @@ CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
             "*": {"gain": Gain.LINEAR, "ties": Ties.WORST, "above": 0.5},
             **_BLANK_NDCG_IS_1,
             "recall": {"blank": Blank.ONE},
+            "auc": {"blank": Blank.ZERO},
             "map": {"norm": Norm.CUT},
             "p": {"short": Short.SHORTEN},
             "err": {"gain": Gain.LINEAR, "max_grade": 1.0},
