@@ -125,10 +125,14 @@ MUTANTS = [
     ),
     # Measures and evaluation
     Mutant(
-        "measures/base.py", "float((values * weights).sum())", "float(values.sum())",
+        "measures/base.py", "(values[counted] * factors[counted]).sum()", "values[counted].sum()",
         f"{WATCH} -k weights_of and ListNet",
     ),
     Mutant("measures/plan.py", "np.maximum(log[:-1], 1.0)", "log[1:]", f"{DEFINITIONS} -k late_ranks"),
+    Mutant(
+        "measures/base.py", "np.where(unweighted, 1.0, weights)", "weights",
+        "tests/measures/test_tools.py -k blank_queries_with_weights",
+    ),
     Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
     Mutant("measures/_rank_kernels.py", "count += s[i] >= lowest", "count += s[i] > lowest", TIES),
     Mutant("measures/_rank_kernels.py", "len(ends) if ties == AVERAGE else 0", "0", TIES),

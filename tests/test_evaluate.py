@@ -51,7 +51,7 @@ def test_values_are_those_of_each_measure() -> None:
     for one in report.measures:
         expected = one.per_query(DATA.X[:, 0], DATA.y, DATA.ptr, doc_ids=DATA.doc_ids)
         np.testing.assert_array_equal(report.per_query[one.name], expected)
-        assert report.mean[one.name] == expected.mean()
+        assert report.mean[one.name] == expected[~np.isnan(expected)].mean()
     assert report.convention == "trec_eval"
     assert report.query_ids.tolist() == DATA.query_ids.tolist()
 
@@ -132,7 +132,7 @@ def test_every_way_to_show_a_report() -> None:
         "-------  ------",
         "mrr      0.2500",
         "map      0.5000",
-        "convention standard; 2 queries, 1 without relevant documents, 0 with ties that matter",
+        "convention standard; 2 queries, 1 without relevant documents, map counts 1 of them, 0 with ties that matter",
     ]
     assert repr(report) == "Report(mrr=0.2500, map=0.5000; 2 queries, convention standard)"
     plain = json.loads(json.dumps(report.to_dict(per_query=True)))
@@ -169,3 +169,19 @@ def test_every_way_to_show_a_report() -> None:
 def test_bad_input_is_told_in_one_line(scores, measures, message: str) -> None:
     with pytest.raises(InputError, match=message):
         tr.evaluate(scores, DATA, measures)
+
+
+def test_auc_counts_no_query_of_one_grade():
+    """Such a query has no pair to order: a perfect ranking has an AUC of 1 whether or not it is there."""
+    y = np.array([1, 0, 2, 2, 0, 0, 1, 0])
+    data = tr.QueryDataset.from_arrays(np.zeros((8, 1)), y, [0, 0, 1, 1, 2, 2, 3, 3])
+    good, bad = tr.evaluate(y, data, ["auc", "map"]), tr.evaluate(-y, data, ["auc", "map"])
+    assert (good.mean["auc"], bad.mean["auc"]) == (1.0, 0.0)
+    np.testing.assert_array_equal(good.per_query["auc"], [1.0, np.nan, np.nan, 1.0])
+    assert ", 1 without relevant documents, auc counts 2 of them, " in good.summary()
+    found = tr.compare({"good": good, "bad": bad})
+    assert dict(found.counted) == {"auc": 2, "map": 4}
+    assert found.difference("auc", "good", "bad").difference == 1.0
+    assert (found.difference("auc", "good", "bad").wins, found.difference("auc", "good", "bad").ties) == (2, 0)
+    assert "Some measures count fewer queries: auc 2." in str(found)
+    assert "counts" not in tr.evaluate(y, data, ["auc"], convention="catboost").summary()  # CatBoost counts 0

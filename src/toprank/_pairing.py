@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,8 +24,25 @@ class Measured(Protocol):
     query_weight: Floats | None
 
 
-def aligned(reports: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, tuple[Floats, Floats]]]:
-    """Return the systems and, by measure, their values (system × query) and weights, for reports that can be paired."""
+@runtime_checkable
+class WithBlanks(Protocol):
+    """A report that knows which queries a weighted mean adds without their weight."""
+
+    def unweighted(self, name: str) -> AnyArray | None:
+        """Return these queries; None where the mean of that measure weighs all."""
+
+
+class Paired(NamedTuple):
+    """The values of a measure (system × query) with the weights of the queries, scaled to mean 1."""
+
+    values: Floats
+    weight: Floats
+    in_mean: Floats
+    """The values as the weighted mean counts them: v/w where a convention adds v without the weight w."""
+
+
+def aligned(reports: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Paired]]:
+    """Return the systems and, by measure, their values and weights, for reports that can be paired."""
     how = 'compare({"mine": toprank.evaluate(…), "theirs": toprank.evaluate(…)})'
     if not isinstance(reports, Mapping):
         raise InputError(f"compare takes reports by name, got {type(reports).__name__}: {how}")
@@ -58,7 +75,10 @@ def aligned(reports: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, tupl
                 f"{systems[0]!r} and {name!r} weigh the queries differently: evaluate both on the same data"
             )
     weight = np.ones(len(first.query_ids)) if first.query_weight is None else first.query_weight
-    values = {m: _counted(m, np.array([report.per_query[m] for report in reports.values()]), weight) for m in measures}
+    values = {}
+    for m in measures:
+        unweighted = first.unweighted(m) if isinstance(first, WithBlanks) else None
+        values[m] = _counted(m, np.array([report.per_query[m] for report in reports.values()]), weight, unweighted)
     if not values:
         raise InputError("the reports hold no measures: there is nothing to compare")
     return systems, values
@@ -68,7 +88,7 @@ def _same(one: Floats | None, other: Floats | None) -> bool:
     return one is other if one is None or other is None else np.array_equal(one, other)
 
 
-def _counted(measure: str, rows: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def _counted(measure: str, rows: Floats, weight: Floats, unweighted: AnyArray | None) -> Paired:
     """Leave out queries that do not count (NaN for every system alike, or weight 0); scale the weights to mean 1."""
     skipped = np.isnan(rows)
     if (skipped != skipped[0]).any():
@@ -76,7 +96,9 @@ def _counted(measure: str, rows: Floats, weight: Floats) -> tuple[Floats, Floats
     kept = ~skipped[0] & (weight > 0)
     if not kept.any():
         raise InputError(f"{measure} counts no query: there is nothing to compare")
-    return rows[:, kept], weight[kept] / weight[kept].mean()
+    values, weights = rows[:, kept], weight[kept]
+    in_mean = values if unweighted is None else values / np.where(unweighted[kept], weights, 1.0)
+    return Paired(values, weights / weights.mean(), in_mean)
 
 
 def pairs_of(systems: tuple[str, ...], baseline: str | None) -> list[tuple[int, int]]:

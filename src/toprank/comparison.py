@@ -136,6 +136,11 @@ class Comparison(Shown):
             "given, p has no such floor."
         )
 
+    def counts_fewer(self, n_queries: int) -> str:
+        """Return which measures count fewer than so many queries, as a sentence; empty where none does."""
+        some = [f"{m} {n}" for m, n in self.counted.items() if n < n_queries]
+        return f"Some measures count fewer queries: {', '.join(some)}." if some else ""
+
     def interval(self, system: str, measure: str) -> tuple[float, float]:
         """Return the bootstrap interval of a mean."""
         return self.intervals[measure][system]
@@ -158,7 +163,6 @@ class Comparison(Shown):
         ]
         best = {(r, 1 + int(np.argmax([self.means[m][s] for s in self.systems]))) for r, m in enumerate(self.measures)}
         few = f" With fewer than {FEW} queries they may miss more often." if self.n_queries < FEW else ""
-        some = [f"{m} {n}" for m, n in self.counted.items() if n != self.n_queries]
         return Table(
             ["measure", *self.systems],
             rows,
@@ -166,7 +170,7 @@ class Comparison(Shown):
             notes=[
                 f"In brackets: {1 - self.alpha:.0%} bootstrap intervals (BCa) over queries, each by itself "
                 f"({self.n_resamples:,} resamples).{few}",
-                *([f"Some measures count fewer queries: {', '.join(some)}."] if some else []),
+                *([fewer] if (fewer := self.counts_fewer(self.n_queries)) else []),
             ],
             bold=best,
         )
@@ -314,16 +318,16 @@ def compare(
     spans: dict[str, dict[str, tuple[float, float]]] = {}
     found: list[PairResult] = []
     sizes: list[tuple[float, float | None]] = []
-    for measure, (rows, weight) in values.items():
+    for measure, (rows, weight, in_mean) in values.items():
         diffs = np.stack([rows[a] - rows[b] for a, b in pairs])
         diffs[np.abs(diffs) <= statistics.TIE] = 0
         bounded = bool(rows.min() >= -1e-9 and rows.max() <= 1 + 1e-9) and not _has_no_end(measure)
         found += paired.found(measure, diffs, weight, margin, alpha / (2 * family), bounded=bounded)
         sizes += means_and_effects(diffs, weight)
-        means = intervals.bootstrap_means(rows, weight, drawn, rng)
+        means = intervals.bootstrap_means(in_mean, weight, drawn, rng)
         spans[measure] = {
             name: intervals.bca(row, weight, draws, alpha)
-            for name, row, draws in zip(systems, rows, means, strict=True)
+            for name, row, draws in zip(systems, in_mean, means, strict=True)
         }
     corrected = statistics.holm(np.array([one.p for one in found]))
     no_worse = None
@@ -335,7 +339,10 @@ def compare(
     return Comparison(
         systems=systems,
         measures=tuple(values),
-        means={m: dict(zip(systems, (rows * w).mean(axis=1).tolist(), strict=True)) for m, (rows, w) in values.items()},
+        means={
+            m: dict(zip(systems, (one.in_mean * one.weight).mean(axis=1).tolist(), strict=True))
+            for m, one in values.items()
+        },
         intervals=spans,
         differences=tuple(
             Difference(
@@ -365,7 +372,7 @@ def compare(
         ),
         test=test,
         alpha=alpha,
-        counted={m: rows.shape[1] for m, (rows, _) in values.items()},
+        counted={m: one.values.shape[1] for m, one in values.items()},
         convention=str(first.convention),
         baseline=baseline,
         n_resamples=drawn,

@@ -76,6 +76,8 @@ class Report(Shown):
     query_weight: Floats | None = None
     in_file_order: Mapping[str, Floats] | None = None
     """The values per query if documents with equal scores stood as in the data; None where that makes no difference."""
+    blank: AnyArray | None = None
+    """Whether a query has no grade above 0, query by query; None where no measure's mean depends on it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "per_query", ByMeasure(self.per_query))
@@ -93,7 +95,14 @@ class Report(Shown):
         return self._means(self.per_query if self.in_file_order is None else self.in_file_order)
 
     def _means(self, per_query: Mapping[str, Floats]) -> Mapping[str, float]:
-        return ByMeasure((name, mean_value(values, self.query_weight)) for name, values in per_query.items())
+        return ByMeasure(
+            (name, mean_value(values, self.query_weight, self.unweighted(name))) for name, values in per_query.items()
+        )
+
+    def unweighted(self, name: str) -> AnyArray | None:
+        """Return which queries a measure's weighted mean adds without their weight; None where it weighs all."""
+        one = dict(zip(self.per_query, self.measures, strict=True))[name]
+        return self.blank if one.adds_blanks_unweighted else None
 
     def table(self) -> Table:
         """Return the means as a table that says what they mean."""
@@ -113,6 +122,8 @@ class Report(Shown):
         parts += [f"{n} judged but not answered (left out)"] if (n := c.get("left_out_queries")) else []
         parts += [f"{n} of the run not judged (left out)"] if (n := c.get("unjudged_queries")) else []
         parts += [f"{c['blank_queries']} without relevant documents"]
+        skipped = {name: int(np.isnan(values).sum()) for name, values in self.per_query.items()}
+        parts += [f"{name} counts {c['queries'] - n} of them" for name, n in skipped.items() if n]
         parts += [] if cut is None else [f"{c['short_queries']} shorter than {cut}"]
         parts += [f"{c['tied_queries']} with ties that matter"]
         given = [f"{name} {value:.4f}" for name, value in self.mean_in_file_order.items() if value != self.mean[name]]
@@ -224,6 +235,7 @@ def evaluate_grouped(
         found = _run(Plan.of(parsed), validation.as_scores(scores, data.n_docs), data, executor)
     values, matter, in_file_order = found
     conventions = tuple(dict.fromkeys(m.convention for m in parsed))
+    unweighted = [m.adds_blanks_unweighted for m in parsed]
     longest_cut = max((m.k for m in parsed if m.k is not None), default=0)
     counts = {
         "queries": data.n_queries,
@@ -239,6 +251,7 @@ def evaluate_grouped(
         query_ids=data.query_ids,
         query_weight=data.query_weight,
         in_file_order=dict(zip(keys, in_file_order, strict=True)) if matter.any() else None,
+        blank=data.largest_grade <= 0 if data.query_weight is not None and any(unweighted) else None,
     )
 
 

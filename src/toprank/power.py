@@ -128,7 +128,7 @@ def queries_needed(
     _, values = aligned({"a": a, "b": b})
     level = alpha / comparisons
     rows = []
-    for measure, (pair, weight) in values.items():
+    for measure, (pair, weight, _) in values.items():
         d = pair[0] - pair[1]
         n = len(d)
         if n < 2:

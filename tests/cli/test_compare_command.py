@@ -6,11 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import toprank as tr
+from toprank.contests import search
+from toprank.solvers import deadline
 
 from . import calling
 
@@ -80,6 +84,27 @@ def test_the_command_is_the_function(capsys, folder):
     assert told["measure"] == "map"
 
 
+def test_same_seed_same_numbers_on_a_slow_machine(capsys, folder, monkeypatch):
+    """Every look at a clock costs an hour, and what is printed stays the same but for the seconds."""
+    command = (folder / "train.txt", folder / "test.txt", "--rankers", "RankSVM,AdaRank,ListNet", "--json")
+
+    def printed():
+        code, out, _ = call(capsys, *command)
+        assert code == 0
+        found = json.loads(out)
+        for entrant in found["entrants"]:
+            del entrant["seconds"], entrant["seconds_searched"]
+        return found
+
+    quick = printed()
+    clock = count(0.0, 3600.0)
+    now = SimpleNamespace(**dict.fromkeys(("perf_counter", "process_time", "monotonic"), lambda: next(clock)))
+    for module in (search, deadline):
+        monkeypatch.setattr(module, "time", now)
+    assert printed() == quick
+    assert all(entrant["tried"] == entrant["planned"] for entrant in quick["entrants"])
+
+
 def test_folds_models_and_state(capsys, folder, tmp_path):
     args = ("--folds", folder / "folds", "--rankers", "RankSVM,LightGBM", "--budget", 0)
     code, out, err = call(capsys, *args, "-o", tmp_path / "models", "--state", tmp_path / "state")
@@ -108,6 +133,8 @@ def test_html(capsys, folder, tmp_path):
     )
     assert code == 0
     assert f"wrote {page}" in out
+    assert out.splitlines()[0].endswith("; search cut short: 1 of 8 settings tried")
+    assert "<b>The search was cut short: </b>1 of 8 settings tried." in page.read_text()
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert "RankSVM" in text
@@ -180,7 +207,8 @@ def test_left_out_on_standard_error(capsys, folder, monkeypatch):
         (("{train}", "{test}", "--measures", "mpa"), "unknown measure 'mpa'"),
         (("{train}", "{test}", "--convention", "letor5"), "letor5"),
         (("{train}", "{test}", "--baseline", "BM25"), "baseline must be one of"),
-        (("{train}", "{test}", "--budget", "-1"), "budget must be a number not below 0"),
+        (("{train}", "{test}", "--budget", "-1"), "budget must be a whole number of at least 0"),
+        (("{train}", "{test}", "--seconds", "0"), "seconds must be a number above 0"),
         (("{train}", "{test}", "--html", "{home}"), "is a folder: name a file to write"),
         (("{train}", "{test}", "--html", "{home}/none/report.html"), "cannot write"),
         (("{train}", "{test}", "-o", "{train}"), "is also what this command reads"),

@@ -4,6 +4,8 @@ import io
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from toprank.contests import contest as running
 from toprank.contests import parts as contest_parts
 from toprank.contests import peers, search
 from toprank.data.splits import Fold
+from toprank.solvers import deadline as deadlines
 from toprank.solvers.deadline import deadline
 
 QUICK = ["RankSVM", "AdaRank", "OnlineListNet"]
@@ -45,6 +48,14 @@ def outcome(contest):
         (e.name, e.scores.tobytes(), e.params, e.valid, e.tried, e.planned, e.curves, e.certificates)
         for e in contest.entrants
     ] + [contest.comparison, contest.notes]
+
+
+def timeless(contest):
+    """A contest as JSON has it, without the seconds that it took."""
+    found = contest.to_dict(per_query=True)
+    for entrant in found["entrants"]:
+        del entrant["seconds"], entrant["seconds_searched"]
+    return json.dumps(found)
 
 
 class TestChoosing:
@@ -81,20 +92,56 @@ class TestChoosing:
         contest = tr.contest(train, test, valid, QUICK, budget=0)
         assert [contest.entrant(name).tried for name in QUICK] == [1, 1, 1]
         assert contest.entrant("RankSVM").params == ({"C": 1.0},)
-        assert any("budget of 0 s" in note and "RankSVM 1 of 8" in note for note in contest.notes)
+        assert any("budget=0 ended the search" in note and "RankSVM 1 of 8" in note for note in contest.notes)
+        assert contest.cut_short == f"3 of {sum(contest.entrant(name).planned for name in QUICK)} settings tried"
 
-    def test_a_budget_stops_by_the_seconds_of_learning(self, parts, monkeypatch):
-        clock = iter(range(10_000))
-        monkeypatch.setattr(search.time, "perf_counter", lambda: float(next(clock)))  # every setting takes a second
+    def test_a_budget_counts_settings_beyond_the_defaults(self, parts):
         train, valid, test = parts
-        contest = tr.contest(train, test, valid, QUICK, budget=4)
+        contest = tr.contest(train, test, valid, QUICK, budget=1)
+        assert [contest.entrant(name).tried for name in QUICK] == [8, 2, 2]  # the path of C is one setting of RankSVM
+        folds = [Fold(train, valid, test[:6]), Fold(train, valid, test[6:])]
+        assert tr.contest(folds, rankers=QUICK, budget=1).entrant("AdaRank").tried == 2 + 2
+        whole = tr.contest(train, test, valid, QUICK, budget=50)
+        assert whole.cut_short == ""
+        assert outcome(whole) == outcome(tr.contest(train, test, valid, QUICK))
+
+    def test_same_seed_same_numbers_on_a_slow_machine(self, parts, monkeypatch):
+        """A machine on which every look at a clock costs an hour: without `seconds` no choice depends on time."""
+        train, valid, test = parts
+        clock = count(0.0, 3600.0)
+        now = SimpleNamespace(**dict.fromkeys(("perf_counter", "process_time", "monotonic"), lambda: next(clock)))
+        for options in ({}, {"budget": 1}, {"repeats": 2, "budget": 0}, {"refit": True, "budget": 1}):
+            run = partial(tr.contest, train, test, valid, [*QUICK, "ListNet"], n_resamples=100, **options)
+            quick = timeless(run())
+            with monkeypatch.context() as slow:
+                for module in (search, deadlines):
+                    slow.setattr(module, "time", now)
+                late = run()
+            assert timeless(late) == quick, options
+            assert max(entrant.seconds for entrant in late.entrants) >= 3600
+
+    def test_a_cut_plan_is_said_first(self, parts):
+        train, valid, test = parts
+        whole, cut = (tr.contest(train, test, valid, QUICK[:1], budget=budget) for budget in (None, 0))
+        assert (whole.cut_short, cut.cut_short) == ("", "1 of 8 settings tried")
+        assert "settings tried" not in str(whole).splitlines()[0]
+        assert str(cut).splitlines()[0].endswith("; search cut short: 1 of 8 settings tried")
+        assert (whole.to_dict()["cut_short"], cut.to_dict()["cut_short"]) == (None, "1 of 8 settings tried")
+
+    def test_seconds_stop_by_the_processor_time_of_learning(self, parts, monkeypatch):
+        clock = iter(range(10_000))
+        monkeypatch.setattr(search.time, "process_time", lambda: float(next(clock)))  # every setting takes a second
+        monkeypatch.setattr(deadlines, "time", SimpleNamespace(process_time=lambda: 0.0))
+        train, valid, test = parts
+        contest = tr.contest(train, test, valid, QUICK, seconds=4)
         # Three defaults, and as one second is left a second round, for everybody: who stands first has no more tries.
         assert [contest.entrant(name).tried for name in QUICK] == [8, 2, 2]
         folds = [Fold(train, valid, test[:6]), Fold(train, valid, test[6:])]
         # A fold may spend what the folds before it left, shared equally: 9/2 allows a round, then 9 − 6 = 3 does not.
-        assert tr.contest(folds, rankers=QUICK, budget=10).entrant("RankSVM").tried == 8 + 8
-        assert tr.contest(folds, rankers=QUICK, budget=9).entrant("RankSVM").tried == 8 + 1
-        assert tr.contest(folds, rankers=QUICK, budget=6).entrant("RankSVM").tried == 1 + 1
+        assert tr.contest(folds, rankers=QUICK, seconds=10).entrant("RankSVM").tried == 8 + 8
+        assert tr.contest(folds, rankers=QUICK, seconds=9).entrant("RankSVM").tried == 8 + 1
+        assert tr.contest(folds, rankers=QUICK, seconds=6).entrant("RankSVM").tried == 1 + 1
+        assert any("another machine may try other settings" in note for note in contest.notes)
 
     def test_rankers_of_your_own_are_taken_as_they_are(self, parts):
         train, valid, test = parts
@@ -293,13 +340,14 @@ class TestResuming:
         monkeypatch.setattr(search, "__version__", "0.0.0")
         assert fits(train, test, valid) == 5
 
-    def test_stored_seconds_count_towards_the_budget(self, parts, tmp_path, monkeypatch):
+    def test_stored_seconds_count_towards_the_time(self, parts, tmp_path, monkeypatch):
         clock = iter(range(10_000))
-        monkeypatch.setattr(search.time, "perf_counter", lambda: float(next(clock)))
+        monkeypatch.setattr(search.time, "process_time", lambda: float(next(clock)))
+        monkeypatch.setattr(deadlines, "time", SimpleNamespace(process_time=lambda: 0.0))
         train, valid, test = parts
-        first = tr.contest(train, test, valid, QUICK, budget=4, state=tmp_path)
+        first = tr.contest(train, test, valid, QUICK, seconds=4, state=tmp_path)
         monkeypatch.undo()
-        assert outcome(tr.contest(train, test, valid, QUICK, budget=4, state=tmp_path)) == outcome(first)
+        assert outcome(tr.contest(train, test, valid, QUICK, seconds=4, state=tmp_path)) == outcome(first)
 
     def test_a_ranker_that_does_not_repeat_is_told(self, parts, tmp_path, monkeypatch):
         train, valid, test = parts
@@ -418,7 +466,9 @@ class TestTrouble:
             ({"rankers": ["ListNet", "ListNet"]}, "two contestants are called 'ListNet'"),
             ({"rankers": {"best feature": "ListNet"}}, "two contestants are called 'best feature'"),
             ({"measure": "ndgc"}, "unknown measure"),
-            ({"budget": -1}, "budget must be"),
+            ({"budget": -1}, "budget must be a whole number of at least 0"),
+            ({"budget": 0.5}, "budget must be a whole number of at least 0"),
+            ({"seconds": 0}, "seconds must be a number above 0"),
             ({"comparison": "sign"}, "test must be one of"),
             ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
         ],
@@ -497,11 +547,12 @@ class TestPlan:
                 assert np.isfinite(fitted.predict_grouped(test)).all()
 
     def test_a_setting_that_ran_out_of_time_is_told_and_not_kept(self, parts, tmp_path):
-        """A share of a budget of 1 ns: everybody's default ends at once, usable, and no further round begins."""
+        """A share of 1 ns: everybody's default ends at once, usable, and no further round begins."""
         train, valid, test = parts
-        result = tr.contest(train, test, valid, ["ListNet", "RankSVM"], budget=1e-9, state=tmp_path)
+        result = tr.contest(train, test, valid, ["ListNet", "RankSVM"], seconds=1e-9, state=tmp_path)
         assert [result.entrant(name).tried for name in ("ListNet", "RankSVM")] == [1, 1]
-        assert "ListNet: 1 of its settings ran out of time, its share of the budget." in result.warnings
+        assert "ListNet: 1 of its settings ran out of time, its share of the seconds." in result.warnings
+        assert result.cut_short == "2 of 14 settings tried, 2 stopped before they were done"
         assert list(tmp_path.glob("*.json")) == []
         whole = tr.contest(train, test, valid, ["ListNet", "RankSVM"], budget=0, state=tmp_path)
         assert whole.warnings == ()

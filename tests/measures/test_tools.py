@@ -117,9 +117,10 @@ def test_scikit_learn() -> None:
     assert_same("map", "sklearn", lists, theirs)
     areas = [roc_auc_score(y, scores) for (scores, y, _), one in zip(lists, blank | full, strict=True) if not one]
     np.testing.assert_allclose(ours("auc", "sklearn", lists)[~(blank | full)], areas, rtol=0, atol=1e-9)
+    assert np.isnan(ours("auc", "sklearn", lists)[blank | full]).all(), "scikit-learn calls it undefined: NaN"
 
 
-def lightgbm_values(lists: Lists) -> dict[str, float]:
+def lightgbm_values(lists: Lists, weight: np.ndarray | None = None) -> dict[str, float]:
     """LightGBM's own metrics of scores given as the starting point of a booster without trees."""
     import lightgbm
 
@@ -132,7 +133,9 @@ def lightgbm_values(lists: Lists) -> dict[str, float]:
         "min_data_in_bin": 1,
     }
     rows = np.arange(len(lists.y), dtype=float).reshape(-1, 1)
-    data = lightgbm.Dataset(rows, label=lists.y, group=lists.sizes, init_score=lists.scores, params=params)
+    of_row = None if weight is None else np.repeat(weight, lists.sizes)
+    given = {"label": lists.y, "group": lists.sizes, "init_score": lists.scores, "weight": of_row}
+    data = lightgbm.Dataset(rows, params=params, **given)
     return {result[1]: result[2] for result in lightgbm.Booster(params, data).eval_train()}
 
 
@@ -144,11 +147,12 @@ def test_lightgbm() -> None:
             assert_same(name, "lightgbm", lists, value)
 
 
-def xgboost_values(lists: Lists, names: list[str]) -> dict[str, float]:
+def xgboost_values(lists: Lists, names: list[str], weight: np.ndarray | None = None) -> dict[str, float]:
     """XGBoost's own metrics of scores given as base margin."""
     import xgboost
 
-    data = xgboost.DMatrix(np.zeros((len(lists.y), 1)), label=lists.y, group=lists.sizes, base_margin=lists.scores)
+    given = {"label": lists.y, "group": lists.sizes, "base_margin": lists.scores, "weight": weight}
+    data = xgboost.DMatrix(np.zeros((len(lists.y), 1)), **given)
     booster = xgboost.Booster({"objective": "rank:ndcg", "eval_metric": names, "nthread": 1}, [data])
     parts = (part.removeprefix("eval-").rpartition(":") for part in booster.eval(data).split("\t")[1:])
     return {name: float(value) for name, _, value in parts}
@@ -167,6 +171,36 @@ def test_xgboost() -> None:
         for name, value in xgboost_values(lists, names).items():
             text = f"{name[:-1]}:xgboost:blank=zero" if name.endswith("-") else name
             assert_same(text, "xgboost", lists, value)
+
+
+@pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
+def test_blank_queries_with_weights(tool: str) -> None:
+    """A weighted mean of NDCG adds 1 for each blank query whatever it weighs; one of average precision weighs it."""
+    pytest.importorskip(tool)
+    for seed, n in ((0, 300), (1, 40), (2, 7)):
+        lists = random_lists(seed, n, blank=0.3)
+        lists.y = np.minimum(lists.y, 1)
+        # As single precision holds them, and none so small that XGBoost refuses a mean above 1.
+        weight = np.random.default_rng(seed).integers(4, 40, n) / 4
+        if tool == "lightgbm":
+            theirs = lightgbm_values(lists, weight)
+        else:
+            theirs = xgboost_values(
+                lists, [f"{m}@{k}{sign}" for m in ("ndcg", "map") for k in CUTS for sign in ("", "-")], weight
+            )
+        data = tr.QueryDataset.from_arrays(
+            np.zeros((len(lists.y), 1)), lists.y, np.repeat(np.arange(n), lists.sizes), query_weight=weight
+        )
+        for name, value in theirs.items():
+            text = f"{name[:-1]}:{tool}:blank=zero" if name.endswith("-") else f"{name}:{tool}"
+            one = measure(text)
+            assert abs(one.mean(lists.scores, lists.y, lists.ptr, weight) - value) < 1e-9, text
+            report = tr.evaluate(lists.scores, data, [one])
+            assert abs(report.mean[one.name] - value) < 1e-9, text
+            compared = tr.compare({"a": report, "b": report})
+            assert abs(compared.means[one.name]["a"] - value) < 1e-9, text
+            low, high = compared.interval("a", one.name)
+            assert low <= value <= high, text
 
 
 def test_catboost() -> None:
@@ -203,7 +237,7 @@ print(json.dumps({name: values[name].tolist() for name in names}))
 
 
 def test_ranx() -> None:
-    """Scores are distinct: how ranx orders ties depends on the sort it happens to use.
+    """Scores are distinct: how ranx orders ties is below.
 
     It runs in a process of its own without compiling, since compiling it takes minutes.
     """
@@ -217,16 +251,78 @@ def test_ranx() -> None:
     for part in (lists, long):
         qrels = {f"q{q:04}": dict(zip(ids, map(int, y), strict=True)) for q, (_, y, ids) in enumerate(part)}
         run = {f"q{q:04}": dict(zip(ids, scores, strict=True)) for q, (scores, _, ids) in enumerate(part)}
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", RANX],
-            input=json.dumps([qrels, run, list(texts)]),
-            env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for name, values in json.loads(done.stdout.splitlines()[-1]).items():
+        for name, values in ranx_values(list(texts), qrels, run).items():
             assert_same(texts[name], "ranx", part, values)
+
+
+def ranx_values(names: list[str], qrels: dict, run: dict) -> dict[str, list[float]]:
+    """ranx's values per query, from a process of its own that does not compile."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RANX],
+        input=json.dumps([qrels, run, names]),
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_bpref_of_ranx() -> None:
+    """Where every judged document is relevant and one of them was retrieved, ranx divides 0 by 0: NaN."""
+    pytest.importorskip("ranx", reason="ranx is not installed", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for q in range(120):
+        grades = rng.integers(int(rng.random() < 0.4), 3, rng.integers(1, 7))
+        grades[0] = 1  # without any relevant document ranx says 0 compiled and NaN not compiled
+        qrels[f"q{q:03}"] = {f"d{i}": int(grade) for i, grade in enumerate(grades)}
+        held = rng.permutation(9)[: rng.integers(1, 8)]
+        run[f"q{q:03}"] = {f"d{i}": float(place) for place, i in enumerate(held)}
+    theirs = np.array(ranx_values(["bpref", "ndcg"], qrels, run)["bpref"])
+    ours = tr.evaluate_run(run, qrels, ["bpref"], convention="ranx").per_query["bpref"]
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+    assert np.isnan(ours).sum() > 10
+    assert (ours[[min(of.values()) > 0 for of in qrels.values()]] == 0).any(), "all relevant, and none retrieved"
+    elsewhere = tr.evaluate_run(run, qrels, ["bpref"]).per_query["bpref"]
+    np.testing.assert_allclose(elsewhere[~np.isnan(ours)], ours[~np.isnan(ours)], rtol=0, atol=1e-9)
+
+
+def order_of_ties(sort, n: int) -> bool:
+    """Whether a sort of tied keys keeps their order in twenty lists of n."""
+    lists = [np.random.default_rng((n, seed)).integers(0, 4, n).astype(float) for seed in range(20)]
+    return all(list(sort(-keys)) == sorted(range(n), key=lambda i, keys=keys: -keys[i]) for keys in lists)
+
+
+def test_ranx_keeps_ties_in_order_in_lists_of_15() -> None:
+    """ranx sorts by numba's argsort, which inserts up to 15 items, in order, and partitions longer lists."""
+    quicksort = pytest.importorskip("numba.misc.quicksort")
+    sort = quicksort.make_py_quicksort(is_argsort=True, is_np_array=True).run_quicksort
+    assert [n for n in range(2, 41) if order_of_ties(sort, n)] == list(range(2, 16))
+
+
+RANX_ORDER = """
+import json, sys
+from ranx import Run
+run = Run({q: dict(docs) for q, docs in json.load(sys.stdin).items()})
+print(json.dumps({q: list(docs) for q, docs in run.run.items()}))
+"""
+
+
+@pytest.mark.slow
+def test_ties_of_compiled_ranx() -> None:
+    """ranx keeps the order of tied documents in lists of up to 15, as our `ranx` does; in longer ones it does not."""
+    pytest.importorskip("ranx", reason="ranx is not installed", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    lists = {f"{n:02}-{i}": rng.integers(0, 4, n).tolist() for n in range(2, 25) for i in range(10)}
+    given = {q: [[f"d{i:02}", float(s)] for i, s in enumerate(scores)] for q, scores in lists.items()}
+    call = [sys.executable, "-W", "ignore", "-c", RANX_ORDER]
+    done = subprocess.run(call, input=json.dumps(given), capture_output=True, text=True, check=True)
+    for q, order in json.loads(done.stdout.splitlines()[-1]).items():
+        scores = lists[q]
+        stable = [f"d{i:02}" for i in sorted(range(len(scores)), key=lambda i, s=scores: -s[i])]
+        assert (order == stable) == (len(scores) <= 15), q
 
 
 def test_a_preset_differs_from_its_neighbours() -> None:

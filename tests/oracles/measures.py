@@ -116,11 +116,13 @@ def rprec(scores, grades, ids=None, **rules):
     return p_at_share(scores, grades, ids, share=1, **rules)
 
 
-def bpref(scores, grades, ids=None, *, above, ties, blank):
+def bpref(scores, grades, ids=None, *, above, ties, blank, unopposed):
     relevant = [i for i in range(len(grades)) if grades[i] > above]
     irrelevant = [i for i in range(len(grades)) if 0 <= grades[i] <= above]
     if not relevant:
         return BLANK[blank]
+    if not irrelevant:
+        return BLANK[unopposed]
 
     def one(order):
         total = 0.0

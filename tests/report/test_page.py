@@ -385,3 +385,17 @@ def test_numbers_are_written_one_way(small_page: Path) -> None:
     html = "".join(sections._certificate(one) for one in said)
     assert "loss on 2,679 queries" in html
     assert "observed −2e−08 ≤ bound 1.5e−07" in html
+
+
+def test_measures_that_count_fewer_queries_are_told(tmp_path: Path) -> None:
+    """AUC has no value on a query of one grade: the page says how many it counts, and no number of it is broken."""
+    data = tr.datasets.make_graded(n_queries=20, n_features=3, random_state=0)
+    y = data.y.copy()
+    y[data.ptr[2] : data.ptr[3]] = 1
+    data = tr.QueryDataset.from_arrays(data.X, y, data.qid)
+    reports = {f"f{j}": tr.evaluate(data.feature(j), data, ["auc", "map"]) for j in range(3)}
+    tr.write_report(reports, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Some measures count fewer queries: auc 19." in text
+    shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\bnan\b", shown)

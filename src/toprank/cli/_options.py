@@ -105,7 +105,9 @@ def _parameter(name: str, kind: Any, described: Any) -> click.Parameter:
     if described.kind is click.Argument:
         return click.Argument([name], **attributes | ({"nargs": -1} if repeated else {}) | described.attributes)
     shown = described.attributes.get("default") not in (None, "")
-    attributes |= {"multiple": repeated, "is_flag": kind is bool, "show_default": shown}
+    attributes |= {"multiple": repeated, "show_default": shown}
+    # Said of an option that is no flag, is_flag=False would make click take "-1" for the next option.
+    attributes |= {"is_flag": True} if kind is bool else {}
     flags = described.flags or (f"--{name.replace('_', '-')}",)
     return click.Option([*flags, name], **attributes | described.attributes)
 

@@ -38,12 +38,16 @@ def compare(
     measure: str = option("The measure by which settings are chosen.", default="ndcg@10"),
     measures: tuple[str, ...] = option("Further measures to report; repeatable, or with commas. [default: map]"),
     convention: str | None = CONVENTION,
-    budget: float = option(
-        "After so much learning time no further settings are tried; 0 tries only the defaults.",
-        default=600.0,
-        metavar="SECONDS",
+    budget: int | None = option(
+        "Settings of each ranker that are tried beyond its defaults; 0 tries only the defaults. [default: all]",
+        metavar="SETTINGS",
     ),
-    seed: int = option("Same seed, same numbers.", default=0),
+    seconds: float | None = option(
+        "After so many processor seconds of learning no further settings are tried, and a fit that takes longer than "
+        "its share is stopped: numbers then depend on the machine. [default: no limit]",
+        metavar="S",
+    ),
+    seed: int = option("Same seed, same numbers, on any machine unless --seconds is given.", default=0),
     significance: Literal["permutation", "t", "wilcoxon"] = option(
         "The paired test over queries.", "--test", default="permutation"
     ),
@@ -138,6 +142,7 @@ def compare(
             measures=split_names(*measures) or ["map"],
             convention=convention or "standard",
             budget=budget,
+            seconds=seconds,
             random_state=seed,
             missing=missing,
             prepare=prepare,

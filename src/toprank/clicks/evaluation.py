@@ -13,7 +13,7 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..evaluation import checked_data_set, grouped_scores
 from ..measures import measure as parse
-from ..measures.base import mean_value
+from ..measures.base import Measure, mean_value
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ def choice_value(measure: Any, scores: Floats, data: QueryDataset) -> float:
     0.9
     """
     if data.doc_weight is None:
+        if isinstance(measure, Measure):
+            return measure.mean(scores, data.y, data.ptr, data.query_weight, doc_ids=data.doc_ids)
         return mean_value(measure.per_query(scores, data.y, data.ptr, doc_ids=data.doc_ids), data.query_weight)
     found, total = _discounts(scores, data, getattr(measure, "k", None))
     return float(found.sum() / total.sum())

@@ -45,6 +45,8 @@ class Entrant:
     """How many there were to try."""
     searched: float = 0.0
     """Training time of everything that was tried."""
+    cut: int = 0
+    """How many of the settings were stopped before they were done, because their time ran out."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,16 @@ class Contest(Shown):
     def best(self) -> Entrant:
         """The contestant with the highest mean on the test queries: a winner by luck, where no difference is shown."""
         return max(self.entrants, key=lambda entrant: entrant.report.mean[self.main])
+
+    @property
+    def cut_short(self) -> str:
+        """How far the search went where it did not try all that was planned; empty where it did."""
+        tried, planned, stopped = (sum(getattr(e, name) for e in self.entrants) for name in ("tried", "planned", "cut"))
+        if tried == planned and not stopped:
+            return ""
+        return f"{tried} of {planned} settings tried" + (
+            f", {stopped} stopped before they were done" if stopped else ""
+        )
 
     @property
     def n_folds(self) -> int:

@@ -53,7 +53,8 @@ def contest(
     measures: Sequence[str | Measure] = ("ndcg@10", "map"),
     *,
     convention: str = "standard",
-    budget: float | None = None,
+    budget: int | None = None,
+    seconds: float | None = None,
     random_state: int = 0,
     missing: Missing = "error",
     prepare: str | Sequence[str] = "",
@@ -81,12 +82,16 @@ def contest(
     from so many resamples of the training queries, with two seeds each: the contest then also says which learner is
     better, and how much of a difference is the sample, the seed and the queries.
 
-    `measure` chooses settings, `measures` are reported. `budget` is in seconds of learning: when they are spent, no
-    further round of settings is started, but everybody's defaults are always tried; within a round everybody's setting
-    has the same share of the time that is left, and ends when it is over. `baseline` names the one that the
-    others are compared with; None compares every pair; `margin` and `n_resamples` are as in `compare`. `state` is a
-    folder that keeps finished settings, so that an interrupted contest goes on where it was, with the same result. A
-    ranker that cannot learn from the data is left out; `warnings` and `notes` say why.
+    `measure` chooses settings, `measures` are reported. `budget` is how many settings of each ranker are tried on a
+    fold beyond its defaults (a path of C is one): 0 tries the defaults alone, None all that `contests.settings` lists.
+    The same seed then gives the same numbers on any machine, however busy. `seconds`, which are processor seconds of
+    learning, give that up: when they are spent, no further round of settings is started, though everybody's defaults
+    are always tried; within a round everybody's setting has the same share of the time that is left, and is stopped
+    when it is over. Where not everything was tried, the tables and the page say so first (`cut_short`).
+
+    `baseline` names the one that the others are compared with; None compares every pair; `margin` and `n_resamples`
+    are as in `compare`. `state` is a folder that keeps finished settings, so that an interrupted contest goes on where
+    it was, with the same result. A ranker that cannot learn from the data is left out; `warnings` and `notes` say why.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
@@ -104,8 +109,13 @@ def contest(
     validation.check_choice(get_args(Test), test=comparison)
     if n_resamples is not None:
         validation.check_count(n_resamples=n_resamples)
-    if budget is not None:
-        validation.check_not_negative(budget=budget)
+    if budget is not None and not (validation.is_whole(budget) and budget >= 0):
+        raise InputError(
+            f"budget must be a whole number of at least 0, the settings beyond the defaults, got {budget!r}; "
+            "seconds= limits the time"
+        )
+    if seconds is not None:
+        validation.check_positive(seconds=seconds)
     for method in fusion:
         validation.check_choice(get_args(Method), fusion=method)
     fused = {NAMES[method]: method for method in fusion}
@@ -118,7 +128,7 @@ def contest(
         if repeats < 2:
             raise InputError("repeats must be at least 2: one says nothing about spread")
     folds = folds_of(train, test, valid)
-    result = _Result(entries, target, budget, refit)
+    result = _Result(entries, target, budget, seconds, refit)
     _run_folds(result, folds, random_state, state, progress, repeats)
     for name, method in fused.items():
         if len(result.winners) > 1:
@@ -166,7 +176,8 @@ class _Result:
     entries: list[Candidate]
     target: Measure
     """What settings are chosen by."""
-    budget: float | None
+    budget: int | None
+    seconds: float | None
     refit: bool
     tests: list[QueryDataset] = field(default_factory=list)
     scores: dict[str, list[Floats]] = field(default_factory=dict)
@@ -195,15 +206,17 @@ def _run_folds(
     """Hold the contest fold by fold, and note what comes of it."""
     if len(folds) == 0:
         raise InputError("there are no folds")
-    budget, spent = inf if result.budget is None else float(result.budget), 0.0
-    plan = {c.name: len(folds) * (len(c.rankers) if budget > 0 else 1) for c in result.entries}
-    with steps(plan, most=budget if 0 < budget < inf else None, show=progress) as tell:
-        search = Search(result.target, result.entries, Checkpoint(None if state is None else Path(state)), tell)
+    seconds, spent = inf if result.seconds is None else float(result.seconds), 0.0
+    levels = None if result.budget is None else result.budget + 1
+    plan = {c.name: len(folds) * len(c.rankers[:levels]) for c in result.entries}
+    with steps(plan, most=result.seconds, show=progress) as tell:
+        kept = Checkpoint(None if state is None else Path(state))
+        search = Search(result.target, result.entries, kept, tell, levels)
         for number in range(len(folds)):
             where = f"fold {number + 1}/{len(folds)}, " if len(folds) > 1 else ""
             tell(f"{where}reading")
             train, valid, test = checked(folds[number], random_state, result.notes)
-            share = max(budget - spent, 0.0) / (len(folds) - number)
+            share = max(seconds - spent, 0.0) / (len(folds) - number)
             result.by_clicks |= valid.doc_weight is not None
             found = search.run(train, valid, share, where)
             if result.refit:
@@ -220,7 +233,7 @@ def _run_folds(
 
 
 def _add(result: _Result, found: Mapping[str, Any], train: QueryDataset, test: QueryDataset) -> float:
-    """Note the result of a fold, learned from `train`, and return the seconds it took."""
+    """Note the result of a fold, learned from `train`, and return the processor seconds it took."""
     first, spent = not result.tests, 0.0
     result.tests.append(test)
     result.uninformative = max(result.uninformative, int((~train.informative).sum()))
@@ -232,7 +245,7 @@ def _add(result: _Result, found: Mapping[str, Any], train: QueryDataset, test: Q
         if isinstance(won, Failure):
             result.left_out.setdefault(who, won.reason)
             continue
-        spent += won.searched
+        spent += won.processor
         scores[who] = won.ranker.predict_grouped(test)
         result.winners.setdefault(who, []).append(won)
         if first:
@@ -319,9 +332,12 @@ def _notes(result: _Result, kept: list[Candidate], entrants: list[Entrant]) -> l
         )
     notes += [*_warnings(result), *dict.fromkeys(result.notes.said)]
     cut = [f"{e.name} {e.tried} of {e.planned}" for e in entrants if e.tried < e.planned]
-    if cut and result.budget is not None:
+    if cut:
+        notes.append(f"{_limit(result)} ended the search early: {', '.join(cut)} settings.")
+    if result.seconds is not None:
         notes.append(
-            f"The budget of {result.budget:g} s of learning ended the search early: {', '.join(cut)} settings."
+            f"The search had {result.seconds:g} processor seconds of learning: another machine may try other settings, "
+            "and choose others with the same seed."
         )
     notes += [note for c in kept for note in c.notes]
     notes += [
@@ -335,6 +351,13 @@ def _notes(result: _Result, kept: list[Candidate], entrants: list[Entrant]) -> l
             f"{where}{result.uninformative} training queries{each} have one grade only and are not informative."
         )
     return notes
+
+
+def _limit(result: _Result) -> str:
+    """Return what ended the search, or may have, in words."""
+    given = [] if result.budget is None else [f"budget={result.budget}"]
+    given += [] if result.seconds is None else [f"seconds={result.seconds:g}"]
+    return " or ".join(given)
 
 
 def _chosen_by(result: _Result) -> str:
@@ -368,6 +391,6 @@ def _warnings(result: _Result) -> list[str]:
         *dict.fromkeys(result.notes.warned),
         *(f"{name} was left out: {reason}." for name, reason in result.left_out.items()),
         *dict.fromkeys(f"{name} did not converge: {message}." for name, message in unconverged),
-        *(f"{name}: {n} of its settings ran out of time, its share of the budget." for name, n in cut.items()),
+        *(f"{name}: {n} of its settings ran out of time, its share of the seconds." for name, n in cut.items()),
         *(f"{name} was still rising when it reached its number of rounds: more might do better." for name in capped),
     ]

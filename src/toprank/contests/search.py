@@ -50,6 +50,8 @@ class Winner:
     """Time that this setting took to learn."""
     searched: float
     """Time that all its settings took."""
+    processor: float
+    """Processor seconds that all its settings took."""
     tried: int
     planned: int
     repeats: bool = True
@@ -57,7 +59,7 @@ class Winner:
     capped: bool = False
     """Whether the number of rounds ended boosting while the measure was still rising."""
     cut: int = 0
-    """How many of its settings ran out of time."""
+    """How many of its settings were stopped before they were done, because their time ran out."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Trial:
     place: int
     valid: float
     seconds: float
+    processor: float
+    """Processor seconds."""
     error: str | None
     ranker: Ranker | None
     """None where the result comes from an earlier run."""
@@ -85,25 +89,30 @@ class Trial:
 class Search:
     """Settings level by level: first everybody's defaults, then everybody's second setting, and so on.
 
-    A level starts only while the time that the levels before it took to learn is below the allotment, and is then tried
-    for everybody: nobody gets more tries for standing earlier in the list. The defaults always are. Each setting of a
-    level may take an equal share of what is left; then batch solvers and boosting end with what they have (online
-    learners make the passes they were given). Time is counted as it was stored, so a resumed run decides as it did
-    before; a setting that was stopped is not stored.
+    A level is tried for everybody: nobody gets more tries for standing earlier in the list. `levels` are tried at most,
+    so that the same seed chooses among the same settings on any machine, and no fit is stopped before it is done.
+
+    Only where an allotment of processor seconds is given do choices depend on time. A level then starts only while the
+    levels before it took less; the defaults are always tried. Each setting of a level may take an equal share of what
+    is left; then batch solvers and boosting end with what they have (online learners make the passes they were given).
+    Time is counted as it was stored, so a resumed run decides as it did before; a setting that was stopped is not
+    stored.
     """
 
     measure: Measure
     candidates: Sequence[Candidate]
     state: Checkpoint
     on_progress: OnProgress
+    levels: int | None = None
 
-    def run(self, train: QueryDataset, valid: QueryDataset, allotment: float, where: str = "") -> dict[str, Any]:
+    def run(self, train: QueryDataset, valid: QueryDataset, allotment: float = inf, where: str = "") -> dict[str, Any]:
         """Return a `Winner` or a `Failure` for each contestant."""
         data = "" if self.state.folder is None else f"{fingerprint(train)}-{fingerprint(valid)}"
         trials: dict[str, list[Trial]] = {c.name: [] for c in self.candidates}
         given_up: set[str] = set()
         spent = 0.0
-        for level in range(max(len(c.rankers) for c in self.candidates) if allotment > 0 else 1):
+        levels = max(len(c.rankers) for c in self.candidates) if allotment > 0 else 1
+        for level in range(levels if self.levels is None else min(levels, self.levels)):
             closed = level > 0 and spent >= allotment
             taking_part = sum(level < len(c.rankers) and c.name not in given_up for c in self.candidates)
             limit = (allotment - spent) / max(taking_part, 1) if allotment > 0 else inf
@@ -117,12 +126,12 @@ class Search:
                 try:
                     trial = self._stored_or_fitted(c, level, train, valid, data, limit)
                 except MissingExtraError as error:
-                    trial = Trial(level, -inf, 0.0, str(error), None)
+                    trial = Trial(level, -inf, 0.0, 0.0, str(error), None)
                     given_up.add(c.name)
                 best = _best([*trials[c.name], trial])
                 # One fitted ranker per contestant is held in memory.
                 trials[c.name] = [t if t is best else replace(t, ranker=None) for t in (*trials[c.name], trial)]
-                spent += trial.seconds
+                spent += trial.processor
                 self.on_progress(f"{where}{c.name}", c.name, trial.seconds)
         return {c.name: self._winner(c, trials[c.name], train, valid) for c in self.candidates}
 
@@ -134,23 +143,27 @@ class Search:
         found = None if key is None else self.state.find(key)
         if found is not None:
             value = np.nan if found["valid"] is None else float(found["valid"])
-            return Trial(place, value, float(found["seconds"]), found["error"], None)
+            took = float(found["seconds"]), float(found.get("processor", found["seconds"]))
+            return Trial(place, value, *took, found["error"], None)
         trial = self._fitted(c, place, train, valid, limit)
         if key is not None and not trial.cut:
-            self.state.get(key, lambda: {"valid": trial.valid, "seconds": trial.seconds, "error": trial.error})
+            kept = ("valid", "seconds", "processor", "error")
+            self.state.get(key, lambda: {name: getattr(trial, name) for name in kept})
         return trial
 
     def _fitted(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, limit: float) -> Trial:
         _warm_up(c.rankers[place], train, valid)
-        began = time.perf_counter()
+        began = time.perf_counter(), time.process_time()
+        ranker, value, cut, problem = None, np.nan, False, None
         try:
             with deadline(limit):
                 ranker = fit(c.rankers[place], train, valid)
                 cut = out_of_time()
             value = self.value(ranker, valid)
         except (InputError, ArithmeticError) as error:
-            return Trial(place, np.nan, time.perf_counter() - began, str(error), None)
-        return Trial(place, value, time.perf_counter() - began, None, ranker, cut)
+            ranker, cut, problem = None, False, str(error)
+        took = time.perf_counter() - began[0], time.process_time() - began[1]
+        return Trial(place, value, *took, problem, ranker, cut)
 
     def _key(self, ranker: Ranker, data: str, rule: str) -> dict[str, Any] | None:
         """Return all that a result depends on; None for a ranker with parameters that are not plain data."""
@@ -173,6 +186,7 @@ class Search:
             valid=best.valid,
             seconds=best.seconds,
             searched=sum(trial.seconds for trial in trials),
+            processor=sum(trial.processor for trial in trials),
             tried=sum(c.sizes[: len(trials)]),
             planned=sum(c.sizes),
             repeats=repeats,
@@ -264,6 +278,7 @@ def entrant(
         tried=sum(winner.tried for winner in winners),
         planned=sum(winner.planned for winner in winners),
         searched=sum(winner.searched for winner in winners),
+        cut=sum(winner.cut for winner in winners),
     )
 
 

@@ -12,8 +12,10 @@ import numpy as np
 from .._checkpoint import plain
 from .._paired_tests import FEW, TESTS
 from .._tables import Cell, Table, signed
+from .._typing import AnyArray
 from ..certificates.performance import PerformanceCertificate
 from ..comparison import Comparison, Difference, interval_text, p_text
+from ..evaluation import Report
 from ..measures.base import mean_value
 from .base import Contest, Entrant
 
@@ -43,6 +45,7 @@ def means(contest: Contest) -> Table:
     family = f"{pairs} pairs × {len(comparison.measures)} measure{'s' if len(comparison.measures) > 1 else ''}"
     counts = contest.best.report.counts
     folds = f" of {contest.n_folds} folds" if contest.n_folds > 1 else ""
+    cut = f"; search cut short: {contest.cut_short}" if contest.cut_short else ""
     few = f", rough below {FEW} queries" if comparison.n_queries < FEW else ""
     notes = [
         *([_promises(contest)] if promised(contest.best) is not None else []),
@@ -52,13 +55,14 @@ def means(contest: Contest) -> Table:
         f"Intervals: bootstrap (BCa) over queries, {comparison.n_resamples:,} resamples{few}; each by itself, for "
         f"these fitted models. Queries without relevant documents: "
         f"{counts['blank_queries']}; shorter than a cut-off: {counts['short_queries']}.",
+        *([fewer] if (fewer := comparison.counts_fewer(len(contest.fold))) else []),
         *([comparison.caution] if comparison.caution else []),
     ]
     return Table(
         ["", main, f"{level} interval", "new queries", f"− {rival}", "p (Holm)", *others],
         rows,
         title=f"{contest.title}: means over {len(contest.fold)} test queries{folds}, "
-        f"convention {comparison.convention}",
+        f"convention {comparison.convention}{cut}",
         notes=notes,
         bold=bold | {(0, 0), (0, 1)},
     )
@@ -162,6 +166,7 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
         "queries": len(contest.fold),
         "documents": None if contest.data is None else contest.data.n_docs,
         "folds": contest.n_folds,
+        "cut_short": contest.cut_short or None,
         "notes": list(contest.notes),
         "warnings": list(contest.warnings),
         "entrants": [_entrant(contest, entrant, per_query) for entrant in contest.entrants],
@@ -175,15 +180,12 @@ def as_dict(contest: Contest, *, per_query: bool) -> dict[str, Any]:
 
 
 def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, Any]:
-    report, weight = entrant.report, entrant.report.query_weight
+    report = entrant.report
     parts = [contest.fold == f for f in range(contest.n_folds)]
     return {
         "name": entrant.name,
         **report.to_dict(per_query=per_query),
-        "fold_means": {
-            name: [mean_value(values[part], None if weight is None else weight[part]) for part in parts]
-            for name, values in report.per_query.items()
-        },
+        "fold_means": {name: [_fold_mean(report, name, part) for part in parts] for name in report.per_query},
         "params": [
             {k: v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for k, v in fold.items()}
             for fold in entrant.params
@@ -196,3 +198,13 @@ def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, A
         "curves": dict(entrant.curves),
         "certificates": [certificate.to_dict() for certificate in entrant.certificates],
     }
+
+
+def _fold_mean(report: Report, name: str, part: AnyArray) -> float:
+    """Return the mean of a measure over some of the queries."""
+    weight, unweighted = report.query_weight, report.unweighted(name)
+    return mean_value(
+        report.per_query[name][part],
+        None if weight is None else weight[part],
+        None if unweighted is None else unweighted[part],
+    )

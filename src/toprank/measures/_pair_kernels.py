@@ -45,10 +45,11 @@ def count_judged_irrelevant(grades, above):
 
 
 @kernel
-def binary_preference(ranked, ends, relevant, irrelevant, above):
+def binary_preference(ranked, ends, relevant, irrelevant, above, unopposed):
     """(1/R) Σ_{relevant} 1 − min(#{irrelevant above it}, R) / min(R, N), of R and N judged documents.
 
-    How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike.
+    How many of the x irrelevant documents of its own tied group stand above a relevant one is 0, …, x alike. A relevant
+    document counts `unopposed` where nothing was judged irrelevant.
     """
     value, passed, low = 0.0, 0, 0
     while low < len(ranked):
@@ -59,7 +60,7 @@ def binary_preference(ranked, ends, relevant, irrelevant, above):
             lost = 0.0
             for x in range(passed, passed + other + 1):
                 lost += min(x, relevant) / min(relevant, irrelevant) if x > 0 else 0.0
-            value += found * (1.0 - lost / (other + 1))
+            value += found * (1.0 - lost / (other + 1) if irrelevant > 0 else unopposed)
         passed += other
         low = high
     return value / relevant

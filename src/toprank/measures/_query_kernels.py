@@ -196,11 +196,13 @@ def pair_accuracy_of_queries(lists, blank):
 
 
 @kernel
-def binary_preference_of_queries(lists, above, blank):
+def binary_preference_of_queries(lists, above, blank, unopposed):
     """bpref."""
     values = np.empty(len(lists.n_ranked))
     for q in range(len(values)):
         ranked, ends, y = list_at(lists, q)
         relevant, irrelevant = count_above(y, above), count_judged_irrelevant(y, above)
-        values[q] = binary_preference(ranked, ends, relevant, irrelevant, above) if relevant > 0 else blank
+        values[q] = blank
+        if relevant > 0:
+            values[q] = binary_preference(ranked, ends, relevant, irrelevant, above, unopposed)
     return values

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 import numpy as np
 
 from .._suggest import did_you_mean
-from .._typing import ArrayLike, Floats, Ints
+from .._typing import AnyArray, ArrayLike, Floats, Ints
 from ..data import validation
 from ..errors import InputError
 from .order import Ties
-from .presets import CONVENTIONS, Blank, fixes_cutoff, rule
+from .presets import CONVENTIONS, UNWEIGHTED_BLANKS, Blank, fixes_cutoff, rule
 
 if TYPE_CHECKING:
     from ._rank_kernels import RankedLists
@@ -161,7 +161,17 @@ class Measure(ABC):
         self, scores: ArrayLike, y: ArrayLike, ptr: ArrayLike, weight: ArrayLike | None = None, *, doc_ids: Any = None
     ) -> float:
         """Return the mean over queries, weighted by `weight` where given."""
-        return mean_value(self.per_query(scores, y, ptr, doc_ids=doc_ids), weight)
+        values = self.per_query(scores, y, ptr, doc_ids=doc_ids)
+        if weight is None or not self.adds_blanks_unweighted:
+            return mean_value(values, weight)
+        found = np.concatenate(([0], np.cumsum(np.asarray(y) > 0)))
+        bounds = np.asarray(ptr)
+        return mean_value(values, weight, unweighted=found[bounds[1:]] == found[bounds[:-1]])
+
+    @property
+    def adds_blanks_unweighted(self) -> bool:
+        """Whether a weighted mean adds the value of a query without relevant documents as if it weighed 1."""
+        return self.short_name in UNWEIGHTED_BLANKS.get(self.convention, ())
 
 
 class Compiled(Measure):
@@ -208,17 +218,18 @@ def _with_checks(own: Callable[..., Any]) -> Callable[..., Floats]:
     return per_query
 
 
-def mean_value(values: Floats, weight: ArrayLike | None = None) -> float:
-    """Return Σ_q w_q v_q / Σ_q w_q over the queries that count (not NaN); NaN where none does."""
+def mean_value(values: Floats, weight: ArrayLike | None = None, unweighted: AnyArray | None = None) -> float:
+    """Return Σ_q w_q v_q / Σ_q w_q over the queries that count (not NaN); NaN where none does.
+
+    `unweighted` queries add v_q instead of w_q v_q (`UNWEIGHTED_BLANKS`).
+    """
     weights = validation.as_query_weight(weight, len(values))
     counted = ~np.isnan(values)
-    if not counted.all():
-        values = values[counted]
-        weights = None if weights is None else weights[counted]
     if weights is None:
-        return float(values.mean()) if len(values) else nan
-    total = float(weights.sum())
-    return float((values * weights).sum()) / total if total > 0 else nan
+        return float(values[counted].mean()) if counted.any() else nan
+    factors = weights if unweighted is None else np.where(unweighted, 1.0, weights)
+    total = float(weights[counted].sum())
+    return float((values[counted] * factors[counted]).sum()) / total if total > 0 else nan
 
 
 def rules_text(measure: Measure) -> dict[str, str]:

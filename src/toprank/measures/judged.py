@@ -20,13 +20,15 @@ JUST_BELOW_0 = -5e-324
 class BPref(Binary):
     """bpref = (1/R) Σ_{relevant} 1 − min(#{judged irrelevant above it}, R) / min(R, N), R and N of them judged.
 
-    Documents that were not judged count for nothing. `blank` where nothing is relevant.
+    Documents that were not judged count for nothing. `blank` where nothing is relevant. `unopposed` is what a relevant
+    document counts where nothing was judged irrelevant: 1, or NaN as 0/0 in ranx.
 
     >>> BPref().per_query([4.0, 3.0, 2.0, 1.0], [0, 1, -1, 1], [0, 4]).tolist()
     [0.0]
     """
 
     blank: Blank = BY_CONVENTION
+    unopposed: Blank = BY_CONVENTION
 
     short_name = "bpref"
     cuts = False
@@ -37,7 +39,8 @@ class BPref(Binary):
         """Return bpref of each list."""
         from ._query_kernels import binary_preference_of_queries
 
-        return binary_preference_of_queries(lists, self.above, BLANK_VALUE[self.blank])
+        blank, unopposed = BLANK_VALUE[self.blank], BLANK_VALUE[self.unopposed]
+        return binary_preference_of_queries(lists, self.above, blank, unopposed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,10 @@ over random orders of tied documents (McSherry and Najork 2008), so that the ord
 
 Found by running the tools: XGBoost scores in single precision, reads `ndcg` without a cut-off as @32, and its `auc`
 also counts pairs of equal grade, which no other tool does (ours never counts them); ranx keeps the input order of ties
-only in short lists; in a weighted mean of NDCG, LightGBM and XGBoost give a query without relevant documents the
-weight 1 (in one of MAP its own weight, and so do we everywhere); RankLib's MAP knows no cut-off, so `map@k` is refused
-under its name.
+only in lists of up to 15 documents (beyond, numba's quicksort leaves them in an order that nobody chose, which is not
+followed here); in a weighted mean of NDCG, LightGBM and XGBoost add 1 for a query without relevant documents and its
+weight to the divisor (`UNWEIGHTED_BLANKS`; in one of MAP it adds its weight), so that light blank queries can carry the
+mean beyond 1, which XGBoost refuses to print; RankLib's MAP knows no cut-off, so `map@k` is refused under its name.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ _STANDARD: Rules = {
     },
     "rbp": {"p": 0.8, "graded": False},
     "err": {"gain": Gain.EXP2, "max_grade": 4.0},
-    "auc": {"ties": Ties.AVERAGE},
+    "auc": {"ties": Ties.AVERAGE, "blank": Blank.SKIP},  # without two grades there is no pair to order
+    "bpref": {"unopposed": Blank.ONE},
 }
 _LETOR_4: Rules = {
     "*": {"discount": Discount.LETOR, "ties": Ties.INPUT},
@@ -108,14 +110,24 @@ CONVENTIONS: Mapping[str, Rules] = MappingProxyType(
             "*": {"gain": Gain.LINEAR, "ties": Ties.WORST, "above": 0.5},
             **_BLANK_NDCG_IS_1,
             "recall": {"blank": Blank.ONE},
+            "auc": {"blank": Blank.ZERO},
             "map": {"norm": Norm.CUT},
             "p": {"short": Short.SHORTEN},
             "err": {"gain": Gain.LINEAR, "max_grade": 1.0},
         },
         "ranklib": {"*": {"ties": Ties.INPUT}, "p": {"short": Short.SHORTEN}, "map": {"k": None}},
-        "ranx": {"*": {"gain": Gain.LINEAR, "ties": Ties.INPUT}, "rbp": {"graded": True}},
+        "ranx": {
+            "*": {"gain": Gain.LINEAR, "ties": Ties.INPUT},
+            "rbp": {"graded": True},
+            "bpref": {"unopposed": Blank.SKIP},
+        },
     }
 )
+
+UNWEIGHTED_BLANKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"lightgbm": ("ndcg", "meanndcg"), "xgboost": ("ndcg", "meanndcg")}
+)
+"""Measures whose weighted mean is (Σ_{q blank} v_q + Σ_{q not} w_q v_q) / Σ_q w_q under a convention."""
 
 
 def rule(convention: str, measure: str, field: str) -> Value:

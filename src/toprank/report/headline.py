@@ -18,7 +18,8 @@ CLOSE = 4
 def headline(view: ContestView) -> str:
     """Return the verdict in the order in which it matters to a decision."""
     best, base = view.best, view.baseline
-    parts = [*_gain(view, best, base), *_promise(view, best), _told_apart(view, best)]
+    lead, *gain = _gain(view, best, base)
+    parts = [lead, _cut_short(view), *gain, *_promise(view, best), _told_apart(view, best)]
     return element("p", parts[0], class_="lead") + "".join(element("p", part) for part in parts[1:] if part)
 
 
@@ -46,6 +47,12 @@ def _gain(view: ContestView, best: int, base: int) -> list[str]:
     others = len(mean) - 1
     many = f" {len(ahead)} of {others} systems are shown to be better than the baseline." if others > 1 else ""
     return [lead, f"{text}.{many}"]
+
+
+def _cut_short(view: ContestView) -> str:
+    """Say that the search did not try all that was planned: who is best may depend on it."""
+    found = view.contest.cut_short
+    return element("b", "The search was cut short: ") + escape(found) + "." if found else ""
 
 
 def _promise(view: ContestView, best: int) -> list[str]:

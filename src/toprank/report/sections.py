@@ -293,6 +293,7 @@ def facts(view: ContestView) -> str:
         f"{counts['short_queries']:,} shorter than the largest cut-off"
         + ("" if report.query_weight is None else "; means are weighted by query")
         + ".",
+        *([escape(fewer)] if (fewer := view.contest.comparison.counts_fewer(counts["queries"])) else []),
         *map(escape, view.contest.notes),
     ]
     data = view.contest.data

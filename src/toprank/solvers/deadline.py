@@ -1,4 +1,4 @@
-"""A time by which every solver ends with what it has."""
+"""A time by which every solver ends with what it has: processor seconds of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _END: ContextVar[float] = ContextVar("end of the time that was given", default=i
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Let solvers inside stop after so many seconds with what they have; of several deadlines the earliest counts.
+    """Let solvers inside stop after so many processor seconds with what they have; the earliest deadline counts.
 
     >>> with deadline(0.0):
     ...     out_of_time()
@@ -23,7 +23,7 @@ def deadline(seconds: float) -> Iterator[None]:
     >>> out_of_time()
     False
     """
-    token = _END.set(min(_END.get(), time.monotonic() + seconds))
+    token = _END.set(min(_END.get(), time.process_time() + seconds))
     try:
         yield
     finally:
@@ -32,4 +32,4 @@ def deadline(seconds: float) -> Iterator[None]:
 
 def out_of_time() -> bool:
     """Say whether the deadline has passed: a solver asks after each of its steps."""
-    return time.monotonic() >= _END.get()
+    return time.process_time() >= _END.get()
