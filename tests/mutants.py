@@ -118,7 +118,10 @@ MUTANTS = [
         "data/_letor_sink.py", "or name != self._query_names[-1]", "or True",
         "tests/data/test_letor.py -k chunks",
     ),
-    Mutant("data/_letor_chunk.py", "starts[1:][twice].min()", "starts[:-1][twice].min()", "tests/data/test_letor.py -k named_by_file"),
+    Mutant(
+        "data/_letor_chunk.py", "starts[1:][twice].min()", "starts[:-1][twice].min()",
+        "tests/data/test_letor.py -k named_by_file",
+    ),
     Mutant(
         "model/inputs.py", "return prepared(data, self.steps)", "return data",
         "tests/cli/test_imports.py -k as_its_ranker",

@@ -28,7 +28,7 @@ def sort_run(keys, items, start, stop):
     for i in range(n):
         key, before_i = run_keys[i], 0
         for j in range(i):
-            stays_before = np.int64(run_keys[j] >= key)
+            stays_before = int(run_keys[j] >= key)
             before_i += stays_before
             place[j] += 1 - stays_before
         place[i] = before_i
