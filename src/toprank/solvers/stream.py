@@ -203,13 +203,14 @@ class OnlineDescent:
         order = np.arange(len(lists.ptr) - 1) if order is None else order
         weights, record = kernels.Weights(*state.weights, state.totals), kernels.Record(np.empty((len(order), 4)), seen)
         if self._kernel is None:
-            return record.rounds[: self._play_in_python(lists, order, weights, record)]
+            played = self._play_in_python(lists, order, weights, record)
+            return np.asarray(record.rounds[:played])
         judge_rule, loss_rule = self.rules(longest_list(lists.ptr))
         algorithm = _algorithm(self._kernel)
         played, passed = algorithm(lists, order, judge_rule, loss_rule, self._settings, weights, record)
         if passed < len(order):
             raise self._error_at(int(order[passed]), lists.y, lists.ptr)
-        return record.rounds[:played]
+        return np.asarray(record.rounds[:played])
 
     def _play_in_python(self, lists: Any, order: Ints, state: Any, record: Any) -> int:
         """Play the rounds as `_online_kernels` does, for any loss and any measure; return how many there were."""
