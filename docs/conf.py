@@ -53,6 +53,7 @@ def things(module: Any, names: Iterator[str] | list[str]) -> list[tuple[str, Any
 def groups() -> Iterator[tuple[str, str, str, list[tuple[str, Any]]]]:
     """Yield title, module, words and contents of each group of the reference."""
     own = things(toprank, toprank.__all__)
+    shown = {id(thing) for _, thing in own}
     for title, homes in GROUPS.items():
         yield title, "toprank", "", [(n, t) for n, t in own if getattr(t, "__module__", "").startswith(homes)]
     for name in toprank.__all__:
@@ -62,7 +63,8 @@ def groups() -> Iterator[tuple[str, str, str, list[tuple[str, Any]]]]:
                 n for n, t in vars(module).items() if getattr(t, "__module__", "") == module.__name__
             )
             words = (inspect.getdoc(module) or "").split("\n\n")[0]
-            yield f"toprank.{name}", f"toprank.{name}", words, things(module, names)
+            others = [(n, t) for n, t in things(module, names) if id(t) not in shown]  # a page for each, and no more
+            yield f"toprank.{name}", f"toprank.{name}", words, others
 
 
 def reference(app: Any) -> None:
@@ -115,11 +117,36 @@ def rst(text: str) -> str:
 
 def docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Turn a docstring into reStructuredText, and end that of a class with the table of its parameters."""
-    blocks = re.split(r"\n\s*\n", "\n".join(lines))
-    told = [block if block.lstrip().startswith((">>>", "..")) else rst(block) for block in blocks]
+    has_table = what == "class" and not issubclass(thing, (Enum, BaseException))
+    told = []
+    for block in re.split(r"\n\s*\n", "\n".join(lines)):
+        if (section := SECTION.match(block)) is None:
+            told.append(block if block.lstrip().startswith((">>>", "..")) else rst(block))
+        elif not (has_table and section[1] == "Parameters"):
+            entries = [f"* {', '.join(f'``{name}``' for name in names)}: {rst(text)}" for names, text in section_of(block)]
+            told.append("\n".join([f"**{section[1]}**", "", *entries]))
     lines[:] = "\n\n".join(told).splitlines()
-    if what == "class" and not issubclass(thing, (Enum, BaseException)):
+    if has_table:
         lines += ["", *parameters(thing)]
+
+
+SECTION = re.compile(r"(Parameters|Attributes|Returns)\n-{3,}\n")
+
+
+def section_of(block: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the names and the meaning of each entry of a section, `alpha, beta : what they are`."""
+    for entry in re.split(r"\n(?=\S)", SECTION.sub("", block)):
+        names, _, meaning = entry.partition(" : ")
+        yield [name.strip() for name in names.split(",")], " ".join(meaning.split())
+
+
+def parameter_section(kind: type) -> dict[str, str]:
+    """Return what the `Parameters` section of a class says of each."""
+    found = {}
+    for block in re.split(r"\n\s*\n", inspect.getdoc(kind) or ""):
+        if block.startswith("Parameters\n"):
+            found |= {name: meaning for names, meaning in section_of(block) for name in names}
+    return found
 
 
 def meanings() -> dict[str, str]:
@@ -130,7 +157,7 @@ def meanings() -> dict[str, str]:
 
 def parameters(kind: type) -> list[str]:
     """Return the parameters of a class as a table: name, type, default, meaning."""
-    known, rows = meanings(), []
+    known, own, rows = meanings(), parameter_section(kind), []
     for p in inspect.signature(kind).parameters.values():
         if p.name.startswith("_") or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
@@ -138,7 +165,8 @@ def parameters(kind: type) -> list[str]:
         default = "required" if p.default is p.empty else f"``{p.default!r}``"
         if "<" in default:  # made anew for each
             default = ""
-        meaning = known.get(f"{kind.__name__}.{p.name}", known.get(p.name, "")) or _attribute(kind, p.name)
+        meaning = own.get(p.name) or known.get(f"{kind.__name__}.{p.name}", known.get(p.name, ""))
+        meaning = meaning or _attribute(kind, p.name)
         cells = [f"``{p.name}``", f"``{hint.split('.')[-1] if '[' not in hint else hint}``" if hint else "", default]
         rows.append([*cells, rst(meaning)])
     if not rows:

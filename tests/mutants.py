@@ -72,8 +72,8 @@ MUTANTS = [
     ),
     Mutant("rankers/kernel.py", "store = store.copy()", "store = store", f"{FAILED} -k held_model and Kernel"),
     # Two classes and the top
-    Mutant("rankers/two_classes.py", "s > lowest[group]", "s < lowest[group]", f"{SILENCE} -k enumeration"),
-    Mutant("rankers/two_classes.py", "left * among", "left", f"{SILENCE} -k enumeration"),
+    Mutant("measures/_list_kernels.py", "ends[low - 1] == high", "ends[low - 1] < high", f"{SILENCE} -k enumeration"),
+    Mutant("measures/_list_kernels.py", "* (last - low) / (high - low)", "", f"{SILENCE} -k enumeration"),
     Mutant("rankers/two_classes.py", "int(data.y.sum())", "data.n_docs", f"{AT_K} -k default_to_the_share"),
     Mutant("rankers/scoring.py", '-1.0 if coding.kind == "grades" else 1.0', "1.0", f"{SILENCE} -k three_classes"),
     Mutant("rankers/at_k.py", "self.k / max(n_positive, 1)", "1.0", f"{SILENCE} -k judged_list"),
@@ -152,7 +152,7 @@ MUTANTS = [
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
         "tests/test_objective.py tests/surrogates",
     ),
-    Mutant("surrogates/_at_k_kernels.py", "math.ceil(kappa", "math.floor(kappa", f"{AT_K} -k pseudo_code and kappa"),
+    Mutant("measures/binary.py", "np.ceil(share", "np.floor(share", f"{AT_K} -k pseudo_code and kappa"),
     Mutant(
         "surrogates/_pairwise_kernels.py", "count * (1.0 - t[i])", "count * (2.0 - t[i])",
         "tests/surrogates/test_pairwise.py",

@@ -58,7 +58,8 @@ class TestEveryRanker:
         dense = tight(kind).fit(X, data.y, qid=data.qid).predict(X)
         thin = tight(kind).fit(sparse.csr_array(X), data.y, qid=data.qid).predict(sparse.csr_array(X))
         scale = np.abs(dense).max()
-        np.testing.assert_allclose(dense / scale, thin / scale, rtol=0, atol=1e-6)
+        # Rows round differently when they are sparse; solved to a gap of 1e-9, weights are equal up to its root.
+        np.testing.assert_allclose(dense / scale, thin / scale, rtol=0, atol=1e-9**0.5)
 
     def test_save_and_load_keep_every_bit(self, kind, data, tmp_path):
         ranker = kind().fit(data.X, data.y, qid=data.qid)

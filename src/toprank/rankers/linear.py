@@ -101,6 +101,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
     def _learn_more(self, data: QueryDataset) -> None:
         if data.doc_weight is not None:
             raise InputError("partial_fit learns without weights of documents: use fit, or leave doc_weight out")
+        self._solver(None)  # a stream needs none, but a wrong name is refused here too
         loss, steps, first = self._loss, Steps.parse(self.steps), not self._has_learned
         if not loss.convex:
             raise InputError(f"partial_fit needs a convex loss, and {type(loss).__name__} is not: use fit")
