@@ -123,8 +123,8 @@ def docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: l
         if (section := SECTION.match(block)) is None:
             told.append(block if block.lstrip().startswith((">>>", "..")) else rst(block))
         elif not (has_table and section[1] == "Parameters"):
-            entries = [f"* {', '.join(f'``{name}``' for name in names)}: {rst(text)}" for names, text in section_of(block)]
-            told.append("\n".join([f"**{section[1]}**", "", *entries]))
+            entries = [(", ".join(f"``{name}``" for name in names), rst(text)) for names, text in section_of(block)]
+            told.append("\n".join([f"**{section[1]}**", "", *(f"* {names}: {text}" for names, text in entries)]))
     lines[:] = "\n\n".join(told).splitlines()
     if has_table:
         lines += ["", *parameters(thing)]

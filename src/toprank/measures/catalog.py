@@ -21,8 +21,8 @@ def catalog() -> list[Table]:
     >>> measures, conventions = catalog()
     >>> {"auc", "ndcg", "wta"} <= {name for name, *_ in measures.rows}
     True
-    >>> [row for row in conventions.rows if row[0] == "ranx"]
-    [['ranx', 'gain=linear, ties=input · auc: ties=average · bpref: unopposed=skip · err: gain=exp2 · rbp: graded=true']]
+    >>> next(row[1] for row in conventions.rows if row[0] == "ranx")
+    'gain=linear, ties=input · auc: ties=average · bpref: unopposed=skip · err: gain=exp2 · rbp: graded=true'
     """
     formulas = {kind: cleandoc(kind.__doc__ or "").split("\n")[0] for kind in kinds()}
     measures = [
