@@ -60,7 +60,7 @@ def make(kernel, measure="ndcg@3", **options):
 def constant(data, measure, radius2):
     """A of Lemma 5."""
     target = tr.measure(measure)
-    v = tr.surrogates.Slam(target).weights(data.y, data.ptr)
+    v = tr.surrogates.Slam(target).document_weights(data.y, data.ptr)
     lists = [v[a:b][v[a:b] > 0] for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True)]
     ratio = max(float(weights.max() / weights.min()) for weights in lists if len(weights))
     longest = int(data.lengths[data.informative].max())

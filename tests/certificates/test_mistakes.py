@@ -34,7 +34,7 @@ def constant(ranker, data):
     if isinstance(ranker, tr.MinimaxPerceptron):
         return 4 * radius2
     target = tr.measure(ranker.measure)
-    v = tr.surrogates.Slam(target).weights(data.y, data.ptr)
+    v = tr.surrogates.Slam(target).document_weights(data.y, data.ptr)
     ratios = [1.0]
     for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True):
         positive = v[a:b][v[a:b] > 0]
@@ -274,7 +274,7 @@ def test_the_tighter_constant_is_the_largest_square_of_a_diameter_over_the_small
             v = (
                 [1.0]
                 if kind is tr.MinimaxPerceptron
-                else tr.surrogates.Slam("ndcg@3").weights(y, np.array([0, len(y)]))
+                else tr.surrogates.Slam("ndcg@3").document_weights(y, np.array([0, len(y)]))
             )
             expected = max(expected, diameter2 / min(weight for weight in v if weight > 0))
         round_ += 1
@@ -398,7 +398,7 @@ def test_a_step_below_the_best_one_is_the_best_one_for_a_larger_constant():
 
 def diameters(data, measure):
     """max over the lists of diam²/vmin, by double loops."""
-    v, largest = tr.surrogates.Slam(measure).weights(data.y, data.ptr), 0.0
+    v, largest = tr.surrogates.Slam(measure).document_weights(data.y, data.ptr), 0.0
     for a, b in itertools.pairwise(data.ptr.tolist()):
         if len(set((data.y[a:b] > 0).tolist())) == 2:
             square = max(float(sum((x - z) ** 2)) for x in data.X[a:b] for z in data.X[a:b])

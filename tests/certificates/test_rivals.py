@@ -42,7 +42,7 @@ def test_what_a_rival_loses_is_the_definition(loss, measure):
         seen.add(scores, heavy)
         each = np.repeat(heavy, data.lengths)
         if isinstance(loss, Slam):
-            each = each * loss.weights(data.y, data.ptr, scores if loss.within == "score" else None)
+            each = each * loss.document_weights(data.y, data.ptr, scores if loss.within == "score" else None)
         weights += each
     for u in rng.normal(size=(3, data.n_docs)):
         lists = list(pairwise(data.ptr))

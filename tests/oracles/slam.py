@@ -12,6 +12,18 @@ def positions(scores, grades, within):
     return sorted(range(len(grades)), key=lambda i: (-grades[i], -scores[i], i))
 
 
+def tight_weights(scores, grades, above=0.0, within="index"):
+    """(m − r)/(r (m − r + i)) for the i-th relevant document."""
+    m = len(grades)
+    relevant = [i for i in range(m) if grades[i] > above]
+    if within == "score":
+        relevant.sort(key=lambda i: (-scores[i], i))
+    r, v = len(relevant), [0.0] * m
+    for place, i in enumerate(relevant, 1):
+        v[i] = (m - r) / (r * (m - r + place))
+    return v
+
+
 def slam_weights(scores, grades, kind, k=None, above=0.0, within="index"):
     """(weights, grades as compared): Eq. 10 for AP, Eq. 11 and 24 for NDCG."""
     m = len(grades)

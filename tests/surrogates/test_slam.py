@@ -49,7 +49,7 @@ def test_value_is_the_definition(name, kind, k, within, case, margin):
 @settings(max_examples=40, deadline=None)
 def test_weights_are_the_definition_and_add_up_to_one(name, kind, k, case):
     _scores, y, ptr = case
-    v = Slam(name).weights(y, ptr)
+    v = Slam(name).document_weights(y, ptr)
     expected = [w for s, g in each(*case) for w in oracle.slam_weights(s, g, kind, k)[0]]
     np.testing.assert_allclose(v, expected, atol=1e-12)
     for a, b in itertools.pairwise(ptr):
@@ -114,14 +114,73 @@ def test_order_by_score_is_not_convex_and_never_larger():
 
 def test_threshold_of_relevance_is_the_measure_s():
     y, ptr = [2, 1, 0], [0, 3]
-    assert Slam("map").weights(y, ptr).tolist() == [0.5, 0.5, 0.0]
-    assert Slam("map:above=1").weights(y, ptr).tolist() == [1.0, 0.0, 0.0]
+    assert Slam("map").document_weights(y, ptr).tolist() == [0.5, 0.5, 0.0]
+    assert Slam("map:above=1").document_weights(y, ptr).tolist() == [1.0, 0.0, 0.0]
     # with grade 1 irrelevant, a score above it is no error
     assert Slam("map:above=1").value_and_grad([3.0, 0.0, 1.0], y, ptr)[0] == 0.0
 
 
+@pytest.mark.parametrize("within", ["index", "score"])
+@given(case=lists())
+@settings(max_examples=40, deadline=None)
+def test_tight_weights_are_the_definition(within, case):
+    scores, y, ptr = case
+    found = Slam("map", weights="tight").document_weights(y, ptr, scores if within == "score" else None)
+    expected = [v for s, g in each(scores, y, ptr) for v in oracle.tight_weights(s, g, within=within)]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_tight_weights_bound_average_precision_in_every_order():
+    """All places of the relevant among up to seven documents: what AP loses is at most the sum of the hinges' weights.
+
+    A relevant document below an irrelevant one has a hinge of at least 1, whichever weight it was given; the smallest
+    of the weights are enough. With one weight made a little smaller the bound fails somewhere.
+    """
+    closest = np.inf
+    for m in range(2, 8):
+        for relevant in itertools.product([0, 1], repeat=m):
+            if not 0 < sum(relevant) < m:
+                continue
+            v = sorted(x for x in oracle.tight_weights([0.0] * m, relevant) if x > 0)
+            below = sum(1 for i in range(m) if relevant[i] and 0 in relevant[:i])
+            lost = 1.0 - oracle.average_precision([-float(i) for i in range(m)], relevant)
+            assert sum(v[:below]) >= lost - 1e-12
+            if below:
+                closest = min(closest, sum(v[:below]) - lost)
+    assert closest < 1e-12  # no smaller weights would do
+
+
+@given(case=lists())
+@settings(max_examples=60, deadline=None)
+def test_tight_weights_give_the_smaller_bound(case):
+    scores, y, ptr = case
+    tight, paper = Slam("map", weights="tight"), Slam("map")
+    blank = np.array([not (y[a:b] > 0).any() for a, b in itertools.pairwise(ptr)], dtype=bool)
+    lost = np.where(blank, 0.0, 1.0 - tr.measure("map").per_query(scores, y, ptr))
+    found = tight.per_query(scores, y, ptr)[0]
+    assert (found >= lost - 1e-9).all()
+    assert (found <= paper.per_query(scores, y, ptr)[0] + 1e-12).all()
+
+
+def test_tight_weights_are_for_average_precision():
+    with pytest.raises(tr.InputError, match="weights='tight' are known for map, not for ndcg@10"):
+        Slam("ndcg@10", weights="tight")
+    with pytest.raises(tr.InputError, match="weights='tight' are known for map"):
+        tr.SlamPerceptron("ndcg", weights="tight").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_perceptron_with_tight_weights_is_certified():
+    data = tr.datasets.make_graded(n_queries=40, n_grades=2, random_state=0)
+    ranker = tr.SlamPerceptron("map", eta=0.1, weights="tight", shuffle=False, epochs=1).fit_queries(data)
+    paper = tr.SlamPerceptron("map", eta=0.1, shuffle=False, epochs=1).fit_queries(data)
+    assert not np.allclose(ranker.coef_, paper.coef_)
+    verdicts = {c.reference: c.verdict for c in ranker.certify(data)}
+    assert (verdicts["Lemma 5"], verdicts["Eq. 17"]) == ("holds", "holds")
+    assert "violated" not in verdicts.values()
+
+
 def test_gain_and_discount_are_the_measure_s():
-    v = Slam("ndcg:gain=linear:discount=letor").weights([3, 2, 1], [0, 3])
+    v = Slam("ndcg:gain=linear:discount=letor").document_weights([3, 2, 1], [0, 3])
     expected = np.array([3 * 1.0, 2 * 1.0, 1 / np.log2(3)])
     np.testing.assert_allclose(v, expected / expected.sum())
 

@@ -29,8 +29,8 @@ class SlamPerceptron(OnlineRanker):
 
     If the ranking by w_t falls short of the measure's best: w ← w − η z, z ∈ ∂ φ_v(X_t w_t, R_t) (Algorithm 2).
 
-    `measure` is ndcg, ndcg@k or map; φ_v is its SLAM surrogate with `margin` Δ (`surrogates.Slam`). The total loss is
-    bounded: `toprank.certify`.
+    `measure` is ndcg, ndcg@k or map; φ_v is its SLAM surrogate with `margin` Δ and `weights` v, the paper's or for map
+    "tight" ones (`surrogates.Slam`). The total loss is bounded: `toprank.certify`.
 
     >>> import toprank as tr
     >>> made = tr.datasets.make_separable(n_queries=300, margin=2.0, random_state=0)
@@ -42,9 +42,10 @@ class SlamPerceptron(OnlineRanker):
     _always: ClassVar[bool] = False
 
     margin: float = 1.0
+    weights: Literal["paper", "tight"] = "paper"
 
     def _loss(self, target: Measure) -> Surrogate:
-        return Slam(target, self.margin, within="score")
+        return Slam(target, self.margin, within="score", weights=self.weights)
 
 
 @parameters

@@ -84,7 +84,7 @@ class SeenLists:
         each = np.repeat(loss_weight, self.data.lengths)
         slopes = np.where(each > 0, each * loss.per_query(scores, y, self._ptr)[1], 0.0)
         if isinstance(loss, Slam):
-            each = each * loss.weights(y, self._ptr, scores if loss.within == "score" else None)
+            each = each * loss.document_weights(y, self._ptr, scores if loss.within == "score" else None)
         self.weights += each
         self.slopes += slopes
         return float(slopes @ scores)
@@ -268,7 +268,7 @@ def tightest_constant(
     A list of more than 300 documents counts twice its largest distance from the mean for its diameter. `square` says
     what the square of a distance is in the space of a kernel.
     """
-    v = surrogate.weights(data.y, data.ptr) if isinstance(surrogate, Slam) else np.ones(data.n_docs)
+    v = surrogate.document_weights(data.y, data.ptr) if isinstance(surrogate, Slam) else np.ones(data.n_docs)
     largest = 0.0
     own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     for a, b, c in zip(data.ptr[:-1].tolist(), data.ptr[1:].tolist(), own.tolist(), strict=True):
@@ -367,7 +367,7 @@ def longer_run(learner: OnlineDescent, data: QueryDataset, A: float) -> tuple[Fl
 
 def largest_weight_ratio(surrogate: Slam, data: QueryDataset) -> float:
     """vmax: the largest ratio of two positive weights of one list."""
-    v = surrogate.weights(data.y, data.ptr)
+    v = surrogate.document_weights(data.y, data.ptr)
     ratio = 1.0
     for a, b in zip(data.ptr[:-1].tolist(), data.ptr[1:].tolist(), strict=True):
         positive = v[a:b][v[a:b] > 0]

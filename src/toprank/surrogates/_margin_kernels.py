@@ -28,7 +28,9 @@ class SlamRule(NamedTuple):
     gain: int
     """NDCG: what a grade is worth (`measures.presets.Gain`)."""
     by_score: bool
-    """NDCG: documents of one grade stand in order of score, instead of index."""
+    """Documents of one grade stand in order of score, instead of index."""
+    tight: bool
+    """AP: the weights are those of `tight_ap_weights`."""
     discounts: Any
     """NDCG: D of the places that count, which are the first k, or at least as many as the longest list has."""
 
@@ -61,6 +63,25 @@ def ap_weights(level, v):
     for i in range(len(v)):
         v[i] /= max(r, 1.0)
     return r
+
+
+@kernel
+def tight_ap_weights(s, rule, level, v):
+    """v_i = (m − r)/(r (m − r + i)) for the i-th relevant document, i = 1 … r, by index or by score; return r.
+
+    The sum of the t smallest is what average precision can lose by t relevant documents below an irrelevant one.
+    """
+    m, r = len(s), 0
+    scores, documents = np.empty(m), np.empty(m, np.int64)
+    for i in range(m):
+        v[i] = 0.0
+        scores[r], documents[r] = s[i], i
+        r += level[i]
+    if rule.by_score:
+        sort_down(scores[:r], documents[:r])
+    for i in range(r):
+        v[documents[i]] = (m - r) / (r * (m - r + i + 1.0))
+    return float(r)
 
 
 @kernel
@@ -97,9 +118,14 @@ def ndcg_weights(s, y, rule, level, levels, v):
 
 @kernel
 def slam_weights(s, y, rule, level, levels, v):
-    """v = the weights of SLAM, which add up to 1; return whether the gains can be added up."""
-    Z = ap_weights(level, v) if rule.binary else ndcg_weights(s, y, rule, level, levels, v)
-    return math.isfinite(Z)
+    """v = the weights of SLAM, which add up to at most 1; return whether the gains can be added up."""
+    if not rule.binary:
+        return math.isfinite(ndcg_weights(s, y, rule, level, levels, v))
+    if rule.tight:
+        tight_ap_weights(s, rule, level, v)
+    else:
+        ap_weights(level, v)
+    return True
 
 
 @kernel

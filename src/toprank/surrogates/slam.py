@@ -26,17 +26,26 @@ if TYPE_CHECKING:
 class Slam(CompiledSurrogate):
     """φ_v(s, R) = Σ_i v_i max(0, max_{j: R_j<R_i} (Δ + s_j − s_i)) (online perceptrons, Eq. 9), O(m log m).
 
-    The weights v add up to 1 and make φ_v an upper bound of the measure's loss on every list with a relevant document:
+    The weights v make φ_v an upper bound of the measure's loss on every list with a relevant document:
     v_i = 1/r for the r relevant documents (AP, Eq. 10; relevant means a grade above `measure.above`), or
     G(R_i) D(pos(i)) / Z_k for the first k documents by grade (NDCG, NDCG@k; Eq. 11, 24), G and D being the measure's.
-    `margin` is Δ. `within` orders the documents of one grade: by "index", which makes φ_v convex in s, or by "score",
-    which gives the smallest of these bounds and is the loss of Algorithm 2, where the order at w_t fixes the weights.
+
+    Parameters
+    ----------
+    measure : ndcg, ndcg@k or map.
+    margin : Δ.
+    within : the order of the documents of one grade. "index" makes φ_v convex in s. "score" gives the smallest of these
+        bounds and is the loss of Algorithm 2, where the order at w_t fixes the weights.
+    weights : "paper", or for map "tight": v_i = (m − r)/(r (m − r + i)) for the i-th of r relevant documents among m. It
+        is an upper bound of 1 − AP too, and never above the paper's (docs/theory.md has the proof).
 
     >>> value, grad = Slam("ndcg@10").value_and_grad([0.0, 0.5], [1, 0], [0, 2])
     >>> value, grad.tolist()
     (1.5, [-1.0, 1.0])
-    >>> Slam("map").weights([2, 1, 0, 0], [0, 4]).tolist()
+    >>> Slam("map").document_weights([2, 1, 0, 0], [0, 4]).tolist()
     [0.5, 0.5, 0.0, 0.0]
+    >>> Slam("map", weights="tight").document_weights([2, 1, 0, 0], [0, 4]).round(4).tolist()
+    [0.3333, 0.25, 0.0, 0.0]
     >>> scores, y, ptr = [0.0, 2.0, 1.5], [1, 1, 0], [0, 3]
     >>> [round(Slam("ndcg", within=order).value_and_grad(scores, y, ptr)[0], 4) for order in ("index", "score")]
     [1.7263, 1.2737]
@@ -45,6 +54,7 @@ class Slam(CompiledSurrogate):
     measure: Measure | str = "ndcg"
     margin: float = 1.0
     within: Literal["index", "score"] = "index"
+    weights: Literal["paper", "tight"] = "paper"
     smooth: ClassVar[bool] = False
     weighs_documents: ClassVar[bool] = True
     lipschitz: ClassVar[float] = sqrt(2)
@@ -54,11 +64,14 @@ class Slam(CompiledSurrogate):
         object.__setattr__(self, "measure", slam_measure(self.measure))
         check_positive(margin=self.margin)
         check_choice(("index", "score"), within=self.within)
+        check_choice(("paper", "tight"), weights=self.weights)
+        if self.weights == "tight" and not isinstance(self.measure, AP):
+            raise InputError(f"weights='tight' are known for map, not for {self.measure}: leave weights out")
 
     @property
     def convex(self) -> bool:
-        """Whether the weights do not depend on the scores: `within="index"`, or AP, whose weights are equal."""
-        return self.within == "index" or isinstance(self.measure, AP)
+        """Whether the weights do not depend on the scores: `within="index"`, or AP with equal weights."""
+        return self.within == "index" or (isinstance(self.measure, AP) and self.weights == "paper")
 
     @property
     def upper_bounds(self) -> Measure | None:
@@ -77,7 +90,7 @@ class Slam(CompiledSurrogate):
         """The measure behind the weights."""
         return slam_measure(self.measure)
 
-    def weights(self, y: ArrayLike, ptr: ArrayLike, scores: Floats | None = None) -> Floats:
+    def document_weights(self, y: ArrayLike, ptr: ArrayLike, scores: Floats | None = None) -> Floats:
         """Return v_i of every document, equal grades in input order, or by `scores` where they are given."""
         from . import _margin_kernels as kernels
 
@@ -97,10 +110,12 @@ class Slam(CompiledSurrogate):
 
         target = self.target
         if isinstance(target, AP):
-            return SlamRule(self.margin, True, target.above, 0, False, NO_FLOATS)
+            return SlamRule(
+                self.margin, True, target.above, 0, self.within == "score", self.weights == "tight", NO_FLOATS
+            )
         places = longest if target.k is None else min(target.k, longest)
         discounts = discount_table(places)[target.discount, :places]
-        return SlamRule(self.margin, False, 0.0, int(target.gain), self.within == "score", discounts)
+        return SlamRule(self.margin, False, 0.0, int(target.gain), self.within == "score", False, discounts)
 
     def fill(
         self,
