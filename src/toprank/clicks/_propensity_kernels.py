@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.plain import kernel
 
 
 @kernel

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.jit import kernel
+from ..core.plain import kernel
 
 
 @kernel
