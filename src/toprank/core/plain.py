@@ -11,12 +11,45 @@ what ran first on a machine.
 
 from __future__ import annotations
 
-from numba import njit
+import os
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-kernel = njit(nogil=True, cache=True, error_model="numpy", fastmath=False)
+from numba import config, njit
+
+from .cache_folder import check_private, prepare, source_stamp
 
 REORDERED = {"reassoc", "contract", "nsz"}
 """Lets the compiler reorder the additions of a sum, which SIMD needs. The order is fixed when the kernel is compiled:
 results stay the same from run to run and for any number of threads. Infinities and NaN keep their meaning."""
+NO_FOLDER = (
+    "compiled code is not kept, and every process compiles it again: let NUMBA_CACHE_DIR name a folder that can be "
+    "written to"
+)
+STAMP = source_stamp(Path(__file__).parents[1])
 
-sum_kernel = njit(nogil=True, cache=True, error_model="numpy", fastmath=REORDERED)
+if os.environ.get("NUMBA_CACHE_DIR"):
+    check_private(Path(os.environ["NUMBA_CACHE_DIR"]))
+
+
+def _compiled(function: Any, fastmath: Any) -> Any:
+    """Return the kernel. Its files have the stamp in their names: numba does not notice that a helper has changed."""
+    if config.DISABLE_JIT:
+        return function
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    name, function.__qualname__ = function.__qualname__, f"{function.__qualname__}-{STAMP}"
+    try:
+        made = njit(cache=True, **options)(function)
+        prepare(Path(made.stats.cache_path), STAMP)
+    except RuntimeError:  # numba found no folder that it can write to
+        warnings.warn(NO_FOLDER, RuntimeWarning, stacklevel=2)
+        made = njit(cache=False, **options)(function)
+    finally:
+        function.__qualname__ = name
+    return made
+
+
+kernel = partial(_compiled, fastmath=False)
+sum_kernel = partial(_compiled, fastmath=REORDERED)
