@@ -31,7 +31,6 @@ from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
 from .collect import Collection as Documents
 from .collect import collect
-from .compiling import compiling_beside
 from .index import Index
 from .judged import CANDIDATES, Judged, judge
 from .memory import remember
@@ -114,11 +113,10 @@ def best_of(winners: dict[str, Winner]) -> str:
 
 def run(packages: Collection[str] | None = None) -> Demo:
     """Collect, index, make judged queries, learn, and judge everybody on packages that nobody has seen."""
-    with compiling_beside():
-        with busy("reading and indexing the standard library"):
-            library = Library.open(packages)
-            judged = judge(library.index)
-        winners = learn(judged)
+    with busy("reading and indexing the standard library"):
+        library = Library.open(packages)
+        judged = judge(library.index)
+    winners = learn(judged)
     with busy("judging"):
         return _judged(packages, library, judged, winners)
 
