@@ -35,7 +35,7 @@ class Mutant(NamedTuple):
 
 WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
 SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
-PENALTY = "tests/test_objective.py -k penalty"
+PENALTY, BOOSTING = "tests/test_objective.py -k penalty", "tests/solvers/test_boosting.py"
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
 DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
@@ -182,10 +182,6 @@ MUTANTS = [
         "tests/surrogates/test_listwise.py",
     ),
     Mutant(
-        "core/_block_kernels.py", "m - first > 2 * KEYS", "m - first > 3 * KEYS",
-        "tests/solvers/test_boosting.py -k never_below",
-    ),
-    Mutant(
         "surrogates/transforms.py", "math.log(self.a / 4)", "math.log(self.a / 2)",
         "tests/surrogates/test_transforms.py",
     ),
@@ -203,9 +199,21 @@ MUTANTS = [
     ),
     Mutant("solvers/stream.py", "self.weights[1] / rounds", "self.weights[1]", f"{AT_K} -k pseudo_code and kappa"),
     Mutant(
-        "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
-        "tests/solvers/test_boosting.py",
+        "solvers/_boosting_kernels.py", "high[pairs.level[i]] += 1.0 / out[i]", "high[pairs.level[i]] += out[i]",
+        BOOSTING,
     ),
+    Mutant(
+        "solvers/_boosting_kernels.py", "sums[columns.at_zero[k]] -= stored", "sums[columns.at_zero[k]] += stored",
+        f"{BOOSTING} -k sparse_columns",
+    ),
+    Mutant("solvers/adarank.py", "np.exp(-self.E)", "np.exp(self.E)", f"{BOOSTING} -k paper_rule_is_the_figure"),
+    Mutant("solvers/adarank.py", "step_share /= 2", "step_share /= 4", f"{BOOSTING} -k improve_rule_is_its_oracle"),
+    Mutant(
+        "solvers/adarank.py", "after.mean * ALMOST_ONE > f.mean", "after.mean > f.mean",
+        f"{BOOSTING} -k rounding_is_no_gain",
+    ),
+    Mutant("solvers/adarank.py", "phi.max() * ALMOST_ONE", "phi.max()", f"{BOOSTING} -k rounding_does_not_choose"),
+    Mutant("solvers/adarank.py", "alone=set(h) <= {k}", "alone=True", f"{BOOSTING} -k improve_rule_is_its_oracle"),
     # Around the learners
     Mutant("fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/fusion.py"),
     Mutant(

@@ -161,10 +161,10 @@ def test_a_full_disk_is_told_once(package):
 
 
 def test_a_stamp_covers_what_a_file_imports():
-    from toprank.solvers import _boosting_kernels
+    from toprank.data import _transform_kernels
 
-    names = {path.name for path in caching._sources(caching.Path(_boosting_kernels.__file__))}
-    assert {"_boosting_kernels.py", "jit.py"} <= names
+    names = {path.name for path in caching._sources(caching.Path(_transform_kernels.__file__))}
+    assert {"_transform_kernels.py", "jit.py"} <= names
 
 
 TWO = """
