@@ -39,6 +39,7 @@ PENALTY, BOOSTING = "tests/test_objective.py -k penalty", "tests/solvers/test_bo
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
 DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
+FOLDER = "tests/core/test_cache_folder.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -147,6 +148,10 @@ MUTANTS = [
     ),
     Mutant("core/sorting.py", "wrong += middle - i", "wrong += 1", "tests/core/test_sorting.py -k long_lists"),
     Mutant("core/sorting.py", "wrong += i - before_i", "wrong += i", f"{DEFINITIONS} -k auc"),
+    Mutant("core/cache_folder.py", "stamp not in file.name or ", "", f"{FOLDER} -k removed"),
+    Mutant("core/cache_folder.py", "or not file.read_bytes()", "or file.read_bytes()", f"{FOLDER} -k cut"),
+    Mutant("core/cache_folder.py", "(within or not found.st_mode & stat.S_ISVTX)", "within", f"{FOLDER} -k refused"),
+    Mutant("serve/service.py", "RunningMean().after(0.5).interval()", "", "tests/serve/test_ready.py -k first_ranking"),
     # Surrogates
     Mutant(
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
@@ -292,7 +297,7 @@ def caught(mutant: Mutant) -> str:
     if passes(mutant.test) != "passed":
         return f"WITHOUT IT: {passes(mutant.test)}"
     compiled = COMPILED
-    if "kernel" in original:  # numba does not notice that a kernel in another file changed: all is compiled anew
+    if "kernel" in original:  # the mutant's kernels are compiled anew, and do not replace those of the sources
         shutil.rmtree(CHANGED, ignore_errors=True)
         compiled = CHANGED
     file.write_text(original.replace(mutant.old, mutant.new, 1), encoding="utf-8")
@@ -325,7 +330,7 @@ def main(words: list[str]) -> int:
         return 0
     shutil.rmtree(SOURCES, ignore_errors=True)
     shutil.copytree(TOP / "src", SOURCES, ignore=shutil.ignore_patterns("__pycache__"))
-    if not SOURCES_HASH.exists() or SOURCES_HASH.read_bytes() != as_it_is():  # numba would not notice all changes
+    if not SOURCES_HASH.exists() or SOURCES_HASH.read_bytes() != as_it_is():
         shutil.rmtree(COMPILED, ignore_errors=True)
         SOURCES_HASH.write_bytes(as_it_is())
     COMPILED.mkdir(exist_ok=True)

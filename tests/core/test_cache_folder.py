@@ -15,13 +15,13 @@ import numba
 import pytest
 
 import toprank
-from toprank.core import plain
+from toprank.core import jit
 from toprank.core.cache_folder import check_private, source_stamp
 from toprank.errors import InputError
 
 PACKAGE = Path(toprank.__file__).parent
 OUTER = """
-from toprank.core.plain import kernel
+from toprank.core.jit import kernel
 from ._helper_kernels import helper
 from .constants import LEVEL
 
@@ -29,7 +29,7 @@ from .constants import LEVEL
 def outer(x):
     return helper(x) + LEVEL
 """
-HELPER = "from toprank.core.plain import kernel\n@kernel\ndef helper(x):\n    return {} * x\n"
+HELPER = "from toprank.core.jit import kernel\n@kernel\ndef helper(x):\n    return {} * x\n"
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def package(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def load(stamp=None):
-        plain.prepare.cache_clear()
+        jit.prepare.cache_clear()
         source_stamp.cache_clear()
-        monkeypatch.setattr(plain, "STAMP", stamp or source_stamp(home))
+        monkeypatch.setattr(jit, "STAMP", stamp or source_stamp(home))
         for name in [name for name in sys.modules if name.startswith("kernels_of_a_test")]:
             del sys.modules[name]
         importlib.invalidate_caches()
@@ -57,7 +57,7 @@ def package(tmp_path, monkeypatch):
 
     load.home, load.cache = home, tmp_path / "cache"
     yield load
-    plain.prepare.cache_clear()
+    jit.prepare.cache_clear()
 
 
 def hits(kernel) -> int:

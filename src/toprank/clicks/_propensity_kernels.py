@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 LIST_BITS = np.uint64(16)
 """The low bits of a mark, which say in which list the row stands."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ._rank_kernels import AVERAGE, documents_by_rank, rank_list
 from .binary import places_at_share as places_of_numbers
 from .order import TIE_TOLERANCE

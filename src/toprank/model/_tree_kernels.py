@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.sorting import number_grades
 
 CLEARLY = 1.0 + 1e-12
