@@ -137,7 +137,10 @@ MUTANTS = [
         "measures/base.py", "np.where(unweighted, 1.0, weights)", "weights",
         "tests/measures/test_tools.py -k blank_queries_with_weights",
     ),
-    Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
+    Mutant(
+        "statistics/_statistics.py", "len(p) - np.arange(len(p))", "len(p)",
+        "src/toprank/statistics/_statistics.py",
+    ),
     Mutant("measures/_rank_kernels.py", "count += s[i] >= lowest", "count += s[i] > lowest", TIES),
     Mutant("measures/_rank_kernels.py", "len(ends) if ties == AVERAGE else 0", "0", TIES),
     Mutant("measures/_rank_kernels.py", "-y[order[r]] if ties == WORST else", "", f"{DEFINITIONS} -k catboost"),
@@ -149,7 +152,7 @@ MUTANTS = [
     Mutant("core/sorting.py", "wrong += middle - i", "wrong += 1", "tests/core/test_sorting.py -k long_lists"),
     Mutant("core/sorting.py", "wrong += i - before_i", "wrong += i", f"{DEFINITIONS} -k auc"),
     Mutant("core/cache_folder.py", "stamp not in file.name or ", "", f"{FOLDER} -k removed"),
-    Mutant("core/cache_folder.py", "or not file.read_bytes()", "or file.read_bytes()", f"{FOLDER} -k cut"),
+    Mutant("core/cache_folder.py", "or not _is_whole", "or _is_whole", f"{FOLDER} -k cut"),
     Mutant("core/cache_folder.py", "(within or not found.st_mode & stat.S_ISVTX)", "within", f"{FOLDER} -k refused"),
     Mutant("serve/service.py", "RunningMean().after(0.5).interval()", "", "tests/serve/test_ready.py -k first_ranking"),
     # Surrogates
@@ -220,7 +223,7 @@ MUTANTS = [
     Mutant("solvers/adarank.py", "phi.max() * ALMOST_ONE", "phi.max()", f"{BOOSTING} -k rounding_does_not_choose"),
     Mutant("solvers/adarank.py", "alone=set(h) <= {k}", "alone=True", f"{BOOSTING} -k improve_rule_is_its_oracle"),
     # Around the learners
-    Mutant("fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/fusion.py"),
+    Mutant("statistics/fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/statistics/fusion.py"),
     Mutant(
         "export/folding.py", "inner.offset + float(inner.weights @ chain.b)", "inner.offset",
         "tests/export/test_folding.py",

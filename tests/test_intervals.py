@@ -17,8 +17,8 @@ from tests.test_compare import FakeReport, reports
 from toprank import _bounded
 from toprank import _intervals as intervals
 from toprank import _statistics as statistics
-from toprank.comparison import compare
 from toprank.errors import InputError
+from toprank.statistics.comparison import compare
 
 
 def flip_intervals(d, alpha, n_resamples=20_000, seed=0, weight=None):

@@ -236,3 +236,13 @@ def test_nothing_is_written_to_a_folder_that_is_refused(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert "let NUMBA_CACHE_DIR name a private folder" in done.stderr.splitlines()[-1]
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_the_folder_beside_the_sources_is_as_private_as_these(tmp_path):
+    for name in ("other", "__pycache__"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+    refusal = InputError if os.geteuid() == 0 else RuntimeWarning
+    with pytest.raises(refusal):
+        jit.prepare.__wrapped__(tmp_path / "other", "stamp")
+    jit.prepare.__wrapped__(tmp_path / "__pycache__", "stamp")

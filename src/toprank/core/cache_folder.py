@@ -34,23 +34,32 @@ def source_stamp(package: Path) -> str:
 
 @cache
 def prepare(folder: Path, stamp: str) -> None:
-    """Check that a folder of kernels is private; remove what other sources left there, and files that were cut short.
+    """Check that a folder of kernels is private; remove files that other sources left, and those that were cut short.
 
-    A whole pickle ends with a full stop. One that does not end so would stop every process that needs the kernel.
+    Who can write beside the sources can change these as well, so that nothing is gained by a check there.
     """
-    check_private(folder)
+    if folder.name != "__pycache__":
+        check_private(folder)
     for file in folder.glob("*.nb[ic]"):
-        with suppress(OSError):
-            if stamp not in file.name or not file.read_bytes().endswith(b"."):
+        if stamp not in file.name or not _is_whole(file):
+            with suppress(OSError):
                 file.unlink()
+
+
+def _is_whole(file: Path) -> bool:
+    """Say whether a file ends with a full stop, as a pickle does. Another would stop all that need the kernel."""
+    try:
+        with file.open("rb", buffering=0) as opened:
+            opened.seek(-1, os.SEEK_END)
+            return opened.read() == b"."
+    except OSError:  # it is empty
+        return False
 
 
 def check_private(folder: Path) -> None:
     """Refuse a folder that another user can change, or has written to, where this is root; warn any other user."""
     if hasattr(os, "geteuid") and (problem := next(_problems(folder.absolute()), None)):
-        message = (
-            f"{problem}, and who can write compiled code can run it here: let NUMBA_CACHE_DIR name a private folder"
-        )
+        message = f"{problem}, and who can write compiled code can run it: let NUMBA_CACHE_DIR name a private folder"
         if os.geteuid() == 0:
             raise InputError(message)
         warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -58,11 +67,11 @@ def check_private(folder: Path) -> None:
 
 def _problems(folder: Path) -> Iterator[str]:
     """Say who else can change a folder, what is in it, or the way to it, also where a link leads elsewhere."""
-    inside = list(folder.iterdir()) if folder.is_dir() else []
-    for place in (folder, *inside, *folder.parents, *folder.resolve().parents):
+    inside = [os.fspath(folder), *(entry.path for entry in os.scandir(folder))] if folder.is_dir() else []
+    way = map(os.fspath, (folder, *folder.parents, *folder.resolve().parents))
+    for place, within in (*((path, True) for path in inside), *((path, False) for path in way)):
         with suppress(FileNotFoundError):
-            found = place.lstat()
-            within = place == folder or place in inside
+            found = os.lstat(place)
             by_group = within and found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()
             by_all = found.st_mode & stat.S_IWOTH and (within or not found.st_mode & stat.S_ISVTX)
             if found.st_uid not in (0, os.geteuid()):

@@ -16,19 +16,19 @@ import numpy as np
 from .._checkpoint import Checkpoint
 from .._progress import busy, steps
 from .._suggest import did_you_mean
-from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.from_reports import finished
 from ..contests.search import Failure, Search, Winner, curves, entrant
 from ..contests.settings import Candidate
 from ..errors import InputError
-from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
 from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
 from ..rankers.listwise import ListNet
 from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
+from ..statistics.comparison import compare
+from ..statistics.evaluation import evaluate_grouped
 from .collect import Collection as Documents
 from .collect import collect
 from .index import Index

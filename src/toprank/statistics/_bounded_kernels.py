@@ -7,7 +7,7 @@ from math import exp, log, log1p, sqrt
 
 import numpy as np
 
-from .core.jit import kernel
+from ..core.jit import kernel
 
 
 @kernel

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from .._checkpoint import plain
+from .._tables import Shown, Table, signed
+from .._typing import Floats
+from ..data import validation
+from ..errors import InputError
+from ..measures import measure as parse_measure
 from . import _intervals as intervals
 from . import _statistics as statistics
 from ._bounded import smallest_margin
-from ._checkpoint import plain
 from ._paired_tests import FEW, TESTS, PairedTest, PairResult, Test, draws_for, means_and_effects
 from ._pairing import aligned, pairs_of
-from ._tables import Shown, Table, signed
-from ._typing import Floats
-from .data import validation
-from .errors import InputError
-from .measures import measure as parse_measure
 
 if TYPE_CHECKING:
     from .evaluation import Report
