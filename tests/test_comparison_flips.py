@@ -13,10 +13,10 @@ from scipy import stats
 
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport
-from toprank import _bounded as bounds
-from toprank import _intervals as intervals
-from toprank import _statistics as statistics
 from toprank.errors import InputError
+from toprank.statistics import _bounded as bounds
+from toprank.statistics import _intervals as intervals
+from toprank.statistics import _statistics as statistics
 from toprank.statistics.comparison import compare
 
 LEVEL = 1e-5

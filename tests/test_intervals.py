@@ -14,10 +14,10 @@ from scipy import stats
 from tests.oracles import betting
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport, reports
-from toprank import _bounded
-from toprank import _intervals as intervals
-from toprank import _statistics as statistics
 from toprank.errors import InputError
+from toprank.statistics import _bounded
+from toprank.statistics import _intervals as intervals
+from toprank.statistics import _statistics as statistics
 from toprank.statistics.comparison import compare
 
 
