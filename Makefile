@@ -35,7 +35,7 @@ OLDEST := import tomllib; \
   print("\n".join(line.partition(";")[0].replace(">=", "==") for line in lines))
 # The tests of what touches a dependency: frames and files, scikit-learn's contract, model files, the command line.
 # The rest is arithmetic; `make minimum ARGS=tests` runs it too, compiled anew.
-MINIMUM := tests/core/test_caching.py tests/data tests/test_files.py tests/test_evaluate.py tests/test_compare.py \
+MINIMUM := tests/core/test_cache_folder.py tests/data tests/test_files.py tests/test_evaluate.py tests/test_compare.py \
   tests/rankers/test_contract.py tests/rankers/test_stored_models.py tests/cli/test_commands.py \
   tests/cli/test_table_options.py tests/cli/test_trec_commands.py
 minimum: ## the tests of what touches a dependency, with the oldest ones that pyproject.toml allows

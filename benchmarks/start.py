@@ -20,7 +20,7 @@ from . import Row, row
 
 SLOWEST = 25
 """Kernels that are listed."""
-COLD, KERNEL, WARM = 8.0, 1.5, {"evaluate": 1.0, "rank": 1.0, "info": 1.0}
+COLD, KERNEL, WARM = 10.0, 1.5, {"evaluate": 1.0, "rank": 1.0, "info": 1.0}
 """Goals in seconds: a command with nothing compiled, a kernel, commands with all compiled."""
 
 WATCHED = """
@@ -34,12 +34,12 @@ def begin(function):
 def end():
     name, began, inside = stack.pop()
     took = time.process_time() - began
-    if stack and stack[-1][0] != name:  # a function and its entry from outside are one
+    if stack:
         stack[-1][2] += took
     own[name] = max(own.get(name, 0.0), took - inside)
 
 def watch():
-    from numba.core import ccallback, event
+    from numba.core import event
 
     class Watch(event.Listener):
         def on_start(self, happened):
@@ -49,16 +49,6 @@ def watch():
             end()
 
     event.register("numba:compile", Watch())
-    compiled = ccallback.CFunc.compile  # with the machine code, which is made when the function is kept
-
-    def timed(self):
-        begin(self._pyfunc)
-        try:
-            return compiled(self)
-        finally:
-            end()
-
-    ccallback.CFunc.compile = timed
 
 {body}
 used = resource.getrusage(resource.RUSAGE_SELF)

@@ -34,8 +34,13 @@ GROUPS = {
     "Rankers": ("toprank.rankers",),
     "Data": ("toprank.data", "toprank.interop"),
     "Measuring and comparing": (
-        *("toprank.evaluation", "toprank.trec_evaluation", "toprank.comparison", "toprank.contests"),
-        *("toprank.measures", "toprank.fusion", "toprank.power", "toprank.report"),
+        *(
+            "toprank.statistics.evaluation",
+            "toprank.statistics.trec_evaluation",
+            "toprank.statistics.comparison",
+            "toprank.contests",
+        ),
+        *("toprank.measures", "toprank.statistics.fusion", "toprank.statistics.power", "toprank.report"),
     ),
     "Certificates": ("toprank.certificates",),
     "Errors": ("toprank.errors",),

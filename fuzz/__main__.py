@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 # Kernels that read text run as plain Python: their branches count as coverage, and an index out of bounds is an
-# IndexError. Whatever else learns or scores calls functions by their address, and is compiled (`make fuzz`: with bounds
-# checked).
+# IndexError. Whatever else learns or scores picks functions by the types of their arguments, which only compiled code
+# can (`make fuzz`: with bounds checked).
 if {"letor", "table", "trec"} & set(sys.argv):
     os.environ["NUMBA_DISABLE_JIT"] = "1"
 

@@ -35,10 +35,11 @@ class Mutant(NamedTuple):
 
 WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
 SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
-PENALTY = "tests/test_objective.py -k penalty"
+PENALTY, BOOSTING = "tests/test_objective.py -k penalty", "tests/solvers/test_boosting.py"
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
 DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
+FOLDER = "tests/core/test_cache_folder.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
 MUTANTS = [
@@ -136,7 +137,10 @@ MUTANTS = [
         "measures/base.py", "np.where(unweighted, 1.0, weights)", "weights",
         "tests/measures/test_tools.py -k blank_queries_with_weights",
     ),
-    Mutant("_statistics.py", "len(p) - np.arange(len(p))", "len(p)", "src/toprank/_statistics.py"),
+    Mutant(
+        "statistics/_statistics.py", "len(p) - np.arange(len(p))", "len(p)",
+        "src/toprank/statistics/_statistics.py",
+    ),
     Mutant("measures/_rank_kernels.py", "count += s[i] >= lowest", "count += s[i] > lowest", TIES),
     Mutant("measures/_rank_kernels.py", "len(ends) if ties == AVERAGE else 0", "0", TIES),
     Mutant("measures/_rank_kernels.py", "-y[order[r]] if ties == WORST else", "", f"{DEFINITIONS} -k catboost"),
@@ -147,6 +151,10 @@ MUTANTS = [
     ),
     Mutant("core/sorting.py", "wrong += middle - i", "wrong += 1", "tests/core/test_sorting.py -k long_lists"),
     Mutant("core/sorting.py", "wrong += i - before_i", "wrong += i", f"{DEFINITIONS} -k auc"),
+    Mutant("core/cache_folder.py", "stamp not in file.name or ", "", f"{FOLDER} -k removed"),
+    Mutant("core/cache_folder.py", "or not _is_whole", "or _is_whole", f"{FOLDER} -k cut"),
+    Mutant("core/cache_folder.py", "(within or not found.st_mode & stat.S_ISVTX)", "within", f"{FOLDER} -k refused"),
+    Mutant("serve/service.py", "RunningMean().after(0.5).interval()", "", "tests/serve/test_ready.py -k first_ranking"),
     # Surrogates
     Mutant(
         "surrogates/base.py", "grad * np.repeat(weight, np.diff(ptr))", "grad",
@@ -182,10 +190,6 @@ MUTANTS = [
         "tests/surrogates/test_listwise.py",
     ),
     Mutant(
-        "core/_block_kernels.py", "m - first > 2 * KEYS", "m - first > 3 * KEYS",
-        "tests/solvers/test_boosting.py -k never_below",
-    ),
-    Mutant(
         "surrogates/transforms.py", "math.log(self.a / 4)", "math.log(self.a / 2)",
         "tests/surrogates/test_transforms.py",
     ),
@@ -203,11 +207,23 @@ MUTANTS = [
     ),
     Mutant("solvers/stream.py", "self.weights[1] / rounds", "self.weights[1]", f"{AT_K} -k pseudo_code and kappa"),
     Mutant(
-        "solvers/_boosting_kernels.py", "high[codes[i]] += 1.0 / out[i]", "high[codes[i]] += out[i]",
-        "tests/solvers/test_boosting.py",
+        "solvers/_boosting_kernels.py", "high[pairs.level[i]] += 1.0 / out[i]", "high[pairs.level[i]] += out[i]",
+        BOOSTING,
     ),
+    Mutant(
+        "solvers/_boosting_kernels.py", "sums[columns.at_zero[k]] -= stored", "sums[columns.at_zero[k]] += stored",
+        f"{BOOSTING} -k sparse_columns",
+    ),
+    Mutant("solvers/adarank.py", "np.exp(-self.E)", "np.exp(self.E)", f"{BOOSTING} -k paper_rule_is_the_figure"),
+    Mutant("solvers/adarank.py", "step_share /= 2", "step_share /= 4", f"{BOOSTING} -k improve_rule_is_its_oracle"),
+    Mutant(
+        "solvers/adarank.py", "after.mean * ALMOST_ONE > f.mean", "after.mean > f.mean",
+        f"{BOOSTING} -k rounding_is_no_gain",
+    ),
+    Mutant("solvers/adarank.py", "phi.max() * ALMOST_ONE", "phi.max()", f"{BOOSTING} -k rounding_does_not_choose"),
+    Mutant("solvers/adarank.py", "alone=set(h) <= {k}", "alone=True", f"{BOOSTING} -k improve_rule_is_its_oracle"),
     # Around the learners
-    Mutant("fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/fusion.py"),
+    Mutant("statistics/fusion.py", "(k + 1 + np.arange", "(k + np.arange", "src/toprank/statistics/fusion.py"),
     Mutant(
         "export/folding.py", "inner.offset + float(inner.weights @ chain.b)", "inner.offset",
         "tests/export/test_folding.py",
@@ -284,7 +300,7 @@ def caught(mutant: Mutant) -> str:
     if passes(mutant.test) != "passed":
         return f"WITHOUT IT: {passes(mutant.test)}"
     compiled = COMPILED
-    if "kernel" in original:  # numba does not notice that a kernel in another file changed: all is compiled anew
+    if "kernel" in original:  # the mutant's kernels are compiled anew, and do not replace those of the sources
         shutil.rmtree(CHANGED, ignore_errors=True)
         compiled = CHANGED
     file.write_text(original.replace(mutant.old, mutant.new, 1), encoding="utf-8")
@@ -317,7 +333,7 @@ def main(words: list[str]) -> int:
         return 0
     shutil.rmtree(SOURCES, ignore_errors=True)
     shutil.copytree(TOP / "src", SOURCES, ignore=shutil.ignore_patterns("__pycache__"))
-    if not SOURCES_HASH.exists() or SOURCES_HASH.read_bytes() != as_it_is():  # numba would not notice all changes
+    if not SOURCES_HASH.exists() or SOURCES_HASH.read_bytes() != as_it_is():
         shutil.rmtree(COMPILED, ignore_errors=True)
         SOURCES_HASH.write_bytes(as_it_is())
     COMPILED.mkdir(exist_ok=True)

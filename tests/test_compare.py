@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.oracles import compare as oracle
-from toprank import _intervals as intervals
-from toprank import _statistics as statistics
 from toprank._tables import Table
-from toprank.comparison import Comparison, compare
 from toprank.data.synthetic import make_graded
 from toprank.errors import InputError
-from toprank.evaluation import evaluate
+from toprank.statistics import _intervals as intervals
+from toprank.statistics import _statistics as statistics
+from toprank.statistics.comparison import Comparison, compare
+from toprank.statistics.evaluation import evaluate
 
 
 @dataclass

@@ -13,11 +13,11 @@ from scipy import stats
 
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport
-from toprank import _bounded as bounds
-from toprank import _intervals as intervals
-from toprank import _statistics as statistics
-from toprank.comparison import compare
 from toprank.errors import InputError
+from toprank.statistics import _bounded as bounds
+from toprank.statistics import _intervals as intervals
+from toprank.statistics import _statistics as statistics
+from toprank.statistics.comparison import compare
 
 LEVEL = 1e-5
 
@@ -103,7 +103,7 @@ def test_sizes_of_every_order() -> None:
 @pytest.mark.parametrize("n_draws", [1, 2])
 def test_valid_by_enumeration(n_draws: int) -> None:
     """Every observed pattern against every draw, with its probability: P(p ≤ a) ≤ a at each p that can come out."""
-    from toprank._sign_flip_kernels import weight
+    from toprank.statistics._sign_flip_kernels import weight
 
     sizes, tilt, share = np.array([1.0, 2.0, 2.0, 3.5]), 0.9, 0.5
     log = float(np.log(np.cosh(tilt * sizes)).sum())
@@ -210,7 +210,7 @@ def test_no_number_of_resamples_is_not_any() -> None:
 
 
 def test_large_families_have_a_quarter_of_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toprank._paired_tests.LARGE_FAMILY", 104)
+    monkeypatch.setattr("toprank.statistics._paired_tests.LARGE_FAMILY", 104)
     rng = np.random.default_rng(0)
     many = {f"s{i}": FakeReport({"map": rng.random(30)}) for i in range(15)}
     found = compare(many)

@@ -13,9 +13,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import toprank as tr
-from toprank import evaluation
 from toprank.errors import InputError
 from toprank.measures import AP, NDCG, Blank, measure
+from toprank.statistics import evaluation
 
 
 @dataclass

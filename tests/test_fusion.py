@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import toprank as tr
 from tests.oracles import fusion as oracle
 from toprank.errors import InputError
-from toprank.fusion import fuse_scores
+from toprank.statistics.fusion import fuse_scores
 
 documents = st.dictionaries(
     st.sampled_from("abcdefgh"), st.integers(0, 10_000).map(lambda n: n / 64), min_size=1

@@ -14,11 +14,11 @@ from scipy import stats
 from tests.oracles import betting
 from tests.oracles import compare as oracle
 from tests.test_compare import FakeReport, reports
-from toprank import _bounded
-from toprank import _intervals as intervals
-from toprank import _statistics as statistics
-from toprank.comparison import compare
 from toprank.errors import InputError
+from toprank.statistics import _bounded
+from toprank.statistics import _intervals as intervals
+from toprank.statistics import _statistics as statistics
+from toprank.statistics.comparison import compare
 
 
 def flip_intervals(d, alpha, n_resamples=20_000, seed=0, weight=None):

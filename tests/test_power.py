@@ -8,9 +8,9 @@ from scipy import stats
 
 import toprank as tr
 from tests.test_compare import FakeReport, reports
-from toprank.comparison import compare
 from toprank.errors import InputError
-from toprank.power import power_of
+from toprank.statistics.comparison import compare
+from toprank.statistics.power import power_of
 
 
 def spread_of(n: int, mean: float, sd: float) -> np.ndarray:

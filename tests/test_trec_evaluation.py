@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank.comparison import compare
 from toprank.data.synthetic import make_graded
 from toprank.data.trec import Qrels, Run, qrels_of, run_of
 from toprank.errors import InputError
-from toprank.evaluation import evaluate
-from toprank.trec_evaluation import evaluate_run
+from toprank.statistics.comparison import compare
+from toprank.statistics.evaluation import evaluate
+from toprank.statistics.trec_evaluation import evaluate_run
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 

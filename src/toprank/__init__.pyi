@@ -17,8 +17,6 @@ from .certificates.margins import largest_margin as largest_margin
 from .certificates.margins import realised_margins as realised_margins
 from .certificates.performance import PerformanceCertificate as PerformanceCertificate
 from .certificates.performance import confidence_sequence as confidence_sequence
-from .comparison import Comparison as Comparison
-from .comparison import compare as compare
 from .contests.base import Contest as Contest
 from .contests.contest import contest as contest
 from .data.dataset import QueryDataset as QueryDataset
@@ -43,12 +41,8 @@ from .data.trec import read_run as read_run
 from .data.trec import write_qrels as write_qrels
 from .data.trec import write_run as write_run
 from .errors import InputError as InputError
-from .evaluation import Report as Report
-from .evaluation import evaluate as evaluate
-from .fusion import fuse as fuse
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
 from .measures.base import measure as measure
-from .power import queries_needed as queries_needed
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK
 from .rankers.at_k import SGDAtK as SGDAtK
@@ -75,4 +69,10 @@ from .rankers.scoring import precision_at_k as precision_at_k
 from .rankers.scoring import scorer as scorer
 from .rankers.svmperf import SVMPerf as SVMPerf
 from .report.page import write_report as write_report
-from .trec_evaluation import evaluate_run as evaluate_run
+from .statistics.comparison import Comparison as Comparison
+from .statistics.comparison import compare as compare
+from .statistics.evaluation import Report as Report
+from .statistics.evaluation import evaluate as evaluate
+from .statistics.fusion import fuse as fuse
+from .statistics.power import queries_needed as queries_needed
+from .statistics.trec_evaluation import evaluate_run as evaluate_run

@@ -188,19 +188,19 @@ def test_no_worker_left_is_told_with_the_weights_so_far(tmp_path, data, monkeypa
 def test_adarank_tells_its_weights_so_far_too(tmp_path, data, monkeypatch):
     with cluster(tmp_path, n_workers=1) as client:
         far = tr.dask.place(data, client, timeout=3)
-        plain, steps = adarank._Ensemble.take_step, []
+        plain, steps = adarank._Ensemble.plus, []
 
-        def taken(self):
-            steps.append(self.step)
-            plain(self)
-            if len(steps) == 2:
+        def plus(self, k, alpha, *, alone):
+            steps.append((k, alpha))
+            if len(steps) == 3:
                 client.cluster.scale(0)
+            return plain(self, k, alpha, alone=alone)
 
-        monkeypatch.setattr(adarank._Ensemble, "take_step", taken)
+        monkeypatch.setattr(adarank._Ensemble, "plus", plus)
         with pytest.raises(tr.dask.WorkersLost, match="no worker came back within 3 s") as lost:
-            tr.AdaRank("map", rounds=9).fit_queries(far)
+            tr.AdaRank("map", rounds=9, rule="paper").fit_queries(far)
         wanted = np.zeros(data.n_features)
-        for k, weight, _ in steps:
+        for k, weight in steps[:2]:  # the rule of the paper takes every step
             wanted[k % data.n_features] += weight if k < data.n_features else -weight
         assert lost.value.coef.tobytes() == wanted.tobytes()
         assert wanted.any()

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 import toprank as tr
 from toprank.data.trec import run_of
 from toprank.errors import InputError
-from toprank.evaluation import evaluate_grouped
 from toprank.model.functions import LinearFunction
+from toprank.statistics.evaluation import evaluate_grouped
 
 QUERY = list("abba")
 LABEL = [0, 1, 0, 1]

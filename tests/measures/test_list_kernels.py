@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.measures.lists import by_definition, random_lists
-from toprank.core.plain import kernel
+from toprank.core.jit import kernel
 from toprank.measures import AP, NDCG, Discount, Gain, Short
 from toprank.measures._list_kernels import APRule, NDCGRule, measure_of_list, places_at_share
 from toprank.measures.dcg import discounts

@@ -52,6 +52,36 @@ def adarank(table, evaluate, rounds):
     return chosen
 
 
+def adarank_that_improves(table, evaluate, rounds):
+    """The rule "improve": the best candidate that raises the mean of E, else smaller steps; (feature, α) of each round.
+
+    Gains below 1e-12 are rounding.
+    """
+    m = len(table)
+    P, chosen, aside, share, mean = [1 / m] * m, [], set(), 1.0, -inf
+    while len(chosen) < rounds and mean < 1 - 1e-12:
+        left = [k for k in range(len(table[0])) if k not in aside]
+        if not left:
+            aside, share = set(), share / 2
+            if share < 1 / 64:
+                break
+            continue
+        weighted = {k: sum(P[q] * table[q][k] for q in range(m)) for k in left}
+        k = max(left, key=lambda k: (weighted[k], -k))
+        alpha = share * 0.5 * log((1 + weighted[k]) / max(1 - weighted[k], 1e-12))
+        E = evaluate([*chosen, (k, alpha)])
+        if sum(E) / m <= mean * (1 + 1e-12):
+            aside.add(k)
+            continue
+        chosen.append((k, alpha))
+        aside, mean = set(), sum(E) / m
+        total = sum(exp(-e) for e in E)
+        P = [exp(-e) / total for e in E]
+        if weighted[k] >= 1 - 1e-12:
+            break
+    return chosen
+
+
 def rankboost(X, y, qid, rounds):
     """Return (column, rows above the threshold, α, Σ D after the round) of each round."""
     n = len(X)

@@ -16,7 +16,7 @@ from toprank.measures import AP
 from toprank.measures.order import Ties
 from toprank.measures.presets import Blank, Norm
 from toprank.model.functions import StumpFunction
-from toprank.solvers.adarank import AdaRankRounds, _Ensemble, measure_table, replay
+from toprank.solvers.adarank import AdaRankRounds, _Ensemble, _first_of_the_best, measure_table, replay
 from toprank.solvers.boosting import BinnedColumns, RankBoostRounds
 from toprank.surrogates.direct import in_training
 
@@ -91,6 +91,46 @@ def test_the_paper_rule_is_the_figure(seed):
             break
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_the_improve_rule_is_its_oracle(seed):
+    data = small(seed, n_queries=7)
+    table = measure_table(tr.measure("map"), data, both=True)
+    done = AdaRankRounds(tr.measure("map"), 20, "improve", both=True).run(data, np.full(7, 1 / 7))
+
+    def evaluate(chosen):
+        return ap_of(data, sum((1 if k < 4 else -1) * alpha * data.X[:, k % 4] for k, alpha in chosen))
+
+    expected = oracle.adarank_that_improves(table.tolist(), evaluate, 20)
+    # A tie between two features may be settled either way by rounding; then only the value must agree.
+    for (k, alpha), mine, weight in zip(expected, done.candidates, done.weights, strict=False):
+        assert alpha == pytest.approx(weight, rel=1e-9)
+        if k != mine:
+            return
+    assert len(done.candidates) == len(expected)
+
+
+def test_rounding_does_not_choose_between_features():
+    """Candidates whose φ differ in the last bit alone are equally good: the first of them is taken."""
+    below, best = np.nextafter(0.5, 0), 0.5
+    assert _first_of_the_best(np.array([0.4, below, best, -np.inf])) == 1
+    assert _first_of_the_best(np.array([0.4, best, below])) == 1
+    assert _first_of_the_best(np.array([0.4, 0.5 - 1e-9, best])) == 2
+
+
+@pytest.mark.parametrize("gain", [0.0, 1e-16, 1e-14])
+def test_rounding_is_no_gain(gain, monkeypatch):
+    """Steps after the first raise the mean by a last bit: none of them is taken, however small it is made."""
+    data, tried = small(1), {}
+
+    def mean(self):
+        return -np.inf if self.empty else 0.5 * (1 + gain * tried.setdefault(self, len(tried)))
+
+    monkeypatch.setattr(_Ensemble, "mean", property(mean))
+    done = AdaRankRounds(tr.measure("map"), 5, "improve").run(data, np.full(5, 0.2))
+    assert len(done.candidates) == 1
+    assert len(tried) == 1 + 7 * 4  # each of four features, with the full step and six halves of it
+
+
 MEASURES = [
     "map",
     "map:mslr",
@@ -125,20 +165,25 @@ def test_a_step_is_measured_as_by_the_measure_itself(name, dtype):
     X = rng.integers(0, 40, (lengths.sum(), 6)).astype(dtype) / 8
     y = rng.integers(0, 3, len(X)) * (rng.random(len(X)) < 0.4)
     data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(8), lengths))
-    ensemble = _Ensemble(measure, True, data, data.informative / data.informative.sum(), None)
+    f = ensemble_of(measure, data, data.informative / data.informative.sum())
     scores = np.zeros(data.n_docs)
     for k, weight in zip((0, 1, 2, 8, 3, 0), (1.0, 0.5, 4.0, 0.25, 0.125, 2.0), strict=True):
-        ensemble.try_step((k + 1) % 6, 3.0, alone=False)  # a step that is not taken leaves nothing behind
-        ensemble.try_step(k, weight, alone=False)
-        ensemble.take_step()
+        f.plus((k + 1) % 6, 3.0, alone=False)  # a step that is not taken leaves nothing behind
+        f = f.plus(k, weight, alone=False)
         scores = scores + weight * (1.0 if k < 6 else -1.0) * X[:, k % 6].astype(np.float64)
-        expected = np.where(data.informative, expected_of(measure, scores, data), 0.0)
-        np.testing.assert_allclose(reached(ensemble), expected, atol=1e-12)
+        expected = expected_of(measure, scores, data)
+        np.testing.assert_allclose(reached(f)[data.informative], expected[data.informative], atol=1e-12)
+        assert f.mean == pytest.approx(expected[data.informative].mean(), abs=1e-12)
 
 
-def reached(ensemble):
-    """The measure of each query by the ensemble so far."""
-    return np.concatenate(ensemble.pieces.map_reduce(lambda piece: [piece.values]))
+def ensemble_of(measure, data, importance):
+    """An AdaRank ensemble without features, features reversed too."""
+    return _Ensemble.without_features(in_training(measure), True, data, importance, None)
+
+
+def reached(f):
+    """The measure of each query by the ensemble."""
+    return np.concatenate(f.pieces.map_reduce(lambda piece: [piece.E]))
 
 
 def expected_of(measure, scores, data):
@@ -156,7 +201,7 @@ def expected_of(measure, scores, data):
 
 
 def awkward_columns(rng, n):
-    """Scores that 16 bits tell apart, that they do not, that are really equal, and mixtures."""
+    """Scores of one size and of very different sizes, equal ones, mixtures, and numbers that a small step makes 0."""
     x = rng.random(n)
     outlier = np.where(np.arange(n) % 97 == 5, 1e9, x)
     return np.column_stack(
@@ -174,8 +219,8 @@ def awkward_columns(rng, n):
 
 
 @pytest.mark.parametrize("name", ["map", "map@7", "map@7:lightgbm", "ndcg", "ndcg@10", "ndcg@10:letor4"])
-def test_counted_ranks_are_those_of_the_measure(name):
-    """Lists to count and lists to sort, relevant documents rare and frequent; alone, reversed and added up."""
+def test_awkward_columns_are_ranked_as_by_the_measure(name):
+    """Short lists and long ones, relevant documents rare and frequent; columns alone, reversed and added up."""
     rng, measure = np.random.default_rng(2), tr.measure(name)
     lengths = np.array([3, 16, 17, 64, 65, 130, 130, 130, 600, 1500, 1600, 5000])
     shares = np.array([0.5, 0.5, 0.1, 0.9, 0.5, 0.02, 0.3, 0.99, 0.4, 0.2, 0.8, 0.02])
@@ -185,60 +230,17 @@ def test_counted_ranks_are_those_of_the_measure(name):
     data = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(len(lengths)), lengths))
     d = X.shape[1]
     table = measure_table(measure, data, both=True)
-    ensemble = _Ensemble(measure, True, data, np.full(len(lengths), 1 / len(lengths)), None)
+    f = ensemble_of(measure, data, np.full(len(lengths), 1 / len(lengths)))
     scores = np.zeros(data.n_docs)
     for k in range(2 * d):
         column = X[:, k % d] * (1.0 if k < d else -1.0)
         np.testing.assert_allclose(table[:, k], expected_of(measure, column, data), atol=1e-11)
     for k, weight in zip((7, 2, d + 5, 1, 4, d + 3, 0), (1.0, 0.5, 2.0, 1e-4, 0.3, 0.3, 0.1), strict=True):
         scores = scores + weight * X[:, k % d] * (1.0 if k < d else -1.0)
-        mean = ensemble.try_step(k, weight, alone=False)
-        ensemble.take_step()
+        f = f.plus(k, weight, alone=False)
         expected = expected_of(measure, scores, data)
-        np.testing.assert_allclose(reached(ensemble), expected, atol=1e-11)
-        assert mean == pytest.approx(expected.mean(), abs=1e-11)
-
-
-LENGTHS = np.array([1, 2, 15, 16, 17, 40, 130, 600, 1600])
-
-
-@pytest.mark.parametrize("name", ["map", "map@7", "map@7:lightgbm", "ndcg", "ndcg@10", "ndcg@10:letor4"])
-@pytest.mark.parametrize("wide", [1, 0])
-def test_a_bound_is_never_below_the_measure(name, wide, monkeypatch):
-    """Query by query, whatever the columns are like and wherever they are kept."""
-    monkeypatch.setattr("toprank.solvers.adarank_lists.KEPT_SHARE", 0.5 * wide)  # 0: nothing is kept
-    rng, measure = np.random.default_rng(4), tr.measure(name)
-    X = awkward_columns(rng, LENGTHS.sum())
-    X = np.column_stack([X, X[:, 0] * 1e-42, 1e12 + X[:, 1], X[:, 1] * 1e290, np.full(len(X), 1e16)])
-    y = rng.integers(0, 3, len(X)) * (rng.random(len(X)) < 0.5)
-    data, d = tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(len(LENGTHS)), LENGTHS)), X.shape[1]
-    near = 0
-    for only in np.eye(len(LENGTHS)):  # the mean is that of one query
-        ensemble = _Ensemble(measure, True, data, only, None)
-        for last, weight in ((0, 0.7), (2, 1.0), (d + 1, 0.3), (5, 0.1), (9, 1e-6), (10, 1.0)):
-            ensemble.try_step(last, weight, alone=False)
-            ensemble.take_step()
-            candidates, weights = np.append(rng.permutation(2 * d - 1)[:3], d - 1), [0.4, 0.003, 2.0, 0.5]
-            bounds = ensemble.bounds(candidates, weights)
-            exact = [ensemble.try_step(int(k), w, alone=False) for k, w in zip(candidates, weights, strict=True)]
-            assert (bounds >= exact).all()
-            near += int((bounds < np.array(exact) + 0.01).sum())
-    assert near > 50  # else they would be of no use
-
-
-@pytest.mark.parametrize("name", ["map", "ndcg@5"])
-def test_bounds_save_evaluations_and_change_nothing(name, monkeypatch):
-    data, measure = tr.datasets.make_graded(n_queries=40, n_docs=60, n_features=12, random_state=3), tr.measure(name)
-    importance, tried = np.full(40, 1 / 40), []
-    exact, run = _Ensemble.try_step, AdaRankRounds(measure, 25, "improve", both=True).run
-    monkeypatch.setattr(_Ensemble, "try_step", lambda self, *k, alone: tried.append(k) or exact(self, *k, alone=alone))
-    quick, count = run(data, importance), len(tried)
-    monkeypatch.setattr(_Ensemble, "bounds", lambda self, candidates, weights: np.full(len(candidates), np.inf))
-    slow = run(data, importance)
-    assert count < (len(tried) - count) / 2
-    assert quick.candidates.tolist() == slow.candidates.tolist()
-    assert quick.weights.tobytes() == slow.weights.tobytes()
-    assert all(quick.trace[each].tobytes() == slow.trace[each].tobytes() for each in quick.trace)
+        np.testing.assert_allclose(reached(f), expected, atol=1e-11)
+        assert f.mean == pytest.approx(expected.mean(), abs=1e-11)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["map", "ndcg@3", "p@2", "mrr"]))

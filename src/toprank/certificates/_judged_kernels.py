@@ -7,7 +7,7 @@ from math import exp, log, log1p, sqrt
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 LARGEST_SLOPE = 1.5
 """The machine's values count at most so many times."""

@@ -59,9 +59,9 @@ def fit(
     check_prepared(ranker.prepare, target)
     from .._files import is_standard_output
     from ..clicks.evaluation import CLICK_VALUE, click_value
-    from ..evaluation import evaluate
     from ..measures import measure as parse
     from ..rankers.checking import check_parameters
+    from ..statistics.evaluation import evaluate
 
     if as_json and is_standard_output(output):
         raise InputError("--json and -o - would mix on standard output: write the model to a file")
@@ -119,7 +119,7 @@ def evaluate(
     clicked = None
     if trec:
         from ..data.trec import read_qrels, read_run
-        from ..trec_evaluation import evaluate_run
+        from ..statistics.trec_evaluation import evaluate_run
 
         report = evaluate_run(
             read_run(model),
@@ -131,7 +131,7 @@ def evaluate(
     else:
         if answered_only:
             raise InputError("--answered-only is about TREC runs: give --trec too")
-        from ..evaluation import evaluate as measure_all
+        from ..statistics.evaluation import evaluate as measure_all
 
         scorer = load_model(model)
         judged = read_for(scorer, data, columns)

@@ -26,8 +26,8 @@ def plan(
     Example: toprank plan bm25.run mine.run qrels.txt --difference 0.01
     """
     from ..data.trec import read_qrels, read_run
-    from ..power import queries_needed
-    from ..trec_evaluation import evaluate_run
+    from ..statistics.power import queries_needed
+    from ..statistics.trec_evaluation import evaluate_run
 
     names = split_names(*measures) or ["ndcg@10", "map"]
     judged = read_qrels(qrels)

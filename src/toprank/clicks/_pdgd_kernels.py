@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.rows import add_rows
 
 SMALLEST = 2.2250738585072014e-308

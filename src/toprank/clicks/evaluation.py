@@ -11,9 +11,9 @@ from .._typing import Floats
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import checked_data_set, grouped_scores
 from ..measures import measure as parse
 from ..measures.base import Measure, mean_value
+from ..statistics.evaluation import checked_data_set, grouped_scores
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .._typing import AnyArray, Floats, Ints
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import checked_data_set, grouped_scores
+from ..statistics.evaluation import checked_data_set, grouped_scores
 from .log import ClickLog
 
 _CASCADE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {

@@ -11,7 +11,7 @@ from ..data.dataset import QueryDataset
 from ..data.ids import id_text
 from ..data.validation import check_fraction
 from ..errors import InputError
-from ..evaluation import checked_data_set
+from ..statistics.evaluation import checked_data_set
 from .log import ClickLog, Counts
 from .propensities import Propensities
 from .simulation import document_ids

@@ -10,10 +10,10 @@ from .._suggest import did_you_mean
 from .._tables import Shown, Table
 from .._typing import Floats, Ints
 from ..certificates.base import Certificate
-from ..comparison import Comparison
 from ..data.dataset import QueryDataset
-from ..evaluation import Report
 from ..rankers.base import Ranker
+from ..statistics.comparison import Comparison
+from ..statistics.evaluation import Report
 
 if TYPE_CHECKING:
     from .repeats import Repeats

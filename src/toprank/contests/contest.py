@@ -13,23 +13,23 @@ from typing import Any, get_args
 import numpy as np
 
 from .._checkpoint import Checkpoint
-from .._paired_tests import Test
 from .._progress import steps
 from .._typing import Floats
 from ..certificates.base import Certificate
 from ..clicks.evaluation import CLICK_VALUE
-from ..comparison import Comparison, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold
 from ..data.transforms import steps_of
 from ..errors import InputError
-from ..evaluation import Report, evaluate_grouped
-from ..fusion import NAMES, Method, fuse_scores
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..model.missing import Missing
 from ..rankers.base import Ranker
+from ..statistics._paired_tests import Test
+from ..statistics.comparison import Comparison, compare
+from ..statistics.evaluation import Report, evaluate_grouped
+from ..statistics.fusion import NAMES, Method, fuse_scores
 from .base import Contest, Entrant
 from .baselines import FEATURE, ORDER, best_feature, feature_scores, given_order
 from .from_reports import finished

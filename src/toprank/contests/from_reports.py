@@ -13,19 +13,19 @@ from .._typing import Floats
 from ..certificates.base import Assumption
 from ..certificates.performance import performance
 from ..certificates.worst import worst_mean
-from ..comparison import Comparison, compare
 from ..data.dataset import QueryDataset
 from ..data.grouping import numbered
 from ..data.trec import Qrels, Run
 from ..errors import InputError
-from ..fusion import NAMES, Method, fuse
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
-from ..trec_evaluation import evaluate_run
+from ..statistics.comparison import Comparison, compare
+from ..statistics.fusion import NAMES, Method, fuse
+from ..statistics.trec_evaluation import evaluate_run
 from .base import Contest, Entrant
 
 if TYPE_CHECKING:
-    from .._paired_tests import Test
+    from ..statistics._paired_tests import Test
 
 
 def of_comparison(comparison: Comparison, title: str = "Comparison", baseline: str | None = None) -> Contest:

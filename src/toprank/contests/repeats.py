@@ -14,10 +14,10 @@ import numpy as np
 
 from .._tables import Table, signed
 from .._typing import Floats
-from ..comparison import interval_text
 from ..data.dataset import QueryDataset
 from ..measures.base import Measure
 from ..rankers.base import Ranker
+from ..statistics.comparison import interval_text
 
 SEEDS = 2
 """Seeds per resample of the training queries."""

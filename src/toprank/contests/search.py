@@ -24,7 +24,6 @@ from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.sketch import row_marks
 from ..errors import InputError, MissingExtraError
-from ..evaluation import Report
 from ..interop.trees import TreeRanker
 from ..measures.base import Measure
 from ..rankers.base import Ranker
@@ -32,6 +31,7 @@ from ..rankers.kernel import KernelSlamPerceptron
 from ..rankers.online import OnlineRanker
 from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
+from ..statistics.evaluation import Report
 from .base import Entrant
 from .settings import Candidate, settings_of
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._checkpoint import plain
-from .._paired_tests import FEW, TESTS
 from .._tables import Cell, Table, signed
 from .._typing import AnyArray
 from ..certificates.performance import PerformanceCertificate
-from ..comparison import Comparison, Difference, interval_text, p_text
-from ..evaluation import Report
 from ..measures.base import mean_value
+from ..statistics._paired_tests import FEW, TESTS
+from ..statistics.comparison import Comparison, Difference, interval_text, p_text
+from ..statistics.evaluation import Report
 from .base import Contest, Entrant
 
 

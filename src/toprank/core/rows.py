@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from .plain import kernel, sum_kernel
+from .jit import kernel, sum_kernel
 
 
 class Dense(NamedTuple):

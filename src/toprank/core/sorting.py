@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .plain import kernel
+from .jit import kernel
 
 RUN_LENGTH = 128
 """Runs of this length are sorted by counting, then merged."""

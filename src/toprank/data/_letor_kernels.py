@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 TAB, LF, CR, BLANK, HASH, PLUS, MINUS, DOT, ZERO, COLON, EQUALS = 9, 10, 13, 32, 35, 43, 45, 46, 48, 58, 61
 

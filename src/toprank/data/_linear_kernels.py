@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 from ..core.rows import Dense, add_rows, rows_of, score_list
 from ..core.sorting import grade_levels, order_by_level, order_down
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 
 @kernel

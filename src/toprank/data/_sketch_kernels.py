@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner_kernel, kernel
+from ..core.jit import kernel
 
 LIST_BITS = np.uint64(16)
 """The low bits of a mark, which say in which list the row stands."""
@@ -14,7 +14,7 @@ SOME = 256
 """Marks that are sorted before they are merged with those that are kept."""
 
 
-@inner_kernel
+@kernel
 def mixed(x):
     """Spread the bits of a number over all 64 (the finaliser of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +22,7 @@ def mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-@inner_kernel
+@kernel
 def bits_of(value):
     """The bits of a value in single precision; in double precision where single has no such number but 0 or ∞."""
     single = np.float32(value)
@@ -67,7 +67,7 @@ def row_marks(values, indices, indptr, n_features, ptr):
     return marks
 
 
-@inner_kernel
+@kernel
 def sort_in(fresh, count, mark):
     """Put a mark at its place among the first `count`, which go upwards; return how many there are then."""
     row, place = mark >> LIST_BITS, count

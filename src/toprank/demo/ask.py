@@ -141,15 +141,13 @@ def ask(queries: Sequence[str], packages: Collection[str] | None = None) -> list
 def _learned(queries: Sequence[str], packages: Collection[str] | None) -> LearnedSearch:
     """Learn, keep what was learned, and load what that takes only here: a question that need not wait does not."""
     with busy("reading and indexing the standard library"):
-        from .compiling import compiling_beside
         from .job import Library, best_of, learn
 
         library = Library.open(packages)
         index = library.whole
     for query in queries:
         check(query, index)
-    with compiling_beside():
-        winners = learn(judge(library.index))
+    winners = learn(judge(library.index))
     ranker = winners[best_of(winners)].ranker
     remember(packages, index, ranker)
     return LearnedSearch(index, ranker.model_)

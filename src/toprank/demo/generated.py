@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.baselines import best_feature, feature_scores, given_order
 from ..contests.search import curves
 from ..contests.settings import settings_of
 from ..data.splits import query_train_test_split
 from ..data.synthetic import make_graded
-from ..evaluation import evaluate_grouped
 from ..rankers.listwise import ListNet
+from ..statistics.comparison import compare
+from ..statistics.evaluation import evaluate_grouped
 
 MEASURES = ("ndcg@10", "map", "mrr", "p@10")
 

@@ -16,22 +16,21 @@ import numpy as np
 from .._checkpoint import Checkpoint
 from .._progress import busy, steps
 from .._suggest import did_you_mean
-from ..comparison import compare
 from ..contests.base import Contest, Entrant
 from ..contests.from_reports import finished
 from ..contests.search import Failure, Search, Winner, curves, entrant
 from ..contests.settings import Candidate
 from ..errors import InputError
-from ..evaluation import evaluate_grouped
 from ..measures import measure as parse
 from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
 from ..rankers.listwise import ListNet
 from ..rankers.pairwise import RankSVM
 from ..rankers.perceptrons import OnlineListNet, SlamPerceptron
+from ..statistics.comparison import compare
+from ..statistics.evaluation import evaluate_grouped
 from .collect import Collection as Documents
 from .collect import collect
-from .compiling import compiling_beside
 from .index import Index
 from .judged import CANDIDATES, Judged, judge
 from .memory import remember
@@ -114,11 +113,10 @@ def best_of(winners: dict[str, Winner]) -> str:
 
 def run(packages: Collection[str] | None = None) -> Demo:
     """Collect, index, make judged queries, learn, and judge everybody on packages that nobody has seen."""
-    with compiling_beside():
-        with busy("reading and indexing the standard library"):
-            library = Library.open(packages)
-            judged = judge(library.index)
-        winners = learn(judged)
+    with busy("reading and indexing the standard library"):
+        library = Library.open(packages)
+        judged = judge(library.index)
+    winners = learn(judged)
     with busy("judging"):
         return _judged(packages, library, judged, winners)
 

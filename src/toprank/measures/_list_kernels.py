@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel
-from . import binary
+from ..core.jit import kernel
 from ._rank_kernels import AVERAGE, documents_by_rank, rank_list
+from .binary import places_at_share as places_of_numbers
 from .order import TIE_TOLERANCE
 from .presets import Gain, Short
 
@@ -29,7 +29,7 @@ SMALL_GRADE = 31
 EXACT_GRADE = 62
 """Grades 0, 1, …, EXACT_GRADE have their gain 2^l − 1 by a shift, exactly."""
 
-places_at_share = kernel(binary.places_at_share)
+places_at_share = kernel(places_of_numbers)
 
 
 @kernel

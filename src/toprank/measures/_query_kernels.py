@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ._cascade_kernels import err, expected_err, rank_biased_precision, stops_by_rank
 from ._list_kernels import (
     average_groups,

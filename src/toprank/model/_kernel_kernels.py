@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 LINEAR, POLYNOMIAL, RBF = range(3)
 

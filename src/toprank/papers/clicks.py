@@ -24,8 +24,8 @@ from ..clicks.simulation import cascade_page, simulate_clicks
 from ..data.dataset import QueryDataset
 from ..data.splits import Fold
 from ..errors import InputError
-from ..evaluation import evaluate
 from ..rankers import PDGD, ListNet, OnlineListNet
+from ..statistics.evaluation import evaluate
 from .exhibits import Checkpoint, Exhibit, Panel, Said, interval, judge, panels
 from .experiments import MQ2008, OHSUMED_3, Place, digest, homes, left_out, piece
 

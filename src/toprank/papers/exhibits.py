@@ -17,9 +17,9 @@ from .._drawing import Panel as Panel
 from .._drawing import empty_figure
 from .._drawing import panels as panels
 from .._files import replacing
-from .._intervals import interval as interval
 from .._tables import Table
 from ..errors import InputError
+from ..statistics._intervals import interval as interval
 
 Verdict = Literal["replicates", "does not replicate", "cannot be decided here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

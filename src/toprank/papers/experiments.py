@@ -16,7 +16,6 @@ from .._checkpoint import Checkpoint
 from .._checkpoint import piece as piece
 from .._progress import track
 from .._typing import Floats
-from ..comparison import Comparison, compare
 from ..contests.search import Failure, Search, described, fingerprint
 from ..contests.settings import Candidate
 from ..data.catalog import CATALOG, VARIABLE
@@ -24,10 +23,11 @@ from ..data.dataset import QueryDataset
 from ..data.splits import Fold, fold_numbers, read_fold, stacked
 from ..data.transforms import QueryNormalizer
 from ..errors import InputError
-from ..evaluation import Report, evaluate_grouped
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..rankers.base import Ranker
+from ..statistics.comparison import Comparison, compare
+from ..statistics.evaluation import Report, evaluate_grouped
 from .exhibits import Exhibit, Maker
 
 Place = str | Path | None

@@ -25,13 +25,13 @@ from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..data.transforms import steps_of
 from ..errors import InputError
-from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
 from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
 from ..model.missing import Missing
 from ..solvers.base import Solution, warn_of_failure
+from ..statistics.evaluation import checked_data_set
 from . import checking
 from ._estimator import BaseEstimator
 from .watching import BestOnValidation, Judge, mean_of_rows

@@ -21,7 +21,7 @@ from ..model.functions import LinearFunction, StumpFunction
 from ..objective import Objective
 from ..solvers.adarank import AdaRankRounds, AdaRankRule, candidate_column, feature_weights, replay
 from ..solvers.base import warn_nothing_learned
-from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds
+from ..solvers.boosting import BinnedColumns, RankBoostRounds, Rounds, pairs_of
 from ..surrogates.direct import ALL_ALIKE, is_informative, parse_bounded
 from ..surrogates.pairwise import PairwiseHinge, misordered_pairs, pair_counts
 from .base import Ranker, parameters
@@ -39,6 +39,8 @@ class AdaRank(Ranker):
     the order of the rows does not matter. `rule="paper"` is the figure to the letter: every query counts. It often
     picks one feature for ever, since P moves by less than a factor e; the default `rule="improve"` takes the best
     feature that raises the training measure, halves its steps when none does, and stops when small steps help no more.
+    A gain below 10⁻¹² of the measure is rounding and counts as none. The figure, line by line, is
+    `solvers.adarank.AdaRankRounds.run`.
     `both_directions` also offers every feature reversed (None: with the rule "improve"). Both defaults were chosen on
     validation parts of LETOR alone (`python -m benchmarks.designs` does so again).
     With a validation set the best round is kept, and `patience` rounds without a better one end the fit. `warm_start`
@@ -165,11 +167,11 @@ class RankBoost(Ranker):
     H = Σ_t α_t [x_{k_t} > θ_t], each (k, θ) with the largest |Σ_{pairs} D (h_i − h_j)|, D ∝ e^{H_j − H_i}.
 
     A pair's weight factors into its two documents, so a round needs one potential per document and one histogram of
-    them per column, for all thresholds of all features. `thresholds` keeps at most that many places per feature,
-    evenly spread over the weight of the documents, a value that many of them share being one place (None: one between
-    any two values, which takes as much memory as X); up to 255 of them a value takes one byte. `both_directions` lets
-    a stump count against the documents above it too. `normalize` gives every query the same weight instead of every
-    pair.
+    them per column, for all thresholds of all features. The rounds are `solvers.boosting.RankBoostRounds.run`.
+    `thresholds` keeps at most that many places per feature, evenly spread over the weight of the documents, a value
+    that many of them share being one place (None: one between any two values, which takes as much memory as X); up to
+    255 of them a value takes one byte. `both_directions` lets a stump count against the documents above it too.
+    `normalize` gives every query the same weight instead of every pair.
 
     With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
     looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky
@@ -236,6 +238,4 @@ def exponential_loss(scores: Floats, data: QueryDataset, pair_weight: Floats) ->
     """Return Σ_{y_i > y_j} weight_q e^{−(s_i − s_j)}."""
     from ..solvers import _boosting_kernels as kernels
 
-    codes, unused = np.empty(data.n_docs, dtype=np.int64), np.empty(data.n_docs)
-    levels = kernels.grade_codes(data.y, data.ptr, codes)
-    return float(kernels.potentials(scores, codes, data.ptr, pair_weight, levels, unused))
+    return float(kernels.potentials(scores, pairs_of(data, pair_weight), np.empty(data.n_docs)))

@@ -19,7 +19,7 @@ from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch, copied_queries
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
-from ..evaluation import checked_data_set, evaluate
+from ..statistics.evaluation import checked_data_set, evaluate
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 

@@ -9,9 +9,9 @@ from typing import Any, Literal, Self, TypeAlias
 from .._typing import ArrayLike
 from ..data.dataset import QueryDataset
 from ..errors import InputError
-from ..evaluation import checked_data_set
 from ..model.functions import ScoringFunction
 from ..solvers.steps import Steps
+from ..statistics.evaluation import checked_data_set
 from .base import QueryWeight, Ranker, parameters
 from .checking import check_even_features
 from .watching import BestOnValidation

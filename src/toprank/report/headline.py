@@ -6,8 +6,8 @@ from html import escape
 
 from .._html import element, typeset
 from .._tables import signed
-from ..comparison import Difference, interval_text
 from ..contests.tables import gain, promised
+from ..statistics.comparison import Difference, interval_text
 from .sections import measure_name
 from .view import ContestView
 

@@ -18,10 +18,10 @@ from string import Template
 from .._files import replacing
 from .._html import element
 from .._version import __version__
-from ..comparison import Comparison, compare
 from ..contests.base import Contest
 from ..contests.from_reports import of_comparison
-from ..evaluation import Report
+from ..statistics.comparison import Comparison, compare
+from ..statistics.evaluation import Report
 from . import sections
 from .headline import headline
 from .payload import Payload, embed

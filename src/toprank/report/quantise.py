@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._statistics import TIE
 from .._typing import AnyArray, Floats, Ints
+from ..statistics._statistics import TIE
 
 DIGITS = 4
 """Decimals shown on the page."""

@@ -12,8 +12,8 @@ from .._html import bound_bar, clip, element, typeset
 from .._tables import Table, signed
 from ..certificates.base import Certificate
 from ..certificates.performance import PerformanceCertificate
-from ..comparison import interval_text
 from ..contests.tables import gain, promised
+from ..statistics.comparison import interval_text
 from . import svg
 from .view import ContestView
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._html import clip
 from .._typing import AnyArray, Floats, Ints
-from ..comparison import Difference
 from ..contests.base import Contest
 from ..data import validation
 from ..errors import InputError
 from ..measures.presets import relevant_above
+from ..statistics.comparison import Difference
 
 
 @dataclass(frozen=True)

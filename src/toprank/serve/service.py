@@ -271,6 +271,7 @@ class Service:
                 shown = [0, 1] if self.served.ranker.learns_from == "clicks" else None
                 with suppress(InputError):  # compiled all the same
                     self.served.after(Event("warm", DocumentList([], X, shown), np.array([0.0, 1.0])))
+        RunningMean().after(0.5).interval()  # of the curve
         self.ready.set()
 
     # What follows runs on the writing thread: hand it to `submit`.

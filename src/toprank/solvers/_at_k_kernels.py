@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.rows import Dense, add_chosen_rows, score_rows
 from ..surrogates._at_k_kernels import mistakes_avg, mistakes_max, prec_avg, prec_max, prec_struct
 

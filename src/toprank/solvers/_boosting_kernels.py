@@ -4,61 +4,82 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core._order_kernels import longest_list, number_grades
-from ..core.jit import inner_kernel, kernel
+from ..core.jit import kernel
+from ..core.sorting import number_grades
 
 CLEARLY = 1.0 + 1e-12
 """By what factor a threshold must be better than an earlier one to be chosen: more than rounding."""
 
 
+class Pairs(NamedTuple):
+    """The pairs of documents of each list that differ in grade, without writing them out."""
+
+    level: Any
+    """The grades of each list, numbered upwards from 0."""
+    levels: int
+    """One more than the largest number."""
+    ptr: Any
+    weight: Any
+    """What one pair of each list weighs."""
+
+
+class Codes(NamedTuple):
+    """Every value of X as a code, column after column (`BinnedColumns`)."""
+
+    codes: Any
+    rows: Any
+    """The row of each code, where X is sparse; else empty, since all rows follow each other."""
+    begin: Any
+    """Where the codes of each column begin, and where the last ends."""
+    at_zero: Any
+    """The code of 0 in each column: that of the rows which a sparse X leaves out."""
+    n_edges: Any
+    """The thresholds of each column."""
+
+
 @kernel
-def grade_codes(y, ptr, codes):
+def number_grades_of_lists(y, ptr, level):
     """Number the grades of each list upwards from 0; return one more than the largest number."""
-    longest, most = longest_list(ptr), 0
-    ints, work = np.empty((2, longest), np.int64), np.empty((2, longest))
+    most = 0
     for q in range(len(ptr) - 1):
         a, b = ptr[q], ptr[q + 1]
-        most = max(most, number_grades(y[a:b], codes[a:b], work[0], ints[0], work[1], ints[1]))
+        most = max(most, number_grades(y[a:b], level[a:b]))
     return most
 
 
 @kernel
-def potentials(H, codes, ptr, weight, levels, out):
-    """out_i = Σ_j D(i, j) − D(j, i) with D(i, j) = weight_q e^{H_j − H_i} for y_i > y_j; returns Σ D."""
-    low, high = np.empty(levels), np.empty(levels)
+def potentials(H, pairs, out):
+    """out_i = Σ_j D(i, j) − D(j, i) with D(i, j) = weight_q e^{H_j − H_i} for y_i > y_j; return Σ D.
+
+    Both factors e^{H_j} and e^{−H_i} are kept in range by the middle of the scores, which cancels in every pair.
+    """
+    low, high = np.empty(pairs.levels), np.empty(pairs.levels)
     total = 0.0
-    for q in range(len(ptr) - 1):
-        a, b = ptr[q], ptr[q + 1]
-        if weight[q] == 0.0 or a == b:
-            for i in range(a, b):
-                out[i] = 0.0
+    for q in range(len(pairs.ptr) - 1):
+        a, b, weight = pairs.ptr[q], pairs.ptr[q + 1], pairs.weight[q]
+        if weight == 0.0 or a == b:
+            out[a:b] = 0.0
             continue
-        smallest, largest = H[a], H[a]
+        middle = 0.5 * (H[a:b].min() + H[a:b].max())
+        low[:] = 0.0  # Σ e^H of each grade, then of the grades below
+        high[:] = 0.0  # Σ e^{−H} of each grade, then of the grades above
         for i in range(a, b):
-            smallest, largest = min(smallest, H[i]), max(largest, H[i])
-        centre = 0.5 * (
-            smallest + largest
-        )  # subtracted from H: it cancels in every pair and keeps both factors in range
-        low[:] = 0.0
-        high[:] = 0.0
+            out[i] = math.exp(H[i] - middle)
+            low[pairs.level[i]] += out[i]
+            high[pairs.level[i]] += 1.0 / out[i]
+        below = above = 0.0
+        for g in range(pairs.levels):
+            low[g], below = below, below + low[g]
+        for g in range(pairs.levels - 1, -1, -1):
+            high[g], above = above, above + high[g]
         for i in range(a, b):
-            out[i] = math.exp(H[i] - centre)
-            low[codes[i]] += out[i]
-            high[codes[i]] += 1.0 / out[i]
-        # low: Σ e^H over the grades below; high: Σ e^{-H} over those above.
-        running = 0.0
-        for g in range(levels):
-            low[g], running = running, running + low[g]
-        running = 0.0
-        for g in range(levels - 1, -1, -1):
-            high[g], running = running, running + high[g]
-        for i in range(a, b):
-            wins = low[codes[i]] / out[i]
-            total += weight[q] * wins
-            out[i] = weight[q] * (wins - high[codes[i]] * out[i])
+            wins = low[pairs.level[i]] / out[i]
+            total += weight * wins
+            out[i] = weight * (wins - high[pairs.level[i]] * out[i])
     return total
 
 
@@ -84,84 +105,60 @@ def write_codes(X, edges, start, codes):
             codes[k, i] = low[i]
 
 
-@inner_kernel
-def add_by_code(codes, potential, sums):
-    """sums[i mod 4, codes[i]] += potential[i]: with one row of sums, equal codes would wait for each other.
-
-    Where codes are bytes, eight are read as one number (lowest byte first, as on all processors that numba knows).
-    """
-    first, second, third, fourth = sums[0], sums[1], sums[2], sums[3]
-    n, done, byte = len(potential), 0, np.uint64(255)
-    if codes.itemsize == 1:
-        words = codes[: n // 8 * 8].view(np.uint64)
-        for j in range(len(words)):
-            word, i = words[j], 8 * j
-            first[word & byte] += potential[i]
-            second[(word >> np.uint64(8)) & byte] += potential[i + 1]
-            third[(word >> np.uint64(16)) & byte] += potential[i + 2]
-            fourth[(word >> np.uint64(24)) & byte] += potential[i + 3]
-            first[(word >> np.uint64(32)) & byte] += potential[i + 4]
-            second[(word >> np.uint64(40)) & byte] += potential[i + 5]
-            third[(word >> np.uint64(48)) & byte] += potential[i + 6]
-            fourth[word >> np.uint64(56)] += potential[i + 7]
-        done = 8 * len(words)
-    for i in range(done, n - 3, 4):
-        first[codes[i]] += potential[i]
-        second[codes[i + 1]] += potential[i + 1]
-        third[codes[i + 2]] += potential[i + 2]
-        fourth[codes[i + 3]] += potential[i + 3]
-    for i in range(n // 4 * 4, n):
-        first[codes[i]] += potential[i]
+@kernel
+def sum_by_code(columns, k, potential, sums):
+    """sums[c] = Σ of the potentials of the rows whose code in column k is c."""
+    sums[:] = 0.0
+    first, last = columns.begin[k], columns.begin[k + 1]
+    if len(columns.rows) == 0:
+        codes = columns.codes[first:last]
+        for i in range(len(codes)):
+            sums[codes[i]] += potential[i]
+        return
+    stored = 0.0
+    for p in range(first, last):
+        sums[columns.codes[p]] += potential[columns.rows[p]]
+        stored += potential[columns.rows[p]]
+    sums[columns.at_zero[k]] -= stored  # all potentials add up to 0, so this is the sum over the other rows
 
 
 @kernel
-def best_threshold(codes, rows, begin, at_zero, n_edges, potential, both, first, last):
-    """Best column in first … last − 1 and its edge: the largest Σ_{x > θ} potential, or with `both` its largest size.
+def best_threshold(columns, potential, both, first, last):
+    """The best stump on columns first … last − 1: the largest r = Σ_{x > θ} potential, or with `both` the largest |r|.
 
-    The codes of column k begin at begin[k]: those of all rows, or up to begin[k + 1] those of `rows`, the other rows
-    being 0. All potentials add up to 0, so the sum over the other rows is known. Returns (|r|, r, column, edge).
+    Returns (|r|, r, column, edge).
     """
-    best, signed, column, place = 0.0, 0.0, -1, -1
-    most = 0
+    best, best_r, best_column, best_edge = 0.0, 0.0, -1, -1
+    sums = np.empty(columns.n_edges[first:last].max() + 1)
     for k in range(first, last):
-        most = max(most, n_edges[k] + 1)
-    sums = np.empty((4, most))
-    for k in range(first, last):
-        low, size = begin[k], n_edges[k] + 1
-        if size == 1:
+        if columns.n_edges[k] == 0:
             continue
-        sums[:, :size] = 0.0
-        if len(rows) == 0:
-            add_by_code(codes[low : low + len(potential)], potential, sums)
-        else:
-            stored = 0.0
-            for p in range(low, begin[k + 1]):
-                sums[0, codes[p]] += potential[rows[p]]
-                stored += potential[rows[p]]
-            sums[1, at_zero[k]] -= stored
-        total = 0.0
-        for edge in range(size - 2, -1, -1):
-            total += (sums[0, edge + 1] + sums[1, edge + 1]) + (sums[2, edge + 1] + sums[3, edge + 1])
-            value = abs(total) if both else total
-            if value > best * CLEARLY:
-                best, signed, column, place = value, total, k, edge
-    return best, signed, column, place
+        sum_by_code(columns, k, potential, sums)
+        r = 0.0
+        for edge in range(columns.n_edges[k] - 1, -1, -1):
+            r += sums[edge + 1]
+            size = abs(r) if both else r
+            if size > best * CLEARLY:
+                best, best_r, best_column, best_edge = size, r, k, edge
+    return best, best_r, best_column, best_edge
 
 
 @kernel
-def add_stump(H, codes, rows, begin, at_zero, column, edge, amount):
-    """H_i += amount for the rows above the edge.
+def add_stump(H, columns, k, edge, alpha):
+    """H_i += alpha for the rows above the edge of column k.
 
-    Where zeros that are not stored are above it, −amount for the others: differences inside lists change as much.
+    Where zeros that are not stored are above it, −alpha for the others: differences inside lists change as much.
     """
-    low = begin[column]
-    for p in range(low, low + len(H) if len(rows) == 0 else begin[column + 1]):
-        if len(rows) == 0:
-            H[p - low] += amount if codes[p] > edge else 0.0
-        elif at_zero[column] <= edge:
-            H[rows[p]] += amount if codes[p] > edge else 0.0
+    first, last = columns.begin[k], columns.begin[k + 1]
+    if len(columns.rows) == 0:
+        for i in range(len(H)):
+            H[i] += alpha if columns.codes[first + i] > edge else 0.0
+        return
+    for p in range(first, last):
+        if columns.at_zero[k] <= edge:
+            H[columns.rows[p]] += alpha if columns.codes[p] > edge else 0.0
         else:
-            H[rows[p]] -= amount if codes[p] <= edge else 0.0
+            H[columns.rows[p]] -= alpha if columns.codes[p] <= edge else 0.0
 
 
 @kernel

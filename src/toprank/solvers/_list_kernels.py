@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 from ..core.rows import Dense
 from ..data.validation import LARGEST_GRADE
 from ..surrogates._margin_kernels import weights_of_lists

@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..surrogates._listnet_kernels import listnet_of_list
 from ..surrogates._margin_kernels import largest_hinge_of_list, slam_of_list
-from ._round_kernels import is_round, judge_round, score_round, take_step, work_of, write_down
+from ._round_kernels import copy_scaled, is_round, judge_round, score_round, take_step, work_of, write_down
 
 
 @kernel
@@ -45,7 +45,7 @@ def slam_perceptron(lists, order, rule, slam, learner, state, record):
             loss = learner.unit * slam_of_list(s, R, slam, g)
             znorm2 = take_step(lists, q, g, learner, state, work)
             if len(record.seen) > 0:
-                record.seen[first:last] = learner.unit * s
+                copy_scaled(s, learner.unit, record.seen[first:last])
         if not math.isfinite(measure + loss + znorm2):
             return played, t
         write_down(played, measure, lists.weight[q] * loss, znorm2, state, record)
@@ -80,7 +80,7 @@ def minimax_perceptron(lists, order, rule, minimax, learner, state, record):
             loss = learner.unit * largest_hinge_of_list(s, R, minimax, g)  # g = e_j − e_i
             znorm2 = take_step(lists, q, g, learner, state, work)
             if len(record.seen) > 0:
-                record.seen[first:last] = learner.unit * s
+                copy_scaled(s, learner.unit, record.seen[first:last])
         if not math.isfinite(measure + loss + znorm2):
             return played, t
         write_down(played, measure, lists.weight[q] * loss, znorm2, state, record)
@@ -107,11 +107,11 @@ def online_listnet(lists, order, rule, listnet, learner, state, record):
         if not score_round(lists, q, learner, state, work, s):
             return played, t
         measure = judge_round(lists, q, rule, learner, state, work, s)
-        s *= learner.unit
+        copy_scaled(s, learner.unit, s)
         loss = listnet_of_list(s, R, listnet, g)
         znorm2 = take_step(lists, q, g, learner, state, work)
         if len(record.seen) > 0:
-            record.seen[first:last] = s
+            copy_scaled(s, 1.0, record.seen[first:last])
         if not math.isfinite(measure + loss + znorm2):
             return played, t
         write_down(played, measure, lists.weight[q] * loss, znorm2, state, record)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..core.plain import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 from ..core.rows import Dense, add_dense_rows, add_sparse_rows, score_list
 from ..measures._list_kernels import measure_of_list
 from .steps import COMPARE_EVERY, Rule, Total
@@ -282,13 +282,24 @@ def take_step(lists, q, g, learner, state, work):
 
 
 @kernel
+def copy_scaled(source, factor, target):
+    """target = factor · source: a slice that is assigned an array takes a second to compile."""
+    for i in range(len(source)):
+        target[i] = factor * source[i]
+
+
+@kernel
 def project(radius, past, state):
     """Shorten raw to the radius of the ball where it is longer, as a step of this round would."""
-    norm = math.sqrt(np.sum(state.raw**2))
+    square = 0.0
+    for j in range(len(state.raw)):
+        square += state.raw[j] ** 2
+    norm = math.sqrt(square)
     if norm > radius:
-        change = (1.0 - radius / norm) * state.raw
-        state.raw[:] -= change
-        state.drift[:] -= past * change
+        for j in range(len(state.raw)):
+            change = (1.0 - radius / norm) * state.raw[j]
+            state.raw[j] -= change
+            state.drift[j] -= past * change
 
 
 @kernel

@@ -11,16 +11,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Ints, Matrix
+from .._typing import Floats, Ints, Matrix
 from ..data import linear
-from ..data.blocks import block_boundaries
+from ..data.blocks import BlockResults, block_boundaries
+from ..data.csr import dense
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.validation import is_sparse
 from ..errors import WorkersLost
 from ..measures.base import Measure
-from .adarank_lists import BOUNDS_AT_ONCE, ROW_PADDING, Columns, Keys, Lists
-from .boosting import Rounds, columns_of
+from ..surrogates.direct import in_training
+from .boosting import Rounds
 from .deadline import out_of_time
 
 AdaRankRule = Literal["paper", "improve"]
@@ -31,13 +32,10 @@ SMALLEST_STEP_SHARE = 1 / 64
 """The rule "improve" ends when it would halve its steps below this share of their full size."""
 
 ALMOST_ONE = 1.0 - 1e-12
-"""A measure at or above this is 1, apart from rounding."""
+"""A measure at or above this is 1, apart from rounding; two measures with a ratio between this and 1 are equal."""
 
-TABLE_VALUES = 1 << 19
+TABLE_VALUES = 1 << 17
 """How many feature values are read at a time for the measure table."""
-
-ROUNDING = 1.0 + 1e-7
-"""Bounds are raised by this factor, which is more than the rounding of a bound and of a mean."""
 
 PIECE_DOCS = 1 << 16
 """Documents in a piece: enough that handing a piece to a thread costs little compared with the work on it."""
@@ -53,36 +51,36 @@ def measure_table(measure: Measure, data: QueryDataset, *, both: bool = False) -
     >>> measure_table(tr.measure("map"), data).tolist()
     [[1.0, 0.5, 0.75]]
     """
-    return _lists_table(Lists(measure, data, np.ones(data.n_queries, dtype=bool)), data, both)
+    measure = in_training(measure)
+    starts = block_boundaries(data.ptr, max(1, TABLE_VALUES // data.n_features))
+    return np.concatenate([_rows_of_table(measure, data[a:b], both) for a, b in pairwise(starts)])
 
 
-def _lists_table(lists: Lists, data: QueryDataset, both: bool) -> Floats:
-    starts = block_boundaries(data.ptr, max(1, int(TABLE_VALUES / max(data.row_values, 1))))
-    longest = 0 if is_sparse(data.X) else int(np.diff(data.ptr[starts]).max(initial=0))
-    buffer = np.empty((data.n_features, longest + ROW_PADDING), data.X.dtype)
-    return np.concatenate([_table_rows(lists.part(a, b), data[a:b].X, both, buffer) for a, b in pairwise(starts)])
+def _rows_of_table(measure: Measure, block: QueryDataset, both: bool) -> Floats:
+    """Measure many columns at once: the lists of the block by the first column, then by the second, and so on."""
+    at_once, found = max(1, 2 * TABLE_VALUES // block.n_docs), []
+    for sign in (1.0, -1.0) if both else (1.0,):
+        for k in range(0, block.n_features, at_once):
+            columns = sign * dense(block.X[:, k : k + at_once]).T.astype(np.float64)
+            y, lengths = np.tile(block.y, len(columns)), np.tile(block.lengths, len(columns))
+            values = _measured(measure, columns.ravel(), y, np.concatenate(([0], np.cumsum(lengths))))
+            found.append(values.reshape(len(columns), -1).T)
+    return np.concatenate(found, axis=1)
 
 
-def _table_rows(lists: Lists, X: Matrix, both: bool, buffer: AnyArray) -> Floats:
-    d, scores = X.shape[1], np.zeros(X.shape[0])
-    if not is_sparse(X):
-        from . import _adarank_kernels as kernels
-
-        kernels.read_columns(X, lists.order, buffer)
-        return lists.values_after_steps(scores, buffer, np.arange(d), np.ones(d), reverse=both)
-    column, one = columns_of(X[lists.order]), (np.zeros(1, dtype=np.int64), np.ones(1))
-    parts = [lists.values_after_steps(scores, column(k)[None, :], *one, reverse=both) for k in range(d)]
-    return np.stack(parts, axis=2).reshape(len(lists.ptr) - 1, -1)
+def _measured(measure: Measure, f: Floats, y: Floats, ptr: Ints) -> Floats:
+    """Return E(q, f) of every query; a query that the measure leaves out counts as 0."""
+    return np.nan_to_num(measure.per_query(f, y, ptr))
 
 
 @dataclass(frozen=True)
 class AdaRankRounds:
     """Fig. 6: h_t = argmax_k Σ_q P_t(q) E(q, k), α_t = ½ ln(Σ P(1+E)/Σ P(1−E)), P_{t+1} ∝ exp(−E(f_t)).
 
-    `rule="paper"` is the figure. `rule="improve"` takes the best candidate that raises the mean of E(f). One that does
-    not is set aside until another has been taken; when none is left, all steps are halved from then on, and the run
-    ends when no candidate helps even with the smallest step (1/64). A round costs at most one evaluation of f for each
-    candidate that it tries. `both` offers every feature reversed too.
+    `rule="paper"` is the figure. `rule="improve"` takes the best candidate that raises the mean of E(f) by more than
+    rounding. One that does not is set aside until another has been taken; when none is left, all steps are halved from
+    then on, and the run ends when no candidate helps even with the smallest step (1/64). A round costs one evaluation
+    of f for each candidate that it tries. `both` offers every feature reversed too.
     """
 
     measure: Measure
@@ -98,64 +96,60 @@ class AdaRankRounds:
         executor: Executor | None = None,
         before: Rounds | None = None,
     ) -> Rounds:
-        """Boost on `data`; `importance` weighs the queries and sums to 1.
+        """AdaRank (Fig. 6), with the `importance` of the queries, which sums to 1, as P_1.
+
+        For t = 1, …, T:
+            choose the weak ranker h_t with the largest φ(t) = Σ_q P_t(q) E(q, h_t)
+            α_t = ½ ln(Σ_q P_t(q) (1 + E(q, h_t)) / Σ_q P_t(q) (1 − E(q, h_t)))
+            f_t = f_{t−1} + α_t h_t
+            P_{t+1}(q) = P_1(q) e^{−E(q, f_t)} / Σ_q P_1(q) e^{−E(q, f_t)}
 
         The rounds `before` are played first, as they are.
         """
-        ensemble = _Ensemble(self.measure, self.both, data, importance, executor)
-        chosen: list[int] = []
-        weights: list[float] = []
-        phis: list[float] = []
-        deltas: list[float] = []
-        reached: list[float] = []
-        mean, step_share = -np.inf, 1.0
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
+        h, alpha, T = [], [], len(played) + self.rounds
+        trace: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
+        f = _Ensemble.without_features(in_training(self.measure), self.both, data, importance, executor)
+        step_share = 1.0
         try:
-            performance, _ = ensemble.performance()
-            set_aside = np.zeros(len(performance), dtype=bool)
-            may_improve = set_aside.copy()
-            likely_to_fail = set_aside.copy()  # the last bound ruled it out, or it was just taken
-            while len(chosen) < len(played) + self.rounds:
-                replayed = len(chosen) < len(played)
-                if set_aside.all():
-                    set_aside[:] = may_improve[:] = False
-                    step_share /= 2
-                    if step_share < SMALLEST_STEP_SHARE:
-                        break
-                best = np.argsort(np.where(set_aside, np.inf, -performance), kind="stable")[: (~set_aside).sum()]
-                leading = int(np.argmin(np.append(likely_to_fail[best], False)))  # so many of the best, in a row
-                next_best = best[: max(BOUNDS_AT_ONCE, leading + 1)]
-                steps = [step_share * step_size(float(performance[k])) for k in next_best]
-                k, weight = played[len(chosen)] if replayed else (int(next_best[0]), steps[0])
-                alone, must_improve = all(other == k for other in chosen), self.rule == "improve" and not replayed
-                if must_improve and not alone and not may_improve[k]:
-                    set_aside[next_best] = ensemble.bounds(next_best, steps) <= mean
-                    may_improve[next_best] = ~set_aside[next_best]
-                    likely_to_fail[next_best] = set_aside[next_best]
-                new_mean = mean if set_aside[k] else ensemble.try_step(k, weight, alone=alone)
-                if must_improve and not new_mean > mean:
+            set_aside = np.zeros(len(f.phi), dtype=bool)
+            while len(h) < T:
+                replayed = len(h) < len(played)
+                if replayed:
+                    k, step = played[len(h)]
+                else:
+                    k = _first_of_the_best(np.where(set_aside, -np.inf, f.phi))
+                    step = step_share * step_size(float(f.phi[k]))
+                after = f.plus(k, step, alone=set(h) <= {k})
+                better = after.mean * ALMOST_ONE > f.mean
+                if self.rule == "improve" and not replayed and not better:
                     set_aside[k] = True
-                    if out_of_time():
+                    if set_aside.all():
+                        set_aside[:] = False
+                        step_share /= 2
+                    if step_share < SMALLEST_STEP_SHARE or out_of_time():
                         break
                     continue
-                ensemble.take_step()
-                mean = new_mean
-                set_aside[:] = may_improve[:] = False
-                likely_to_fail[k] = True
-                chosen.append(k)
-                weights.append(weight)
-                phis.append(float(performance[k]))
-                reached.append(mean)
-                performance, delta = ensemble.performance()
-                deltas.append(delta)
-                stop = self.watch is not None and self.watch(len(chosen), k, weight)
-                if not replayed and (stop or out_of_time() or mean >= ALMOST_ONE or phis[-1] >= ALMOST_ONE):
+                h.append(k)
+                alpha.append(step)
+                trace["phi"].append(float(f.phi[k]))
+                f = after
+                trace["measure"].append(f.mean)
+                trace["delta"].append(f.delta)
+                set_aside[:] = False
+                stop = self.watch is not None and self.watch(len(h), k, step)
+                if not replayed and (stop or out_of_time() or max(f.mean, trace["phi"][-1]) >= ALMOST_ONE):
                     break
         except WorkersLost as error:
-            error.coef = feature_weights(np.array(chosen, dtype=np.int64), np.array(weights), data.n_features)
+            error.coef = feature_weights(np.array(h, dtype=np.int64), np.array(alpha), data.n_features)
             raise
-        trace = {"measure": np.array(reached), "phi": np.array(phis), "delta": np.array(deltas)}
-        return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace)
+        found = {name: np.array(values) for name, values in trace.items()}
+        return Rounds(np.array(h, dtype=np.int64), np.array(alpha), found)
+
+
+def _first_of_the_best(phi: Floats) -> int:
+    """Return the first of the candidates with the largest φ; rounding does not decide between them."""
+    return int(np.argmax(phi >= phi.max() * ALMOST_ONE))
 
 
 def feature_weights(candidates: Ints, weights: Floats, width: int) -> Floats:
@@ -171,143 +165,103 @@ def feature_weights(candidates: Ints, weights: Floats, width: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Some queries, how well each feature and the scores so far rank them, and the columns that were tried."""
+    """Some queries, how well each feature ranks them, and the ensemble so far."""
 
-    lists: Lists
-    X: Matrix
-    importance: Floats
+    measure: Measure
+    queries: QueryDataset
+    """Weighed by their importance."""
     table: Floats
-    scores: Floats
-    values: Floats
-    least_gain: float
-    """δ: the smallest change of E(f) by the last step, over the queries, less the weight of the step · E(q, k)."""
-    columns: Columns
-    tried: dict[tuple[int, float], tuple[AnyArray, Floats]]
-    """The step that was tried last: its column and what it made of the queries."""
+    f: Floats
+    E: Floats
+    """E(q, f) of each query."""
+    delta: float
+    """The smallest E(q, f_t) − E(q, f_{t−1}) − α_t E(q, h_t) in the last round."""
 
     @classmethod
-    def of(cls, measure: Measure, both: bool, block: QueryDataset) -> _Piece:
-        assert block.query_weight is not None
-        lists = Lists(measure, block, block.query_weight > 0)
-        table = _lists_table(lists, block, both)
-        scores, values = np.zeros(block.n_docs), np.zeros(block.n_queries)
-        return cls(lists, block.X, block.query_weight, table, scores, values, np.inf, Columns(block.X, lists), {})
+    def of(cls, measure: Measure, both: bool, queries: QueryDataset) -> _Piece:
+        table = measure_table(measure, queries, both=both)
+        return cls(measure, queries, table, np.zeros(queries.n_docs), np.zeros(queries.n_queries), np.inf)
 
-    @cached_property
-    def score_keys(self) -> Keys:
-        """The scores so far as keys."""
-        keys = self.lists.empty_keys(1, np.dtype(np.int16))
-        self.lists.write_keys(self.scores, keys, 0)
-        return keys
+    @property
+    def importance(self) -> Floats:
+        assert self.queries.query_weight is not None
+        return self.queries.query_weight
 
-    def try_step(self, k: int, weight: float, alone: bool) -> tuple[AnyArray, Floats]:
-        """Return the column of candidate k and the measure of each query for scores + weight · candidate k.
+    def plus(self, k: int, alpha: float, alone: bool) -> _Piece:
+        """Return the piece with f + α · candidate k; `alone` in f, it ranks as the table says."""
+        f = self.f + alpha * candidate_column(self.queries.X, k)
+        E = self.table[:, k] if alone else _measured(self.measure, f, self.queries.y, self.queries.ptr)
+        change = (E - self.E - alpha * self.table[:, k])[self.importance > 0]
+        return replace(self, f=f, E=E, delta=float(change.min(initial=np.inf)))
 
-        While one feature is `alone` in the ensemble, f ranks as that feature does, and its values are in the table.
-        """
-        if (k, weight) not in self.tried:
-            self.tried.clear()
-            column = self._column(k % self.X.shape[1])
-            step = self.scores, column, self.signed(k, weight)
-            self.tried[k, weight] = column, self.table[:, k] if alone else self.lists.values_after_step(*step)
-        return self.tried[k, weight]
+    def mean(self) -> float:
+        """Return Σ_q importance · E(q, f)."""
+        return float((self.importance * self.E).sum())
 
-    def _column(self, k: int) -> AnyArray:
-        """Return column k in the order of the lists."""
-        if self.lists.has_kernel:
-            return self.columns.column(k)
-        return np.asarray(self.columns.keys.values[self.columns.rows([k])[0], : len(self.scores)])
-
-    def bounds(self, steps: list[tuple[int, float]]) -> Floats:
-        """Return what Σ importance · measure cannot exceed for scores + weight · candidate k, for each step."""
-        if not self.lists.has_kernel:
-            return np.full(len(steps), self.importance.sum())
-        features, weights = [k % self.X.shape[1] for k, _ in steps], np.array([self.signed(*s) for s in steps])
-        at_once = len(steps) if self.columns.has_room(features) else BOUNDS_AT_ONCE
-        found = []
-        for a in range(0, len(steps), at_once):
-            rows, part = self.columns.rows(features[a : a + at_once]), weights[a : a + at_once]
-            found.append(self.lists.bounds(self.score_keys, self.columns.keys, rows, part, self.importance))
-        return np.concatenate(found)
-
-    def signed(self, k: int, weight: float) -> float:
-        """Return the weight of the feature itself: candidates from the number of features on are reversed."""
-        return weight if k < self.X.shape[1] else -weight
+    def weighted(self) -> tuple[Floats, float, float]:
+        """Return Σ_q p(q) E(q, k) of each candidate k and Σ_q p(q), p = importance · e^{−E(f)}, and δ."""
+        p = self.importance * np.exp(-self.E)
+        return linear.adjoint(self.table, p), float(p.sum()), self.delta
 
 
+@dataclass(frozen=True, eq=False)
 class _Ensemble:
-    """The ensemble so far, in pieces that stay where their documents are: only sums over queries leave a piece."""
+    """f = Σ_t α_t h_t, in pieces that stay where their documents are: only sums over queries leave a piece."""
 
-    def __init__(
-        self, measure: Measure, both: bool, data: QueryDataset, importance: Floats, executor: Executor | None
-    ) -> None:
+    pieces: BlockResults[_Piece]
+    empty: bool
+
+    @classmethod
+    def without_features(
+        cls, measure: Measure, both: bool, data: QueryDataset, importance: Floats, executor: Executor | None
+    ) -> _Ensemble:
         values = int(PIECE_DOCS * max(1.0, data.row_values))
         weighed = data._with(query_weight=importance)
-        self.pieces = weighed.keep(partial(_Piece.of, measure, both), executor=executor, values=values)
-        self.step = 0, 0.0, True
+        return cls(weighed.keep(partial(_Piece.of, measure, both), executor=executor, values=values), True)
 
-    def performance(self) -> tuple[Floats, float]:
-        """Return Σ_q P(q) E(q, k) of all candidates k, P ∝ importance · e^(−E(f)), and δ of the last step."""
-        sums, total, least_gain = self.pieces.map_reduce(_performance, _add_performance)
-        return np.asarray(sums / total), float(least_gain)
+    def plus(self, k: int, alpha: float, *, alone: bool) -> _Ensemble:
+        """Return f + α · candidate k; `alone` says that f has no other candidate."""
+        return _Ensemble(self.pieces.keep(partial(_Piece.plus, k=k, alpha=alpha, alone=alone)), False)
 
-    def try_step(self, k: int, weight: float, *, alone: bool) -> float:
-        """Return the mean of E(f) after one more step."""
-        self.step = k, weight, alone
-        return float(self.pieces.map_reduce(partial(_mean_after, *self.step)))
+    @cached_property
+    def mean(self) -> float:
+        """The mean of E(f) over the queries by their importance."""
+        return -np.inf if self.empty else self.pieces.map_reduce(_Piece.mean)
 
-    def bounds(self, candidates: Ints, weights: list[float]) -> Floats:
-        """Return what the mean of E(f) cannot exceed after one more step, for each of these."""
-        steps = list(zip(candidates.tolist(), weights, strict=True))
-        return ROUNDING * self.pieces.map_reduce(partial(_Piece.bounds, steps=steps))
+    @property
+    def phi(self) -> Floats:
+        """Σ_q P(q) E(q, k) of each candidate k, P ∝ importance · e^{−E(f)}."""
+        return self._weighted[0]
 
-    def take_step(self) -> None:
-        """Add the step that was tried last to the ensemble."""
-        self.pieces = self.pieces.keep(partial(_piece_after_step, *self.step))
+    @property
+    def delta(self) -> float:
+        """The smallest E(q, f_t) − E(q, f_{t−1}) − α_t E(q, h_t) of any query in the last round."""
+        return self._weighted[1]
 
-
-def _performance(piece: _Piece) -> tuple[Floats, float, float]:
-    from . import _adarank_kernels as kernels
-
-    P = piece.importance * kernels.exp_of_minus(piece.values)
-    return linear.adjoint(piece.table, P), _dot(P, np.ones(len(P))), piece.least_gain
+    @cached_property
+    def _weighted(self) -> tuple[Floats, float]:
+        sums, total, delta = self.pieces.map_reduce(_Piece.weighted, _add_weighted)
+        return sums / total, delta
 
 
-def _add_performance(left: Any, right: Any) -> Any:
+def _add_weighted(left: Any, right: Any) -> Any:
     return left[0] + right[0], left[1] + right[1], min(left[2], right[2])
-
-
-def _mean_after(k: int, weight: float, alone: bool, piece: _Piece) -> float:
-    return _dot(piece.importance, piece.try_step(k, weight, alone)[1])
-
-
-def _piece_after_step(k: int, weight: float, alone: bool, piece: _Piece) -> _Piece:
-    column, values = piece.try_step(k, weight, alone)
-    scores = piece.scores + piece.signed(k, weight) * column.astype(np.float64, copy=False)
-    gained = (values - piece.values - weight * piece.table[:, k])[piece.importance > 0]
-    return replace(piece, scores=scores, values=values, least_gain=float(gained.min(initial=np.inf)), tried={})
-
-
-def _dot(weights: Floats, values: Floats) -> float:
-    """Return Σ weight · value, the same bits wherever it is computed."""
-    return float(linear.adjoint(np.ascontiguousarray(values)[:, None], weights)[0])
 
 
 def replay(measure: Measure, data: QueryDataset, rounds: Rounds, importance: Floats) -> Rounds:
     """Return the rounds with φ, δ and the mean measure of each as they come out on `data`."""
-    scores, current, zeros = np.zeros(data.n_docs), np.zeros(data.n_queries), np.zeros(data.n_docs)
-    lists, P = Lists(measure, data, importance > 0), importance
+    measure, P = in_training(measure), importance
+    f, E = np.zeros(data.n_docs), np.zeros(data.n_queries)
     found: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
-    for k, weight in zip(rounds.candidates, rounds.weights, strict=True):
-        column = candidate_column(data.X, int(k))
-        feature_values = lists.values_after_step(zeros, column[lists.order], 1.0)
-        scores = scores + weight * column
-        values = lists.values_after_step(zeros, scores[lists.order], 1.0)
-        found["phi"].append(float(P @ feature_values))
-        found["delta"].append(float((values - current - weight * feature_values)[importance > 0].min()))
-        found["measure"].append(float(importance @ values))
-        current = values
-        P = importance * np.exp(-current)
+    for k, alpha in zip(rounds.candidates, rounds.weights, strict=True):
+        h = candidate_column(data.X, int(k))
+        alone, before = _measured(measure, h, data.y, data.ptr), E
+        f = f + alpha * h
+        E = _measured(measure, f, data.y, data.ptr)
+        found["phi"].append(float(P @ alone))
+        found["delta"].append(float((E - before - alpha * alone)[importance > 0].min()))
+        found["measure"].append(float(importance @ E))
+        P = importance * np.exp(-E)
         P = P / P.sum()
     return Rounds(rounds.candidates, rounds.weights, {name: np.array(values) for name, values in found.items()})
 

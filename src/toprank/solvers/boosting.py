@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,21 +17,8 @@ from ..data.dataset import QueryDataset
 from ..data.validation import is_sparse
 from .deadline import out_of_time
 
-
-def columns_of(X: Matrix) -> Callable[[int], Floats]:
-    """Return k ↦ column k as a float64 array, from one transposed copy."""
-    if is_sparse(X):
-        by_column = X.tocsc()
-
-        def sparse(k: int) -> Floats:
-            values = np.zeros(X.shape[0])
-            a, b = by_column.indptr[k], by_column.indptr[k + 1]
-            values[by_column.indices[a:b]] = by_column.data[a:b]
-            return values
-
-        return sparse
-    columns = np.ascontiguousarray(X.T, dtype=np.float64)
-    return lambda k: columns[k]
+if TYPE_CHECKING:
+    from ._boosting_kernels import Codes, Pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +36,8 @@ BLOCK = 512
 """How many rows are coded at a time."""
 SAMPLE = 1 << 16
 """How many values of a column decide its thresholds, at most, where the number of thresholds is limited."""
+LARGEST_R = 1.0 - 1e-9
+"""A stump that orders all pairs has r = 1, and its weight would be infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +97,18 @@ class BinnedColumns:
             for k, (a, b) in enumerate(pairwise(full.indptr)):
                 codes[a:b] = np.searchsorted(parts[k], full.data[a:b].astype(np.float64))
             return cls(codes, full.indices.astype(np.int32), full.indptr.astype(np.int64), at_zero, edges, start)
-        length = -(-n_docs // 8) * 8  # so that every column begins at a multiple of eight bytes
-        codes = np.empty((d, length), dtype=kind)
+        codes = np.empty((d, n_docs), dtype=kind)
         for low in range(0, n_docs, BLOCK):  # few enough to stay in the cache from column to column
-            kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : min(low + BLOCK, n_docs)])
-        begin = np.arange(d + 1, dtype=np.int64) * length
+            kernels.write_codes(X[low : low + BLOCK], edges, start, codes[:, low : low + BLOCK])
+        begin = np.arange(d + 1, dtype=np.int64) * n_docs
         return cls(codes.reshape(-1), np.empty(0, dtype=np.int32), begin, at_zero, edges, start)
 
-    @property
-    def columns(self) -> tuple[Any, ...]:
+    @cached_property
+    def for_kernels(self) -> Codes:
         """What the kernels read."""
-        return self.codes, self.rows, self.begin, self.at_zero
+        from ._boosting_kernels import Codes
+
+        return Codes(self.codes, self.rows, self.begin, self.at_zero, np.diff(self.start))
 
     def threshold(self, column: int, edge: int) -> float:
         """Return θ: x > θ exactly for the rows whose code is above the edge."""
@@ -181,52 +171,64 @@ class RankBoostRounds:
         executor: Executor | None = None,
         scores: Floats | None = None,
     ) -> tuple[Rounds, Floats]:
-        """Boost; `pair_weight` is the weight of one pair of each query. Returns the rounds and their thresholds.
+        """RankBoost (Freund et al. 2003, Fig. 1) with stumps h = [x_k > θ] and α by their third method.
 
-        `scores` are those so far (0 where None).
+        D_1(i, j) = pair_weight_q for y_i > y_j in query q
+        For t = 1, …, T:
+            choose the stump h_t with the largest |r|, r = Σ_{i,j} D_t(i, j) (h_t(x_i) − h_t(x_j))
+            α_t = ½ ln((1 + r)/(1 − r))
+            D_{t+1}(i, j) = D_t(i, j) e^{α_t (h_t(x_j) − h_t(x_i))} / Z_t
+        H = Σ_t α_t h_t
+
+        D stays unnormalised: of each document i there is its `potential` Σ_j D(i, j) − D(j, i), so that r is the sum of
+        the potentials above θ, over the sum of D. Returns the rounds and their thresholds. `scores` are those so far
+        (0 where None).
         """
         from . import _boosting_kernels as kernels
 
-        codes = np.empty(data.n_docs, dtype=np.int64)
-        levels = kernels.grade_codes(data.y, data.ptr, codes)
-        H, potential = np.zeros(data.n_docs), np.empty(data.n_docs)
-        start_weight = total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
+        H, potential, pairs = np.zeros(data.n_docs), np.empty(data.n_docs), pairs_of(data, pair_weight)
+        D_1 = D = kernels.potentials(H, pairs, potential)
         if scores is not None:
             H += scores
-            total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
-        largest_r = 1.0 - 1e-9
-        runs = _column_runs(columns)
-        chosen: list[int] = []
-        thresholds: list[float] = []
-        weights: list[float] = []
-        losses: list[float] = []
-        sizes_of_r: list[float] = []
+            D = kernels.potentials(H, pairs, potential)
+        parts = _parts_of_columns(len(columns.at_zero))
+        features: list[int] = []
+        thetas: list[float] = []
+        alphas: list[float] = []
+        trace: dict[str, list[float]] = {"loss": [], "edge": []}
         for t in range(1, self.rounds + 1):
-            search = partial(_best_in_run, columns, potential, self.both)
-            found = map(search, runs) if executor is None else executor.map(search, runs)
-            size, r, column, place = reduce(_better_of, found)
-            if not size > 1e-12 * total:
+            search = partial(_best_in_part, columns, potential, self.both)
+            found = map(search, parts) if executor is None else executor.map(search, parts)
+            size, r, k, edge = reduce(_better_of, found)
+            if not size > 1e-12 * D:
                 break
-            r = float(np.clip(r / total, -largest_r, largest_r))
-            weight = float(0.5 * np.log((1 + r) / (1 - r)))
-            theta = columns.threshold(column, place)
-            kernels.add_stump(H, *columns.columns, column, place, weight)
-            total = kernels.potentials(H, codes, data.ptr, pair_weight, levels, potential)
-            chosen.append(column)
-            thresholds.append(theta)
-            weights.append(weight)
-            losses.append(total / start_weight)
-            sizes_of_r.append(abs(r))
-            stop = self.watch is not None and self.watch(t, column, theta, weight)
-            if stop or out_of_time() or abs(r) >= largest_r:
+            r = float(np.clip(r / D, -LARGEST_R, LARGEST_R))
+            theta, alpha = columns.threshold(k, edge), float(0.5 * np.log((1 + r) / (1 - r)))
+            kernels.add_stump(H, columns.for_kernels, k, edge, alpha)
+            D = kernels.potentials(H, pairs, potential)
+            features.append(k)
+            thetas.append(theta)
+            alphas.append(alpha)
+            trace["loss"].append(D / D_1)
+            trace["edge"].append(abs(r))
+            stop = self.watch is not None and self.watch(t, k, theta, alpha)
+            if stop or out_of_time() or abs(r) >= LARGEST_R:
                 break
-        trace = {"loss": np.array(losses), "edge": np.array(sizes_of_r)}
-        return Rounds(np.array(chosen, dtype=np.int64), np.array(weights), trace), np.array(thresholds)
+        reached = {name: np.array(values) for name, values in trace.items()}
+        return Rounds(np.array(features, dtype=np.int64), np.array(alphas), reached), np.array(thetas)
 
 
-def _column_runs(columns: BinnedColumns) -> list[tuple[int, int]]:
-    """Cut the columns into at most 16 runs of about equal work."""
-    d = len(columns.at_zero)
+def pairs_of(data: QueryDataset, pair_weight: Floats) -> Pairs:
+    """Return the pairs of documents that differ in grade, as the kernels take them."""
+    from . import _boosting_kernels as kernels
+
+    level = np.empty(data.n_docs, dtype=np.int64)
+    levels = kernels.number_grades_of_lists(data.y, data.ptr, level)
+    return kernels.Pairs(level, levels, data.ptr, pair_weight)
+
+
+def _parts_of_columns(d: int) -> list[tuple[int, int]]:
+    """Cut the columns into at most 16 parts of about equal work."""
     size = -(-d // min(16, d))
     return [(k, min(k + size, d)) for k in range(0, d, size)]
 
@@ -234,11 +236,10 @@ def _column_runs(columns: BinnedColumns) -> list[tuple[int, int]]:
 _Found: TypeAlias = tuple[float, float, int, int]
 
 
-def _best_in_run(columns: BinnedColumns, potential: Floats, both: bool, run: tuple[int, int]) -> _Found:
+def _best_in_part(columns: BinnedColumns, potential: Floats, both: bool, part: tuple[int, int]) -> _Found:
     from . import _boosting_kernels as kernels
 
-    sizes = np.diff(columns.start)
-    found: _Found = kernels.best_threshold(*columns.columns, sizes, potential, both, *run)
+    found: _Found = kernels.best_threshold(columns.for_kernels, potential, both, *part)
     return found
 
 

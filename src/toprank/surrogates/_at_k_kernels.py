@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.sorting import best_first
 
 

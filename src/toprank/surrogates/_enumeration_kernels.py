@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 
 
 class Phi(IntEnum):
@@ -70,7 +70,8 @@ def pattern_scores(patterns, by_level, starts, graded, out):
             size = starts[level + 1] - starts[level]
             pairs -= size * (size - 1) / 2
     for m in range(len(patterns)):
-        upcoming[:] = starts
+        for level in range(len(starts)):
+            upcoming[level] = starts[level]
         total = 0.0
         for p in range(n):
             level = patterns[m, p]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ._listwise_kernels import PLAIN_RANGE, apply_chain_rule, order_by_grade, smallest, transform_scores
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.sorting import grade_levels, order_by_level
 from ..measures._list_kernels import gain_of
 from ..measures.presets import Gain

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.sorting import grade_levels, sort_down
 from ..measures._list_kernels import gain_of
 

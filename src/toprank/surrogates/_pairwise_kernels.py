@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 from ..core.sorting import grade_levels, order_by_level, sort_down
 
 SHORT = 512
@@ -290,10 +290,9 @@ def arrange_lists(s, y, ptr, doc_weight, rule, arranged, factor):
         level = np.empty(b - a, np.int64)
         levels = grade_levels(y[a:b], level)
         order, t, by_place, c = arrange(s[a:b], level, levels, weight)
-        arranged.order[a:b] = order
-        arranged.t[a:b] = t
-        arranged.level[a:b] = by_place
-        arranged.c[a:b] = c
+        for i in range(b - a):
+            arranged.order[a + i], arranged.t[a + i] = order[i], t[i]
+            arranged.level[a + i], arranged.c[a + i] = by_place[i], c[i]
         factor[q] *= list_scale(level, levels, weight, rule)
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ._listwise_kernels import apply_chain_rule, fill_log_target, transform_scores
 
 FULL_LIMIT = 12

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ._listwise_kernels import apply_chain_rule, fill_target, largest, transform_scores
 
 HUGE = 1e100

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.plain import kernel
+from ..core.jit import kernel
 from ..core.sorting import order_down
 
 

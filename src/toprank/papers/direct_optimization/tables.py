@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._intervals import spread
 from ..._tables import Cell, Table
 from ..._typing import Floats
 from ...data.dataset import QueryDataset
+from ...statistics._intervals import spread
 from ...surrogates.pairwise import misordered_pairs, pair_counts
 from ..exhibits import Exhibit, Maker, Panel, Said, judge, panels
 from ..experiments import MEASURES, Letor, Results, on_folds

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ... import rankers
-from ..._intervals import every, spreads, surely
 from ..._progress import track
 from ..._tables import Table
 from ..._typing import Floats
@@ -23,6 +22,7 @@ from ...data.dataset import QueryDataset
 from ...data.synthetic import make_graded
 from ...objective import Objective
 from ...solvers.ball import project
+from ...statistics._intervals import every, spreads, surely
 from ...surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
 from ...surrogates.transforms import Sigmoid, Transform
 from ..exhibits import Checkpoint, Exhibit, Panel, Said, judge, panels

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._intervals import every, spread, surely
 from ..._tables import Table
 from ..._typing import Floats
 from ...certificates.generalization import largest_norm
@@ -27,6 +26,7 @@ from ...measures import measure as parse
 from ...rankers import KernelSlamPerceptron, MinimaxPerceptron, OnlineListNet, SlamPerceptron
 from ...rankers.online import Scale
 from ...rankers.perceptrons import choose_eta
+from ...statistics._intervals import every, spread, surely
 from ..exhibits import Exhibit, Panel, Said, judge, panels
 from ..experiments import Letor
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._intervals import every, interval, spreads, surely
 from ..._progress import track
 from ..._tables import Table
 from ...errors import InputError
+from ...statistics._intervals import every, interval, spreads, surely
 from ..exhibits import Checkpoint, Exhibit, Panel, Said, judge, panels
 from ..experiments import data_folder, piece
 from .methods import ALLOWANCE, BATCHED, METHODS, PAPER, STYLES, Settings, Trial, baselines, choose

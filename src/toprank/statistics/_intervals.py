@@ -11,8 +11,8 @@ from math import inf
 
 import numpy as np
 
+from .._typing import AnyArray, Floats
 from ._statistics import chunks, on_threads, rounded, tilted_signs
-from ._typing import AnyArray, Floats
 
 _CHUNK = 1 << 21
 """Queries drawn at a time by the bootstrap, whatever the number of queries and resamples."""

@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from .._typing import Floats, Ints
+from ..errors import InputError
 from . import _bounded as bounds
 from . import _intervals as intervals
 from . import _statistics as statistics
-from ._typing import Floats, Ints
-from .errors import InputError
 
 Test = Literal["permutation", "t", "wilcoxon"]
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from .core.jit import kernel, sum_kernel
+from ..core.jit import kernel, sum_kernel
 
 _HIGHEST = 700.0  # beyond, exp overflows: a weight stays above 0, and so does p
 _NEGLIGIBLE = 19.0  # beyond, e^{−x} adds nothing to e^x

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ._typing import AnyArray, Floats
-from .data import validation
-from .data.ids import same_ids
-from .errors import InputError
+from .._typing import AnyArray, Floats
+from ..data import validation
+from ..data.ids import same_ids
+from ..errors import InputError
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._typing import AnyArray, Floats
+from .._typing import AnyArray, Floats
 
 EXACT = 28
 """Up to so many queries that differ, the sign-flip test counts all 2^n flips; beyond, it samples them."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._typing import AnyArray, Floats, Ints
 from ._statistics import on_threads
-from ._typing import AnyArray, Floats, Ints
 
 _ORDERS = 10
 _HALVINGS = 30

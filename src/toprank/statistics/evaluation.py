@@ -10,18 +10,18 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from ._checkpoint import plain
-from ._estimators import estimator_scores
-from ._tables import Shown, Table
-from ._typing import AnyArray, ArrayLike, Floats
-from .data import blocks, validation
-from .data.dataset import QueryDataset
-from .data.grades import warn_of_lowest_grade
-from .errors import InputError
-from .measures.base import Measure, mean_value
-from .measures.base import measure as parse
-from .measures.plan import Plan
-from .measures.presets import relevant_above
+from .._checkpoint import plain
+from .._estimators import estimator_scores
+from .._tables import Shown, Table
+from .._typing import AnyArray, ArrayLike, Floats
+from ..data import blocks, validation
+from ..data.dataset import QueryDataset
+from ..data.grades import warn_of_lowest_grade
+from ..errors import InputError
+from ..measures.base import Measure, mean_value
+from ..measures.base import measure as parse
+from ..measures.plan import Plan
+from ..measures.presets import relevant_above
 
 T = TypeVar("T")
 

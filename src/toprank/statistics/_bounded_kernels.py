@@ -7,10 +7,10 @@ from math import exp, log, log1p, sqrt
 
 import numpy as np
 
-from .core.jit import inner_kernel, kernel
+from ..core.jit import kernel
 
 
-@inner_kernel
+@kernel
 def fill_bets(x, v, order, delta, bets):
     """λ_t = √(2 ln(1/δ) / (n σ̂²_{t−1})), σ̂²_t = (¼ + Σ_{i ≤ t} v_i² (x_i − μ̂_i)²)/(t + 1), in the order given."""
     n = len(order)
@@ -23,7 +23,7 @@ def fill_bets(x, v, order, delta, bets):
         spread += (v[at] * (x[at] - total / weight)) ** 2
 
 
-@inner_kernel
+@kernel
 def mean_capital(x, v, orders, bets, m):
     """The mean over the orders of Π_t (1 + min(λ_t, 0.9/m) v_t (x_t − m)), which falls as m rises."""
     capital = 0.0

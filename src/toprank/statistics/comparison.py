@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from .._checkpoint import plain
+from .._tables import Shown, Table, signed
+from .._typing import Floats
+from ..data import validation
+from ..errors import InputError
+from ..measures import measure as parse_measure
 from . import _intervals as intervals
 from . import _statistics as statistics
 from ._bounded import smallest_margin
-from ._checkpoint import plain
 from ._paired_tests import FEW, TESTS, PairedTest, PairResult, Test, draws_for, means_and_effects
 from ._pairing import aligned, pairs_of
-from ._tables import Shown, Table, signed
-from .data import validation
-from .errors import InputError
-from .measures import measure as parse_measure
 
 if TYPE_CHECKING:
     from .evaluation import Report
@@ -292,9 +293,8 @@ def compare(
     Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
     large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
     intervals using importance sampling"): a valid p, as small as it may be, however large the family. In a family of
-    more than 10,000 comparisons each has a quarter of the draws. A number of your
-    own, `n_resamples`, draws that many even flips: p = (hits + 1) / (n_resamples + 1), and `caution` says where no
-    difference can come out of the correction with so few.
+    more than 10,000 comparisons each has a quarter of the draws. `n_resamples` draws that many even flips instead:
+    p = (hits + 1) / (n_resamples + 1), and `caution` says where so few cannot pass the correction.
 
     >>> import toprank as tr
     >>> data = tr.QueryDataset.from_arrays(np.zeros((90, 1)), np.tile([0, 1, 2], 30), np.repeat(np.arange(30), 3))
@@ -304,12 +304,7 @@ def compare(
     'good is better'
     """
     systems, values = aligned(reports)
-    validation.check_choice(get_args(Test), test=test)
-    if n_resamples is not None:
-        validation.check_count(n_resamples=n_resamples)
-    validation.check_fraction(alpha=alpha)
-    if margin is not None:
-        validation.check_positive(margin=margin)
+    _check(test, alpha, margin, n_resamples)
     pairs = pairs_of(systems, baseline)
     family = len(pairs) * len(values)
     drawn = draws_for(family, RESAMPLES) if n_resamples is None else n_resamples
@@ -324,56 +319,27 @@ def compare(
         bounded = bool(rows.min() >= -1e-9 and rows.max() <= 1 + 1e-9) and not _has_no_end(measure)
         found += paired.found(measure, diffs, weight, margin, alpha / (2 * family), bounded=bounded)
         sizes += means_and_effects(diffs, weight)
-        means = intervals.bootstrap_means(in_mean, weight, drawn, rng)
-        spans[measure] = {
-            name: intervals.bca(row, weight, draws, alpha)
-            for name, row, draws in zip(systems, in_mean, means, strict=True)
-        }
+        draws = intervals.bootstrap_means(in_mean, weight, drawn, rng)
+        ends_of_means = [intervals.bca(row, weight, of_row, alpha) for row, of_row in zip(in_mean, draws, strict=True)]
+        spans[measure] = dict(zip(systems, ends_of_means, strict=True))
     corrected = statistics.holm(np.array([one.p for one in found]))
-    no_worse = None
-    if margin is not None:
-        sides = statistics.holm(np.concatenate([one.sides for one in found])).reshape(-1, 2)
-        no_worse = [(float(a), float(b)) for a, b in sides]
     ends = paired.intervals(found, corrected, alpha)
-    first = next(iter(reports.values()))
+    differences = [
+        _difference(one, size, (systems[a], systems[b]), float(p), at, float(level), alpha)
+        for one, size, (a, b), p, at, level in zip(found, sizes, pairs * len(values), corrected, *ends, strict=True)
+    ]
+    if margin is not None:
+        differences = _with_margin(differences, found, margin, alpha)
     return Comparison(
         systems=systems,
         measures=tuple(values),
-        means={
-            m: dict(zip(systems, (one.in_mean * one.weight).mean(axis=1).tolist(), strict=True))
-            for m, one in values.items()
-        },
+        means={m: _means(systems, one.in_mean, one.weight) for m, one in values.items()},
         intervals=spans,
-        differences=tuple(
-            Difference(
-                measure=one.measure,
-                a=systems[a],
-                b=systems[b],
-                difference=size[0],
-                interval=(float(at[0][0]), float(at[0][1])),
-                level=float(level),
-                simultaneous=(float(at[1][0]), float(at[1][1])),
-                effect=size[1],
-                p=one.p,
-                p_holm=float(p_holm),
-                wins=int((one.d > 0).sum()),
-                ties=int((one.d == 0).sum()),
-                losses=int((one.d < 0).sum()),
-                direction=one.direction,
-                shown=bool(p_holm <= alpha),
-                by_betting=one.by_betting,
-                margin=margin,
-                p_no_worse=None if no_worse is None else no_worse[i],
-                no_worse=None if no_worse is None else (no_worse[i][0] <= alpha, no_worse[i][1] <= alpha),
-            )
-            for i, (one, size, (a, b), p_holm, at, level) in enumerate(
-                zip(found, sizes, pairs * len(values), corrected, *ends, strict=True)
-            )
-        ),
+        differences=tuple(differences),
         test=test,
         alpha=alpha,
         counted={m: one.values.shape[1] for m, one in values.items()},
-        convention=str(first.convention),
+        convention=str(next(iter(reports.values())).convention),
         baseline=baseline,
         n_resamples=drawn,
         tilted=paired.level is not None and test == "permutation",
@@ -381,6 +347,60 @@ def compare(
         margin=margin,
         reports=dict(reports),
     )
+
+
+def _check(test: Test, alpha: float, margin: float | None, n_resamples: int | None) -> None:
+    validation.check_choice(get_args(Test), test=test)
+    if n_resamples is not None:
+        validation.check_count(n_resamples=n_resamples)
+    validation.check_fraction(alpha=alpha)
+    if margin is not None:
+        validation.check_positive(margin=margin)
+
+
+def _means(systems: tuple[str, ...], values: Floats, weight: Floats) -> dict[str, float]:
+    return dict(zip(systems, (values * weight).mean(axis=1).tolist(), strict=True))
+
+
+def _difference(
+    found: PairResult,
+    size: tuple[float, float | None],
+    systems: tuple[str, str],
+    p_holm: float,
+    ends: Floats,
+    level: float,
+    alpha: float,
+) -> Difference:
+    """Return what a test found, as one value; `ends` are the interval at its own level and the simultaneous one."""
+    return Difference(
+        measure=found.measure,
+        a=systems[0],
+        b=systems[1],
+        difference=size[0],
+        interval=(float(ends[0][0]), float(ends[0][1])),
+        level=level,
+        simultaneous=(float(ends[1][0]), float(ends[1][1])),
+        effect=size[1],
+        p=found.p,
+        p_holm=p_holm,
+        wins=int((found.d > 0).sum()),
+        ties=int((found.d == 0).sum()),
+        losses=int((found.d < 0).sum()),
+        direction=found.direction,
+        shown=p_holm <= alpha,
+        by_betting=found.by_betting,
+    )
+
+
+def _with_margin(
+    differences: Sequence[Difference], found: Sequence[PairResult], margin: float, alpha: float
+) -> list[Difference]:
+    """Return the differences with who is no worse by the margin or more; both sides of all are one family."""
+    sides = statistics.holm(np.concatenate([one.sides for one in found])).reshape(-1, 2).tolist()
+    return [
+        replace(one, margin=margin, p_no_worse=(a, b), no_worse=(a <= alpha, b <= alpha))
+        for one, (a, b) in zip(differences, sides, strict=True)
+    ]
 
 
 def _has_no_end(measure: str) -> bool:

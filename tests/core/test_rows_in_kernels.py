@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from toprank.core.plain import kernel
+from toprank.core.jit import kernel
 from toprank.core.rows import add_chosen_rows, add_rows, rows_of, score_list, score_rows
 
 

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ._typing import Floats, Ints
-from .data import validation
-from .data.grouping import numbered
-from .data.trec import Run, first_repeated
-from .errors import InputError
+from .._typing import Floats, Ints
+from ..data import validation
+from ..data.grouping import numbered
+from ..data.trec import Run, first_repeated
+from ..errors import InputError
 
 Method = Literal["rrf", "combsum", "combmnz"]
 

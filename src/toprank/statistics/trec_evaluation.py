@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._typing import AnyArray, Floats, Ints
-from .data.dataset import QueryDataset
-from .data.grouping import numbered
-from .data.trec import Qrels, Run, first_repeated
-from .errors import InputError
+from .._typing import AnyArray, Floats, Ints
+from ..data.dataset import QueryDataset
+from ..data.grouping import numbered
+from ..data.trec import Qrels, Run, first_repeated
+from ..errors import InputError
+from ..measures import Measure
 from .evaluation import Report, evaluate_grouped
-from .measures import Measure
 
 
 @dataclass(frozen=True)

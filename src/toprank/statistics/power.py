@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checkpoint import plain
+from .._checkpoint import plain
+from .._tables import Shown, Table, signed
+from ..data import validation
+from ..errors import InputError
 from ._pairing import aligned
-from ._tables import Shown, Table, signed
-from .data import validation
-from .errors import InputError
 
 if TYPE_CHECKING:
     from .evaluation import Report
