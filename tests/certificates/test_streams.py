@@ -40,7 +40,8 @@ def by_definition(ranker, data):
             seen.append(x)
         if trace["mistake"].sum() == 0:
             continue
-        v = tr.surrogates.Slam("ndcg@3").document_weights(one.y, one.ptr) if isinstance(ranker, tr.SlamPerceptron) else [1.0]
+        weighed = isinstance(ranker, tr.SlamPerceptron)
+        v = tr.surrogates.Slam("ndcg@3").document_weights(one.y, one.ptr) if weighed else [1.0]
         v = [w for w in v if w > 0]
         centre = one.X.mean(axis=0)
         distance2 = max(float(sum((x - centre) ** 2)) for x in one.X)

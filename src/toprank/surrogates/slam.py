@@ -36,8 +36,8 @@ class Slam(CompiledSurrogate):
     margin : Δ.
     within : the order of the documents of one grade. "index" makes φ_v convex in s. "score" gives the smallest of these
         bounds and is the loss of Algorithm 2, where the order at w_t fixes the weights.
-    weights : "paper", or for map "tight": v_i = (m − r)/(r (m − r + i)) for the i-th of r relevant documents among m. It
-        is an upper bound of 1 − AP too, and never above the paper's (docs/theory.md has the proof).
+    weights : "paper", or for map "tight": v_i = (m − r)/(r (m − r + i)) for the i-th of r relevant documents among m.
+        It is an upper bound of 1 − AP too, and never above the paper's (docs/theory.md has the proof).
 
     >>> value, grad = Slam("ndcg@10").value_and_grad([0.0, 0.5], [1, 0], [0, 2])
     >>> value, grad.tolist()
