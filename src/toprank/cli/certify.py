@@ -124,9 +124,11 @@ def _anybody(
         about = None
     elif kind == "scores":
         from ..data.scores import read_scores
+        from ..evaluation import grouped_scores
 
         judged = read(data, columns, "keep")
         one = read_scores(model)
+        grouped_scores(one, judged)  # whether they belong together is told before the data are looked at
     else:
         one = load_model(model)
         judged = read_for(one, data, columns)

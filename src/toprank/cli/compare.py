@@ -133,15 +133,18 @@ def compare(
     reports = _Reports(as_json)
     if folds is not None and missing != "error":
         raise InputError("--folds reads LETOR text, in which every cell has a number: leave --missing out")
-    # Trees have a side for missing cells: who has none is left out, which is told, unless --missing fills them in.
-    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing="keep"), reports)
+    from ..contests.settings import CATBOOST, DEFAULT_RANKERS, ENGINES
+
+    taking_part = _taking_part(_names(rankers), entrants) or DEFAULT_RANKERS
+    # Trees and estimators of others have their own way with missing cells; who has none is left out, which is told.
+    keeps = missing != "error" or entrants or not {"BoostedTrees", *ENGINES, CATBOOST}.isdisjoint(taking_part)
+    read_part = partial(read, **columns, missing="keep" if keeps else "error")
+    parts, title = _folds(train, test, valid, folds, read_part, reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
-    from ..contests.settings import DEFAULT_RANKERS
 
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
-    taking_part = _taking_part(_names(rankers), entrants) or DEFAULT_RANKERS
     try:
         result = contest(
             parts,
