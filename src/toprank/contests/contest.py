@@ -79,24 +79,22 @@ def contest(
     `grids={"mine": {"ridge__alpha": [0.1, 1.0]}}` has settings for those who bring their own: first what was given is
     tried, then every combination.
 
-    With `prepare` ("log,query" or ["log", "query"]: the signed logarithm, then scaling within each query)
-    every setting of a named ranker is tried with prepared features and with features as they are. With `refit` the
-    winners learn once more, from training and validation queries together. With `repeats` the chosen settings learn
-    from so many resamples of the training queries, with two seeds each: the contest then also says which learner is
-    better, and how much of a difference is the sample, the seed and the queries.
+    With `prepare` ("log,query": the signed logarithm, then scaling within each query) every setting of a named ranker
+    is tried with prepared features and with features as they are. With `refit` the winners learn once more, from
+    training and validation queries together. With `repeats` the chosen settings learn from so many resamples of the
+    training queries, with two seeds each: this says which learner is better, and how much of a difference is the
+    sample, the seed and the queries.
 
     `measure` chooses settings, `measures` are reported. `budget` is how many settings of each contestant are tried on a
     fold beyond its defaults (a path of C is one): 0 tries the defaults alone, None all there are. The same seed then
-    gives the same numbers on any machine, however busy. `seconds`, which are processor seconds of learning, give that
-    up: when they are spent, no further round of settings is started, though everybody's defaults are always tried;
-    within a round everybody's setting has the same share of the time that is left, and is stopped when it is over
-    (ours and LightGBM's and XGBoost's by name). Where not everything was tried, the tables and the page say so first
-    (`cut_short`).
+    gives the same numbers on any machine. `seconds`, processor seconds of learning, give that up: when they are spent,
+    no further round of settings is started, though everybody's defaults are always tried; within a round everybody has
+    the same share of what is left, at whose end rankers of ours stop. Where not everything was tried, the tables and
+    the page say so first (`cut_short`).
 
     `baseline` names the one that the others are compared with; None compares every pair; `margin` and `n_resamples`
     are as in `compare`. `state` is a folder that keeps finished settings of our rankers, so that an interrupted contest
-    goes on where it was, with the same result. Who cannot learn from the data is left out; `warnings` and `notes` say
-    why.
+    goes on where it was, with the same result. Who cannot learn from the data is left out, and `warnings` say why.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)

@@ -14,9 +14,8 @@ from ..data.dataset import QueryDataset
 from ..errors import InputError
 from ..evaluation import grouped_scores
 from ..measures.base import Measure
+from .early_stopping import best_iteration, early_stopping, labels_of, package_of, rounds_name, trace_of
 
-PATIENCE = 50
-"""Rounds without a better value on the validation queries that end boosting, where the library can stop early."""
 _ODD_IN_NAMES = set('[]<>{}":,')
 """What LightGBM or XGBoost refuses in the name of a feature."""
 
@@ -72,12 +71,12 @@ class Guest:
         except Exception as error:  # anybody's code can raise anything: this contestant is left out, and told why
             first = (str(error).splitlines() or [""])[0]
             raise InputError(f"{name}: {type(error).__name__}: {first}") from error
-        return replace(self, learned=learned, trace_=_trace(_last(learned)))
+        return replace(self, learned=learned, trace_=trace_of(_last(learned)))
 
     def refitted(self, data: QueryDataset, seed: int | None = None) -> Guest:
         """Return the guest learned anew from `data`, with as many rounds as were chosen, and another seed."""
         changes: dict[str, Any] = {}
-        rounds, name = best_iteration(_last(self.learned)), _rounds_name(_last(self.estimator))
+        rounds, name = best_iteration(_last(self.learned)), rounds_name(_last(self.estimator))
         if rounds and name:
             changes[_prefix(self.estimator) + name] = rounds
         if seed is not None and self.random_state_name is not None:
@@ -139,16 +138,9 @@ def frame_of(data: QueryDataset) -> Any:
 def parameters_of(estimator: Any) -> set[str]:
     """Return the names of the parameters that `set_params` takes; CatBoost lists those that were set alone."""
     names = {str(name) for name in estimator.get_params()}
-    if _package(estimator) == "catboost":
+    if package_of(estimator) == "catboost":
         names |= set(inspect.signature(type(estimator)).parameters)
     return names
-
-
-def _package(estimator: Any) -> str:
-    return next((p for kind in type(estimator).__mro__ if (p := kind.__module__.partition(".")[0]) in _LIBRARIES), "")
-
-
-_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
 
 def _last(estimator: Any) -> Any:
@@ -187,22 +179,16 @@ def _fit_last(
     from sklearn.base import is_classifier
 
     parameters = inspect.signature(estimator.fit).parameters
-    y = _labels(train, is_classifier(estimator))
+    y = labels_of(train, is_classifier(estimator))
     if not {"group", "qid", "group_id"} & set(parameters) and hasattr(estimator, "estimator"):
         _fit_search(estimator, X, y, train)
         return
     given = _queries(parameters, train) | _weights(parameters, train)
     if held_out is not None:
-        given |= _early_stopping(estimator, parameters, *held_out, measure)
-    if _package(estimator) == "catboost" and "verbose" in parameters:
+        given |= early_stopping(estimator, parameters, *held_out, measure)
+    if package_of(estimator) == "catboost" and "verbose" in parameters:
         given["verbose"] = False
     estimator.fit(X, y, **given)
-
-
-def _labels(data: QueryDataset, classes: bool) -> Any:
-    """Return grades; for a classifier, whole ones as whole numbers."""
-    whole = classes and not (data.y != np.floor(data.y)).any()
-    return data.y.astype(np.int64) if whole else data.y
 
 
 def _queries(parameters: Mapping[str, Any], data: QueryDataset) -> dict[str, Any]:
@@ -235,7 +221,7 @@ def _fit_search(estimator: Any, X: Any, y: Any, data: QueryDataset) -> None:
     while hasattr(inner, "estimator") and depth < 10:
         inner, depth = _last(inner.estimator), depth + 1
     inside = inspect.signature(inner.fit).parameters
-    if ("group" in inside and "qid" not in inside) or (_package(inner) == "catboost" and "group_id" in inside):
+    if ("group" in inside and "qid" not in inside) or (package_of(inner) == "catboost" and "group_id" in inside):
         raise InputError(
             f"{type(estimator).__name__} slices rows, and {type(inner).__name__} wants its queries whole: enter it by "
             "itself, and give its settings to the contest, grids={name: {...}}"
@@ -248,94 +234,6 @@ def _fit_search(estimator: Any, X: Any, y: Any, data: QueryDataset) -> None:
     _call(estimator, "fit", X, data, y=y)
 
 
-def _early_stopping(
-    estimator: Any, parameters: Mapping[str, Any], seen: Any, valid: QueryDataset, measure: Measure
-) -> dict[str, Any]:
-    """Return what makes a library stop by the validation queries: by its own NDCG or MAP if it ranks, else its loss.
-
-    The library's own parameters for it, where they are set, stay as they are.
-    """
-    if "valid" in parameters:  # a ranker of ours, in a pipeline
-        rows = np.repeat(np.arange(valid.n_queries), valid.lengths)
-        return {"valid": (seen, valid.y, rows, valid.query_weight)}
-    package, ids = _package(estimator), np.repeat(np.arange(valid.n_queries), valid.lengths)
-    own = estimator.get_params()
-    if any(own.get(name) for name in ("early_stopping_rounds", "early_stopping_round", "od_wait")):
-        patience = 0
-    else:
-        patience = PATIENCE
-    from sklearn.base import is_classifier
-
-    y = _labels(valid, is_classifier(estimator))
-    k, kind = measure.k, "map" if measure.name.startswith("map") else "ndcg"
-    if package == "lightgbm":
-        import lightgbm as lgb
-
-        calls = [lgb.early_stopping(patience, first_metric_only=True, verbose=False)] if patience else []
-        # Since 4.7 eval_set is called eval_X and eval_y.
-        shown = {"eval_X": seen, "eval_y": y} if "eval_X" in parameters else {"eval_set": [(seen, y)]}
-        if "group" not in parameters:
-            return {**shown, "callbacks": calls}
-        return {
-            **shown,
-            "eval_group": [valid.lengths],
-            "eval_metric": kind,
-            "eval_at": [k or 1000],
-            "callbacks": calls,
-        }
-    if package == "xgboost":
-        metric = {"eval_metric": f"{kind}@{k}" if k else kind} if "qid" in parameters else {}
-        if patience:
-            estimator.set_params(early_stopping_rounds=patience, **metric)
-        return {"eval_set": [(seen, y)], **({"eval_qid": [ids]} if "qid" in parameters else {})}
-    if package == "catboost":
-        import catboost
-
-        if "group_id" in parameters:
-            top = f":top={k}" if k else ""
-            estimator.set_params(eval_metric=f"MAP{top}" if kind == "map" else f"NDCG{top};type=Exp" if k else "NDCG")
-            pool = catboost.Pool(seen, y, group_id=ids)
-        else:
-            pool = catboost.Pool(seen, y)
-        return {"eval_set": pool, **({"early_stopping_rounds": patience} if patience else {})}
-    if "X_val" in parameters and own.get("early_stopping") is True:
-        return {"X_val": seen, "y_val": y}
-    return {}
-
-
-def best_iteration(estimator: Any) -> int | None:
-    """Return how many rounds a fitted library's estimator keeps, where it stopped early."""
-    package = _package(estimator)
-    if package == "lightgbm":
-        return int(estimator.best_iteration_) or None
-    if package == "xgboost" and estimator.get_params().get("early_stopping_rounds"):
-        return int(estimator.best_iteration) + 1
-    if package == "catboost" and estimator.get_best_iteration() is not None:
-        return int(estimator.get_best_iteration()) + 1
-    return None
-
-
-def _rounds_name(estimator: Any) -> str | None:
-    return {"lightgbm": "n_estimators", "xgboost": "n_estimators", "catboost": "iterations"}.get(_package(estimator))
-
-
-def _trace(estimator: Any) -> dict[str, Floats]:
-    """Return the values on the validation queries round by round, however a library calls them."""
-    package = _package(estimator)
-    try:
-        if package == "lightgbm":
-            found: Any = estimator.evals_result_
-        elif package in ("xgboost", "catboost"):
-            found = estimator.evals_result()
-        else:
-            return {}
-    except Exception:  # each library has an error of its own for "nothing was evaluated"
-        return {}
-    parts = [values for part, values in (found or {}).items() if part != "learn"]
-    values: Any = next(iter(parts[-1].values()), []) if parts else []
-    return {"valid": np.asarray(values, dtype=np.float64)} if len(values) else {}
-
-
 def is_fitted(estimator: Any) -> bool:
     """Say whether an estimator, ours or anybody's, has learned already.
 
@@ -343,7 +241,7 @@ def is_fitted(estimator: Any) -> bool:
     >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0, 1]))
     (False, True)
     """
-    if _package(estimator) == "catboost":
+    if package_of(estimator) == "catboost":
         return bool(estimator.is_fitted())
     if not hasattr(estimator, "fit"):
         return True
