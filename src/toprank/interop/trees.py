@@ -13,14 +13,12 @@ import numpy as np
 from .. import surrogates
 from .._typing import Floats
 from ..data.dataset import QueryDataset
-from ..data.validation import check_count, check_positive
+from ..data.validation import check_count, check_informative, check_positive
 from ..errors import InputError
 from ..model.functions import TreeFunction
 from ..rankers.base import Ranker, parameters
 from ..rankers.watching import BestOnValidation
-from ..solvers.base import warn_nothing_learned
 from ..surrogates.base import Surrogate
-from ..surrogates.direct import ALL_ALIKE
 from .curvature import check_slope
 from .tree_files import read_trees
 
@@ -73,8 +71,9 @@ class BoostedTrees(Ranker):
     Parameters
     ----------
     measure : what `score` reports and a validation set is judged by.
-    loss : "lambdarank", the engine's own LambdaMART, or a surrogate of `toprank.surrogates` or its name; "ListMLE" is
-        the one that draws the orders of documents of one grade, anew in every round.
+    loss : "lambdarank", the engine's own LambdaMART (which takes documents of equal scores in the order of the rows),
+        or a surrogate of `toprank.surrogates` or its name; "ListMLE" is the one that draws the orders of documents of
+        one grade, anew in every round.
     engine : "lightgbm" or "xgboost".
     rounds : the most trees.
     eta : the learning rate.
@@ -157,8 +156,7 @@ class BoostedTrees(Ranker):
         if loss is None:
             check_whole_grades(data)
         watch = BestOnValidation[int](self._judge(), valid, self.patience, self.verbose)
-        if not data.informative.any():
-            warn_nothing_learned(type(self).__name__, ALL_ALIKE)
+        check_informative(data.informative, data.n_docs)
         if self.engine == "lightgbm":
             from .lightgbm import grow
         else:
