@@ -106,7 +106,7 @@ def test_winners_are_kept_served_and_exported(held, tmp_path):
     trees = contest.entrant("trees")
     served = parse_model((tmp_path / "trees.json").read_bytes(), "trees.json")  # what the server scores with
     np.testing.assert_array_equal(served.scores(test), trees.scores)
-    assert {name.rpartition(".")[2] for name in files} == {"json", "txt", "cbm"}
+    assert {name.rpartition(".")[2] for name in files} == {"json", "txt"}
     again = tr.export.fold(tmp_path / "lgbm.txt")
     np.testing.assert_allclose(again.scores(test), contest.entrant("lgbm").scores, rtol=0, atol=1e-12)
     tr.write_report(contest, tmp_path / "page.html")

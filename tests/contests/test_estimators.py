@@ -319,15 +319,20 @@ class TestKeeping:
         ):
             written = result.save(tmp_path / "models")
         assert {path.rpartition("/")[2] for path in written} == {
-            "lightgbm.txt", "xgboost.ubj", "catboost.cbm", "pipeline.json", "trees.json", "ours-1.json"
+            "lightgbm.txt", "xgboost.ubj", "catboost.json", "pipeline.json", "trees.json", "ours-1.json"
         }  # fmt: skip
-        for name, file in (("lightgbm", "lightgbm.txt"), ("xgboost", "xgboost.ubj"), ("pipeline", "pipeline.json")):
+        for name, file in (
+            ("lightgbm", "lightgbm.txt"),
+            ("xgboost", "xgboost.ubj"),
+            ("pipeline", "pipeline.json"),
+            ("catboost", "catboost.json"),
+        ):
             read = tr.export.fold(tmp_path / "models" / file)
             np.testing.assert_allclose(read.predict(test.X), result.entrant(name).scores, rtol=0, atol=1e-5)
         for name, file in (("trees", "trees.json"), ("ours/1", "ours-1.json")):
             again = tr.load(tmp_path / "models" / file)
             np.testing.assert_array_equal(again.predict(test), result.entrant(name).scores)
-        theirs = cat.CatBoostRanker().load_model(tmp_path / "models" / "catboost.cbm")
+        theirs = cat.CatBoostRanker().load_model(tmp_path / "models" / "catboost.json", format="json")
         np.testing.assert_allclose(theirs.predict(test.X), result.entrant("catboost").scores, rtol=1e-12)
 
     def test_the_page_is_written_for_all_of_them(self, parts, tmp_path):

@@ -116,7 +116,7 @@ class Contest(Shown):
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write what every winner learned into a folder and return the files; who has no format is warned of.
 
-        Rankers of ours are read by `toprank.load`, trees of LightGBM and XGBoost by `toprank.export` and the server.
+        Rankers of ours are read by `toprank.load` and the server, trees of other libraries by `toprank.export`.
         """
         from .saving import save_winners
 

@@ -19,7 +19,7 @@ def save_winners(contest: Contest, folder: str | os.PathLike[str]) -> tuple[list
     """Write every winner into a folder; return the files, and for each that has no file the reason.
 
     A ranker of ours becomes a model file (`toprank.load`, `toprank serve`). LightGBM's, XGBoost's and CatBoost's
-    estimators are written in their own formats; of the first two `toprank export` reads them. A pipeline of scalers and
+    estimators are written in formats of their own that `toprank export` reads too. A pipeline of scalers and
     a linear model becomes a toprank-linear file. Pickle is not written: what remains can be saved by its own library.
     """
     target = Path(folder)
@@ -74,7 +74,7 @@ def _native(model: Any) -> tuple[str, Any] | None:
     if package == "xgboost":
         return ".ubj", lambda path: Path(path).write_bytes(_xgboost_bytes(model))
     if package == "catboost":
-        return ".cbm", model.save_model
+        return ".json", lambda path: model.save_model(path, format="json")
     return None
 
 
