@@ -11,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toprank as tr
+from toprank.contests.entries import Defaults, entries_of
+from toprank.contests.estimators import Guest
 
 
 @pytest.fixture(scope="module")
@@ -177,12 +179,7 @@ class TestGrids:
 
     def test_lightgbm_xgboost_and_catboost_by_name_have_as_many_settings(self):
         pytest.importorskip("catboost")
-        entries = (
-            tr.contests.entries
-            if hasattr(tr, "contests")
-            else __import__("toprank.contests.entries", fromlist=["entries_of"])
-        )
-        found = entries.entries_of(["LightGBM", "XGBoost", "CatBoost"], {}, entries.Defaults(tr.measure("ndcg@10")))
+        found = entries_of(["LightGBM", "XGBoost", "CatBoost"], {}, Defaults(tr.measure("ndcg@10")))
         assert [len(one.rankers) for one in found.candidates] == [6, 6, 6]
 
     def test_seconds_of_the_processor_stand_in_the_table(self, parts):
@@ -340,9 +337,14 @@ class TestKeeping:
         tr.write_report(result, tmp_path / "page.html")
         assert "mine" in (tmp_path / "page.html").read_text()
 
-    def test_learners_are_compared_by_learning_again(self, parts):
+    def test_learners_are_compared_by_learning_again_from_another_seed(self, parts):
         lgb = pytest.importorskip("lightgbm")
-        mine = lgb.LGBMRanker(n_estimators=10, n_jobs=1, verbosity=-1)
+        drawn = {"subsample": 0.5, "subsample_freq": 1}
+        mine = lgb.LGBMRanker(n_estimators=10, n_jobs=1, verbosity=-1, min_child_samples=3, **drawn)
         result = hold(parts, {"mine": mine, "ridge": Ridge()}, repeats=2)
         assert result.repeats.n == 2
-        assert len(result.repeats.rows) == 1
+        (row,) = result.repeats.rows
+        guest = Guest(mine, {}, tr.measure("ndcg@10")).fit_queries(parts[0])
+        first, other = (guest.refitted(parts[0], seed=seed).predict_grouped(parts[2]) for seed in (1, 2))
+        assert not np.array_equal(first, other)
+        assert {row.a, row.b} == {"mine", "ridge"}
