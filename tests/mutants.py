@@ -42,6 +42,8 @@ DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_t
 FOLDER = "tests/core/test_cache_folder.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
 
+OTHERS = "tests/interop/test_tree_files.py"
+GUESTS = "tests/contests/test_estimators.py"
 MUTANTS = [
     # One watcher
     Mutant(
@@ -261,6 +263,20 @@ MUTANTS = [
     Mutant("rankers/stream_notes.py", "int(noted[Note.ROUNDS]) != rounds", "False", f"{STREAMS} -k notes_nothing"),
     Mutant("rankers/stream_notes.py", "radius2 * heaviest", "radius2", f"{STREAMS} -k definitions"),
     Mutant("rankers/stream_notes.py", "trust if \"ranks every list\" in a.text else a", "a", f"{STREAMS} -k promised"),
+    # Trees and estimators of others
+    Mutant("interop/catboost_trees.py", '_treatment != "AsTrue"', '_treatment == "AsTrue"', f"{OTHERS} -k CatBoost"),
+    Mutant("interop/catboost_trees.py", "rounded_below(above)", "rounded_below(borders)", f"{OTHERS} -k CatBoost"),
+    Mutant("interop/trees.py", "np.add.at(gain", "np.add.at(gain * 0", "tests/interop/test_trees.py -k importances"),
+    Mutant("interop/lightgbm.py", "watch.best or int(", "int(", "tests/interop/test_trees.py -k patience"),
+    Mutant(
+        "data/_transform_kernels.py", "mean[j] / count[j]", "mean[j] / (count[j] + 1.0)",
+        "tests/interop/test_trees.py -k relative",
+    ),
+    Mutant("contests/estimators.py", "state_name] = seed", "state_name] = 0", f"{GUESTS} -k seed"),
+    Mutant("contests/early_stopping.py", "PATIENCE = 50", "PATIENCE = 5", f"{GUESTS} -k test_lightgbm"),
+    Mutant("contests/held.py", "known.verified is False", "known.verified is True", f"{GUESTS} -k caught"),
+    Mutant("data/trec.py", "known.get(row, -np.inf)", "known.get(row, 0.0)", f"{GUESTS} -k runs"),
+    Mutant("rankers/spellings.py", 'own["patience"] = before', "pass", "tests/rankers/test_spellings.py"),
 ]  # fmt: skip
 
 

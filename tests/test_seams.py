@@ -28,7 +28,7 @@ KINDS = {
     "online": lambda **p: tr.SlamPerceptron(epochs=1, random_state=0, scale=None, **p),
     "stumps": lambda **p: tr.RankBoost(rounds=8, **p),
     "kernel": lambda **p: tr.KernelSlamPerceptron(kernel="rbf", budget=60, epochs=1, random_state=0, **p),
-    "trees": lambda **p: tr.interop.LightGBMRanker(rounds=3, **p),
+    "trees": lambda **p: tr.BoostedTrees(rounds=3, loss="ListNet", **p),
 }
 PREPARE = ("", "log", "log,query", "standard")
 MISSING = ("error", "zero", "median", "indicator")

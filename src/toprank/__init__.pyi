@@ -42,6 +42,7 @@ from .data.trec import write_qrels as write_qrels
 from .data.trec import write_run as write_run
 from .errors import InputError as InputError
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
+from .interop.trees import BoostedTrees as BoostedTrees
 from .measures.base import measure as measure
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK

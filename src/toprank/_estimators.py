@@ -50,6 +50,10 @@ def response(estimator: Any, X: Any, qid: ArrayLike | None) -> Floats:
             return np.asarray(scores, dtype=np.float64)
     if classes is not None and hasattr(estimator, "predict_proba"):
         return _expected_grade(estimator, np.asarray(_call(estimator, "predict_proba", X, qid)), np.asarray(classes))
+    if type(estimator).__module__ == "xgboost.core":  # a booster takes matrices of its own alone
+        import xgboost
+
+        return np.asarray(estimator.predict(xgboost.DMatrix(X), output_margin=True), dtype=np.float64)
     if classes is not None or not hasattr(estimator, "predict"):
         raise InputError(
             f"{type(estimator).__name__} cannot score: a classifier needs decision_function or predict_proba, since "

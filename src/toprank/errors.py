@@ -102,8 +102,8 @@ class MissingExtraError(ImportError):
 
 _EXTRAS = {
     "pyarrow": "parquet", "onnx": "onnx", "onnxruntime": "onnx", "duckdb": "sql", "torch": "torch", "lightgbm": "trees",
-    "xgboost": "trees", "matplotlib": "plot", "starlette": "serve", "uvicorn": "serve", "prometheus_client": "serve",
-    "openpyxl": "excel",
+    "xgboost": "trees", "catboost": "catboost", "matplotlib": "plot", "starlette": "serve", "uvicorn": "serve",
+    "prometheus_client": "serve", "openpyxl": "excel",
 }  # fmt: skip
 """The extra that brings a package."""
 

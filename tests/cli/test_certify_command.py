@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import toprank as tr
 from toprank.certificates.base import Certificate
+from toprank.certificates.performance import mean_interval
 from toprank.cli.certify import _without_series
 
 from .calling import fail, run
@@ -97,3 +99,88 @@ def test_a_loaded_listwise_model_certifies(capsys, tmp_path):
         assert "Theorem 1" in run(
             capsys, "certify", tmp_path / "m.json", tmp_path / "train.txt", "--all", "--delta", "0.1"
         )
+
+
+class TestAnybody:
+    """What was not saved by toprank: scores, runs and trees of others."""
+
+    @pytest.fixture
+    def test(self, tmp_path):
+        data = tr.datasets.make_graded(n_queries=80, n_docs=(4, 9), n_features=4, random_state=1)
+        names = [f"d{i}" for i in range(data.n_docs)]
+        data = data._with(query_ids=np.array([f"q{q}" for q in range(80)]), doc_ids=np.array(names))
+        rows = zip(np.repeat(data.query_ids, data.lengths), data.y, names, data.X, strict=True)
+        lines = [f"{q},{grade:g},{d},{','.join(map(repr, x.tolist()))}" for q, grade, d, x in rows]
+        (tmp_path / "test.csv").write_text("\n".join(["query,label,doc_id,a,b,c,d", *lines]) + "\n")
+        return data
+
+    def expected(self, scores, data, measure="ndcg@10"):
+        """The interval of the values per query, by the function that has oracles of its own."""
+        values = tr.evaluate(scores, data, [measure]).per_query[measure]
+        return mean_interval(values)
+
+    def test_scores_by_row_and_by_name(self, capsys, tmp_path, test):
+        scores = test.X[:, 0] * 2
+        (tmp_path / "rows.txt").write_text("".join(f"{s!r}\n" for s in scores.tolist()))
+        ids = np.repeat(test.query_ids, test.lengths)
+        rows = [f"{q},{d},{s!r}" for q, d, s in zip(ids, test.doc_ids, scores.tolist(), strict=True)]
+        (tmp_path / "named.csv").write_text("\n".join(["query,doc_id,score", *rows[::-1]]) + "\n")
+        lower, mean, upper = self.expected(scores, test)
+        for file in ("rows.txt", "named.csv"):
+            told = json.loads(run(capsys, "certify", "--scores", tmp_path / file, tmp_path / "test.csv", "--json"))
+            (found,) = told["certificates"]
+            assert [found[name] for name in ("lower", "mean", "upper")] == pytest.approx(
+                [lower, mean, upper], abs=1e-12
+            )
+        text = run(capsys, "certify", "--scores", tmp_path / "rows.txt", tmp_path / "test.csv", "--baseline", "b")
+        assert f"ndcg@10 ≥ {self.claims(scores, test, 2):.4f}" in text
+        assert "? on trust: they took no part in learning or choosing: nothing here tells what was learned from" in text
+        assert "✓" not in text
+
+    def claims(self, scores, data, n):
+        return mean_interval(tr.evaluate(scores, data, ["ndcg@10"]).per_query["ndcg@10"], claims=n).lower
+
+    def test_a_run(self, capsys, tmp_path, test):
+        scores = test.X[:, 1].copy()
+        run_, qrels = tr.data.trec.run_of(test, scores), tr.data.trec.qrels_of(test)
+        tr.write_run(run_, tmp_path / "mine.run")
+        tr.write_qrels(qrels, tmp_path / "qrels.txt")
+        args = ("certify", "--trec", tmp_path / "mine.run", tmp_path / "qrels.txt", "--measure", "map", "--json")
+        (found,) = json.loads(run(capsys, *args))["certificates"]
+        values = tr.evaluate_run(run_, qrels, ["map"]).per_query["map"]
+        assert found["lower"] == pytest.approx(mean_interval(values).lower, abs=1e-12)
+        assert found["n_queries"] == 80
+
+    @pytest.mark.filterwarnings("ignore:features are matched by position")
+    def test_trees_of_others(self, capsys, tmp_path, test):
+        lgb = pytest.importorskip("lightgbm")
+        model = lgb.LGBMRanker(n_estimators=5, n_jobs=1, verbosity=-1).fit(test.X, test.y, group=test.lengths)
+        model.booster_.save_model(tmp_path / "trees.txt")
+        (found,) = json.loads(run(capsys, "certify", tmp_path / "trees.txt", tmp_path / "test.csv", "--json"))[
+            "certificates"
+        ]
+        assert found["mean"] == pytest.approx(self.expected(model, test).mean, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("1.0\n2.0\n", "scores has 2 values for"),
+            ("", "is empty: scores are one number a line"),
+            ("1.0\nnan\n", ":2: a score must be a number, got 'nan'"),
+            ("query,doc_id,scored\nq1,d1,2\n", ":1: no column 'score' (did you mean"),
+            ("query,doc_id,score\nq1,d1\n", ":2: 2 cells, and the header has 3"),
+            ("query,doc_id,score\nx,y,1.0\n", "the run holds none of the documents of these queries"),
+        ],
+    )
+    def test_bad_files_of_scores_are_refused_by_line(self, capsys, tmp_path, test, text, words):
+        (tmp_path / "bad.csv").write_text(text)
+        assert words in fail(capsys, "certify", "--scores", tmp_path / "bad.csv", tmp_path / "test.csv")
+
+    def test_what_does_not_go_together(self, capsys, tmp_path, saved, test):
+        (tmp_path / "rows.txt").write_text("1.0\n")
+        rows, data = tmp_path / "rows.txt", tmp_path / "test.csv"
+        assert "give one of them" in fail(capsys, "certify", "--scores", "--trec", rows, data)
+        assert "are about rankers of toprank" in fail(capsys, "certify", "--scores", rows, data, "--delta", 0.1)
+        assert "give DATA: the judged queries" in fail(capsys, "certify", "--scores", rows)
+        model, train, _ = saved(tr.ListNet())
+        assert "certified by its own measure" in fail(capsys, "certify", model, train, "--measure", "map")

@@ -93,7 +93,7 @@ def test_same_seed_same_numbers_on_a_slow_machine(capsys, folder, monkeypatch):
         assert code == 0
         found = json.loads(out)
         for entrant in found["entrants"]:
-            del entrant["seconds"], entrant["seconds_searched"]
+            del entrant["seconds"], entrant["seconds_searched"], entrant["seconds_processor"]
         return found
 
     quick = printed()
@@ -157,6 +157,79 @@ def test_tables_with_empty_cells(capsys, tmp_path):
     assert feature["params"][0]["feature"] in ("bm25", "age")
 
 
+def test_missing_cells_are_left_to_trees(capsys, tmp_path):
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    for name in ("train", "test"):
+        rows = [f"{q},{rng.integers(0, 3)},{rng.random():.3f},{rng.random():.3f}" for q in range(12) for _ in range(5)]
+        rows[3] = rows[3].rsplit(",", 1)[0] + ","
+        (tmp_path / f"{name}.csv").write_text("\n".join(["query,label,bm25,age", *rows]) + "\n")
+    files = (tmp_path / "train.csv", tmp_path / "test.csv", "--rankers", "LightGBM,RankSVM", "--budget", 0)
+    code, out, err = call(capsys, *files, "-o", tmp_path / "models")
+    assert code == 0
+    assert "RankSVM was left out: X has NaN in" in err
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["LightGBM.json"]
+    assert tr.load(tmp_path / "models" / "LightGBM.json").inputs_.missing.native
+    assert "LightGBM" in out
+
+
+MODULE = """
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+ridge = make_pipeline(StandardScaler(), Ridge(alpha=2.0))
+number = 3
+
+def made():
+    return Ridge(alpha=3.0)
+
+def wants(alpha):
+    return Ridge(alpha=alpha)
+"""
+
+
+class TestContestantsOfYourOwn:
+    @pytest.fixture
+    def home(self, tmp_path, monkeypatch):
+        data = tr.datasets.make_graded(n_queries=40, n_docs=(4, 9), n_features=3, random_state=0)
+        tr.write_letor(data[:25], tmp_path / "train.txt")
+        tr.write_letor(data[25:], tmp_path / "test.txt")
+        (tmp_path / "mine_to_import.py").write_text(MODULE)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return tmp_path
+
+    def test_objects_models_and_scores(self, capsys, home):
+        train, test = (tr.read_letor(home / f"{part}.txt") for part in ("train", "test"))
+        ranker = tr.ListNet().fit_queries(train)
+        ranker.save(home / "own.json")
+        (home / "theirs.txt").write_text("".join(f"{x}\n" for x in test.X[:, 1]))
+        given = ("mine_to_import:ridge", "other=mine_to_import:made", "own.json", "scores=theirs.txt")
+        args = [word for one in given for word in ("--with", one)]
+        code, out, _ = call(capsys, "train.txt", "test.txt", "--rankers", "RankSVM", "--budget", 0, "--json", *args)
+        assert code == 0
+        means = {e["name"]: e["mean"]["ndcg@10"] for e in json.loads(out)["entrants"]}
+        assert {"ridge", "other", "own", "scores", "RankSVM"} <= set(means)
+        assert means["own"] == pytest.approx(tr.evaluate(ranker, test, ["ndcg@10"]).mean["ndcg@10"], abs=1e-12)
+        expected = tr.evaluate(test.X[:, 1].copy(), test, ["ndcg@10"]).mean["ndcg@10"]
+        assert means["scores"] == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ("nothing.csv", "there is no such file, and an object is written package.module:object"),
+            ("no_such_module:x", "cannot import no_such_module"),
+            ("mine_to_import:absent", "mine_to_import has no 'absent'"),
+            ("mine_to_import:number", "it is a int, and not an estimator"),
+            ("mine_to_import:wants", "it could not be made without arguments"),
+            ("RankSVM=mine_to_import:ridge", "two contestants are called 'RankSVM'"),
+        ],
+    )
+    def test_refusals(self, capsys, home, given, words):
+        assert words in fail(capsys, "train.txt", "test.txt", "--rankers", "RankSVM", "--with", given)
+
+
 def test_a_text_file_that_does_not_mention_the_last_feature(capsys, folder, tmp_path):
     test = tr.read_letor(folder / "test.txt")
     tr.write_letor(test.with_X(test.X[:, :4]), tmp_path / "narrow.txt")
@@ -187,7 +260,7 @@ def test_left_out_on_standard_error(capsys, folder, monkeypatch):
     )
     assert code == 0
     remedy = "pip install lightgbm, or pip install '.[trees]' in a clone of toprank"
-    reason = f"LightGBM was left out: LightGBM needs lightgbm: {remedy}."
+    reason = f"LightGBM was left out: BoostedTrees needs lightgbm: {remedy}."
     assert err.endswith(f"toprank: note: {reason}\n")
     assert err.count("toprank:") == 1
     assert reason in out

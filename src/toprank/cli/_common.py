@@ -163,8 +163,8 @@ def make_ranker(name: str, measure: str | None, params: tuple[str, ...], missing
 
     if name in ("LightGBM", "XGBoost"):
         raise InputError(
-            f"{name} is another package: `toprank compare --rankers {name}` trains and saves it, and "
-            f"toprank.interop.{name}Ranker trains it on our losses"
+            f"{name} is another package: --ranker BoostedTrees -p engine={name.lower()} trains its trees, for its own "
+            "loss or (-p loss=ListNet) one of ours"
         )
     if name not in package.__all__:
         raise InputError(f"unknown ranker {name!r}{did_you_mean(name, package.__all__)}; `toprank rankers` lists them")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError
-from ._common import answer, busy, load_model, read_filled, read_for, report
-from ._options import COLUMNS, JSON, MISSING, command, option
+from ._common import answer, busy, load_model, read, read_filled, read_for, report
+from ._options import COLUMNS, CONVENTION, JSON, MISSING, command, option
 
 if TYPE_CHECKING:
     from ..certificates.base import Assumption, Certificate
@@ -26,8 +26,14 @@ _SHOWN = ("holds", "violated", "no verdict")
 def certify(
     model: str,
     data: str | None,
+    scores: bool = option("MODEL is a file of scores of DATA: one number a line, or a table with a column `score`."),
+    trec: bool = option("MODEL is a TREC run, and DATA its judgements (qrels)."),
+    measure: str | None = option("The measure of anybody's model, scores or run.  [default: ndcg@10]"),
+    convention: str | None = CONVENTION,
     confidence: float = option("Probability with which bounds on new queries hold.", default=0.95),
-    baseline: tuple[str, ...] = option("Compare with a feature (its name, or its number from 1) or a model file."),
+    baseline: tuple[str, ...] = option(
+        "Compare with a feature (its name, or its number from 1) or a model file; with --trec, with another run."
+    ),
     delta: float | None = option("Probability with which a theorem's bound may fail.  [default: 1 − confidence]"),
     comparator: str | None = option("A saved linear model to state the bounds of online learning for."),
     margin: float | None = option("Without DATA: the margin that is assumed of the stream."),
@@ -42,9 +48,23 @@ def certify(
     from. Without DATA a stream is certified from the totals in the model file. Conditions that could be checked are
     marked checked or not met, the others are taken on trust.
 
-    Example: toprank certify model.json test.txt --baseline bm25
+    MODEL may be of any origin: trees that LightGBM or XGBoost saved, with --scores what another program wrote, with
+    --trec a run. Nothing tells what these learned from, so that DATA took no part is taken on trust.
+
+    Examples: toprank certify model.json test.txt --baseline bm25; toprank certify --scores mine.csv test.csv;
+    toprank certify --trec mine.run qrels.txt --measure map --baseline bm25.run
     """
-    from ..certificates.performance import PerformanceCertificate
+    if scores and trec:
+        raise InputError("--scores and --trec differ in what MODEL is: give one of them")
+    if scores or trec or not _is_ours(model):
+        if delta is not None or comparator is not None or margin is not None:
+            raise InputError("--delta, --comparator and --margin are about rankers of toprank: leave them out")
+        kind: Literal["scores", "run", "model"] = "scores" if scores else "run" if trec else "model"
+        found, about = _anybody(kind, model, data, measure, convention, confidence, baseline, columns, as_json)
+        _print(found, about, every, as_json)
+        return
+    if measure is not None or convention is not None:
+        raise InputError("a ranker of toprank is certified by its own measure: leave --measure and --convention out")
     from ..rankers.certifying import certify as prove
     from ..rankers.persistence import load
 
@@ -57,6 +77,72 @@ def certify(
     u: Any = margin if comparator is None else load(comparator).function_
     with busy("certifying"):
         found = prove(ranker, queries, u, confidence=confidence, baseline=rivals, delta=delta)
+    _print(found, about, every, as_json)
+
+
+def _is_ours(model: str) -> bool:
+    """Say whether a file is a ranker of ours; standard input and what is not there are left to who reads them."""
+    from .._files import read_whole
+    from ..rankers.persistence import is_model_file
+
+    if model == "-" or not Path(model).is_file():
+        return True
+    return is_model_file(read_whole(model)[0]) or not looks_like_a_model(model)
+
+
+def looks_like_a_model(path: str) -> bool:
+    """Say whether a file is one of ours in another form, or trees of another package."""
+    from .._files import read_whole
+    from ..interop.tree_files import looks_like_trees
+
+    content, _ = read_whole(path)
+    return looks_like_trees(content) or b'"toprank-' in content[:200]
+
+
+def _anybody(
+    kind: Literal["scores", "run", "model"],
+    model: str,
+    data: str | None,
+    measure: str | None,
+    convention: str | None,
+    confidence: float,
+    baseline: tuple[str, ...],
+    columns: dict[str, Any],
+    as_json: bool,
+) -> tuple[list[Certificate], Any]:
+    """Certify what was not saved by toprank, and report on the data where they are a data set."""
+    from ..rankers.certifying import certify as prove
+
+    if data is None:
+        raise InputError("give DATA: " + ("judgements, for a run" if kind == "run" else "the judged queries"))
+    if kind == "run":
+        from ..data.trec import read_qrels, read_run
+
+        rivals: dict[str, Any] = {name: read_run(name) for name in baseline}
+        judged: Any = read_qrels(data)
+        one: Any = read_run(model)
+        about = None
+    elif kind == "scores":
+        from ..data.scores import read_scores
+        from ..statistics.evaluation import grouped_scores
+
+        judged = read(data, columns, "keep")
+        one = read_scores(model)
+        grouped_scores(one, judged)  # whether they belong together is told before the data are looked at
+    else:
+        one = load_model(model)
+        judged = read_for(one, data, columns)
+    if kind != "run":
+        about = report(judged, data, as_json)
+        rivals = {name: _baseline(name, judged) for name in baseline}
+    with busy("certifying"):
+        found = prove(one, judged, measure=measure, convention=convention, confidence=confidence, baseline=rivals)
+    return found, about
+
+
+def _print(found: list[Certificate], about: Any, every: bool, as_json: bool) -> None:
+    from ..certificates.performance import PerformanceCertificate
+
     rest = [c for c in found if not isinstance(c, PerformanceCertificate)]
     shown = rest if every else [c for c in rest if c.verdict in _SHOWN]
     blocks = [headline([c for c in found if isinstance(c, PerformanceCertificate)])]

@@ -31,9 +31,15 @@ def compare(
     answered_only: bool = option("With --trec: only queries that every run answers. [default: others count 0]"),
     folds: str | None = option("Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.", metavar="DIR"),
     rankers: tuple[str, ...] = option(
-        "Names of `toprank rankers`, LightGBM, XGBoost, or `all` of ours; repeatable, or with commas. "
+        "Names of `toprank rankers`, LightGBM, XGBoost, CatBoost, or `all` of ours; repeatable, or with commas. "
         "[default: a few of different kinds]",
         metavar="NAMES",
+    ),
+    entrants: tuple[str, ...] = option(
+        "One more contestant: an estimator that Python can import (package.module:object; a class or a function that "
+        "makes one is called), a model file, a TREC run (.run, .trec) or a file of scores of TEST; repeatable.",
+        "--with",
+        metavar="[NAME=]OBJECT",
     ),
     measure: str = option("The measure by which settings are chosen.", default="ndcg@10"),
     measures: tuple[str, ...] = option("Further measures to report; repeatable, or with commas. [default: map]"),
@@ -86,9 +92,9 @@ def compare(
 ) -> None:
     """Let rankers compete: settings chosen on validation queries, judged on test queries, differences tested.
 
-    The best single feature and the order as given take part too. With --prepare, the validation queries also choose
-    whether features are prepared. An interrupted run goes on where it was when the
-    same command is given again. With --trec, runs of any systems are compared instead.
+    The best single feature and the order as given take part too, and with --with anybody's estimators and scores. With
+    --prepare, the validation queries also choose whether features are prepared. An interrupted run goes on where it
+    was when the same command is given again. With --trec, runs of any systems are compared instead.
 
     Examples: toprank compare train.txt test.txt --html report.html;
     toprank compare --folds OHSUMED --rankers ListNet,RankSVM,LightGBM --measure map --convention letor3;
@@ -99,6 +105,7 @@ def compare(
     check_prepared(prepare, target)
     if trec:
         learning = {"valid": valid, "folds": folds, "rankers": rankers, "output": output, "state": state}
+        learning["with"] = entrants
         _refuse_with_trec(**learning, refit=refit, repeats=repeats, prepare=prepare)
         result = _runs(
             files,
@@ -126,18 +133,22 @@ def compare(
     reports = _Reports(as_json)
     if folds is not None and missing != "error":
         raise InputError("--folds reads LETOR text, in which every cell has a number: leave --missing out")
-    kept_cells: Literal["error", "keep"] = "error" if missing == "error" else "keep"
-    parts, title = _folds(train, test, valid, folds, partial(read, **columns, missing=kept_cells), reports)
+    from ..contests.settings import CATBOOST, DEFAULT_RANKERS, ENGINES
+
+    taking_part = _taking_part(_names(rankers), entrants) or DEFAULT_RANKERS
+    # Trees and estimators of others have their own way with missing cells; who has none is left out, which is told.
+    keeps = missing != "error" or entrants or not {"BoostedTrees", *ENGINES, CATBOOST}.isdisjoint(taking_part)
+    read_part = partial(read, **columns, missing="keep" if keeps else "error")
+    parts, title = _folds(train, test, valid, folds, read_part, reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
-    from ..contests.settings import DEFAULT_RANKERS
 
     kept = Path(state) if state is not None else _cache_of(train, test, valid, folds)
     try:
         result = contest(
             parts,
-            rankers=_names(rankers) or DEFAULT_RANKERS,
+            rankers=taking_part,
             measure=measure,
             measures=split_names(*measures) or ["map"],
             convention=convention or "standard",
@@ -225,6 +236,19 @@ def _names(texts: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(name for text in given for name in (package.__all__ if text == "all" else [text])))
 
 
+def _taking_part(names: list[str], entrants: tuple[str, ...]) -> dict[str, Any]:
+    """Return who takes part by name: rankers that were named, and contestants of the caller's own."""
+    from ._entrants import entrant
+
+    found: dict[str, Any] = {name: name for name in names}
+    for text in entrants:
+        name, one = entrant(text)
+        if name in found:
+            raise InputError(f"two contestants are called {name!r}: name one of them, --with OTHER={text}")
+        found[name] = one
+    return found
+
+
 def _folds(
     train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any, reports: _Reports
 ) -> tuple[ReadWhenNeeded, str]:
@@ -301,16 +325,9 @@ def _how_to_go_on(kept: Path | None) -> str:
 
 
 def _save_models(result: Contest, folder: Path) -> list[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for entrant in result.entrants:
-        for number, ranker in enumerate(entrant.rankers, 1):
-            fold = f"-fold{number}" if len(entrant.rankers) > 1 else ""
-            target = folder / f"{entrant.name}{fold}.json"
-            try:
-                ranker.save(target)
-            except InputError as error:
-                show(f"toprank: note: {entrant.name} was not saved: {error}", err=True)
-                break
-            written.append(str(target))
+    from ..contests.saving import save_winners
+
+    written, left = save_winners(result, folder)
+    for reason in left:
+        show(f"toprank: note: {reason}", err=True)
     return written

@@ -64,7 +64,7 @@ def export(
     """Write a saved model for a search engine or a database: any linear ranker, RankBoost, or boosted trees.
 
     MODEL is a model file, a pipeline written with toprank.export.write(pipeline, FILE, "json"), or what LightGBM
-    (text) or XGBoost (JSON, UBJSON) saved.
+    (text), XGBoost (JSON, UBJSON) or CatBoost (JSON) saved.
 
     \b
     Examples: toprank export model.json --to elasticsearch --feature-set movies -o es.json

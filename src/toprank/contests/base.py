@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,6 @@ from .._tables import Shown, Table
 from .._typing import Floats, Ints
 from ..certificates.base import Certificate
 from ..data.dataset import QueryDataset
-from ..rankers.base import Ranker
 from ..statistics.comparison import Comparison
 from ..statistics.evaluation import Report
 
@@ -27,8 +28,8 @@ class Entrant:
     scores: Floats
     """One per document of the contest's `data`; −∞ for one that was not retrieved. Empty where there are no data."""
     report: Report
-    rankers: tuple[Ranker, ...] = ()
-    """The fitted rankers, one per fold; empty for a baseline that learns nothing."""
+    rankers: tuple[Any, ...] = ()
+    """The fitted rankers, or anybody's estimators, one per fold; empty for a baseline that learns nothing."""
     params: tuple[Mapping[str, Any], ...] = ()
     """The chosen hyper-parameters, one mapping per fold."""
     curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -47,6 +48,12 @@ class Entrant:
     """Training time of everything that was tried."""
     cut: int = 0
     """How many of the settings were stopped before they were done, because their time ran out."""
+    processor: float = 0.0
+    """Processor seconds of everything that was tried."""
+    learned_here: bool = True
+    """Whether it learned in this contest; else it took part as given."""
+    unseen: bool | None = None
+    """Of one that took part as given: whether it learned from none of the test queries; None where nothing tells."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,18 @@ class Contest(Shown):
     def n_folds(self) -> int:
         """How many folds there were."""
         return int(self.fold.max(initial=0)) + 1
+
+    def save(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Write what every winner learned into a folder and return the files; who has no format is warned of.
+
+        Rankers of ours are read by `toprank.load` and the server, trees of other libraries by `toprank.export`.
+        """
+        from .saving import save_winners
+
+        written, left = save_winners(self, folder)
+        for reason in left:
+            warnings.warn(reason, stacklevel=2)
+        return written
 
     def tables(self) -> tuple[Table, ...]:
         """Return who scored what with which differences are shown, and what was chosen and tried."""

@@ -19,6 +19,7 @@ from ..data.trec import Qrels, Run
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
+from ..rankers.certifying import ON_TRUST
 from ..statistics.comparison import Comparison, compare
 from ..statistics.fusion import NAMES, Method, fuse
 from ..statistics.trec_evaluation import evaluate_run
@@ -136,23 +137,37 @@ def _certified(contest: Contest, unseen: bool | None) -> tuple[Entrant, ...]:
     entrants, measure, confidence = contest.entrants, contest.measure, 1 - contest.comparison.alpha
     rival = next((entrant for entrant in entrants if entrant.name == contest.against), None)
     claims = len(entrants) + (0 if rival is None else len(entrants) - 1)
-    known = [Assumption("they took no part in learning or choosing", unseen)]
+    folds = []
     if contest.n_folds > 1:
-        known.append(Assumption(f"the models of the {contest.n_folds} folds count as given; bounded is their mean"))
-    certify = partial(performance, measure=measure, confidence=confidence, claims=claims, unseen=known)
+        folds = [Assumption(f"the models of the {contest.n_folds} folds count as given; bounded is their mean")]
+    certify = partial(performance, measure=measure, confidence=confidence, claims=claims)
     data, result = contest.data, []
     worst = 0.0 if data is None else worst_mean(parse_measure(measure), data.y, data.ptr, data.query_weight)
     for entrant in entrants:
         values, weight = entrant.report.per_query[measure], entrant.report.query_weight
         try:
-            found = [certify(values, weight=weight, worst=worst)]
+            known = [*_unseen([entrant], unseen), *folds]
+            found = [certify(values, weight=weight, worst=worst, unseen=known)]
             if rival is not None and rival is not entrant:
                 other = rival.report.per_query[measure]
-                found.append(certify(values, against=other, name=rival.name, weight=weight))
+                known = [*_unseen([entrant, rival], unseen), *folds]
+                found.append(certify(values, against=other, name=rival.name, weight=weight, unseen=known))
         except InputError:  # values beyond [0, 1]
             found = []
         result.append(replace(entrant, certificates=(*found, *entrant.certificates)))
     return tuple(result)
+
+
+def _unseen(entrants: Sequence[Entrant], unseen: bool | None) -> list[Assumption]:
+    """Return what is known of whether those who are judged learned from the test queries."""
+    learned = "they took no part in learning or choosing"
+    found = [Assumption(learned, unseen)] if any(e.learned_here for e in entrants) else []
+    found += [
+        ON_TRUST if one.unseen is None else Assumption(f"{one.name}: {learned}", one.unseen)
+        for one in entrants
+        if not one.learned_here
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _within(run: Run, queries: set[str]) -> Run:

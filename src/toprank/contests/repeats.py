@@ -18,6 +18,7 @@ from ..data.dataset import QueryDataset
 from ..measures.base import Measure
 from ..rankers.base import Ranker
 from ..statistics.comparison import interval_text
+from .estimators import Guest
 
 SEEDS = 2
 """Seeds per resample of the training queries."""
@@ -82,23 +83,20 @@ class Repeats:
         )
 
 
-def resampled(ranker: Ranker, train: QueryDataset, test: QueryDataset, n: int, random_state: int) -> Floats:
+def resampled(ranker: Ranker | Guest, train: QueryDataset, test: QueryDataset, n: int, random_state: int) -> Floats:
     """Return test scores (resample × seed × document) of a ranker's chosen setting, learned again and again."""
-    from .search import chosen_params
+    from .search import draws, learned_again
 
-    params = chosen_params(ranker)
     result = np.empty((n, SEEDS, test.n_docs))
     for r in range(n):
         rng = np.random.default_rng((random_state, r))
         drawn = train[np.sort(rng.integers(0, train.n_queries, train.n_queries))]
         for s in range(SEEDS):
-            if s and "random_state" not in params:
+            if s and not draws(ranker):
                 result[r, s] = result[r, 0]
                 continue
-            seeded = {"random_state": random_state + 1 + r * SEEDS + s} if "random_state" in params else {}
-            fitted = type(ranker)(**{**params, **seeded})
-            with np.errstate(all="ignore"):
-                result[r, s] = fitted.fit_queries(drawn).predict_grouped(test)
+            seed = random_state + 1 + r * SEEDS + s if draws(ranker) else None
+            result[r, s] = learned_again(ranker, drawn, seed).predict_grouped(test)
     return result
 
 

@@ -24,7 +24,7 @@ from ..data.dataset import PER_ROW, QueryDataset
 from ..data.remote import RemoteMatrix
 from ..data.sketch import row_marks
 from ..errors import InputError, MissingExtraError
-from ..interop.trees import TreeRanker
+from ..interop.trees import BoostedTrees
 from ..measures.base import Measure
 from ..rankers.base import Ranker
 from ..rankers.kernel import KernelSlamPerceptron
@@ -33,6 +33,7 @@ from ..rankers.persistence import encode
 from ..solvers.deadline import deadline, out_of_time
 from ..statistics.evaluation import Report
 from .base import Entrant
+from .estimators import Guest
 from .settings import Candidate, settings_of
 
 MOST_POINTS = 300
@@ -43,7 +44,8 @@ MOST_POINTS = 300
 class Winner:
     """The setting of one contestant that did best on the validation queries of a fold, fitted."""
 
-    ranker: Ranker
+    ranker: Any
+    """A ranker of ours, or a `Guest`."""
     valid: float
     """Mean measure on the validation queries, or the value of their clicks; NaN where none of them counts."""
     seconds: float
@@ -79,7 +81,7 @@ class Trial:
     processor: float
     """Processor seconds."""
     error: str | None
-    ranker: Ranker | None
+    ranker: Any
     """None where the result comes from an earlier run."""
     cut: bool = False
     """Whether its time ran out."""
@@ -154,7 +156,8 @@ class Search:
     def _fitted(self, c: Candidate, place: int, train: QueryDataset, valid: QueryDataset, limit: float) -> Trial:
         _warm_up(c.rankers[place], train, valid)
         began = time.perf_counter(), time.process_time()
-        ranker, value, cut, problem = None, np.nan, False, None
+        ranker: Ranker | Guest | None = None
+        value, cut, problem = np.nan, False, None
         try:
             with deadline(limit):
                 ranker = fit(c.rankers[place], train, valid)
@@ -165,8 +168,10 @@ class Search:
         took = time.perf_counter() - began[0], time.process_time() - began[1]
         return Trial(place, value, *took, problem, ranker, cut)
 
-    def _key(self, ranker: Ranker, data: str, rule: str) -> dict[str, Any] | None:
-        """Return all that a result depends on; None for a ranker with parameters that are not plain data."""
+    def _key(self, ranker: Ranker | Guest, data: str, rule: str) -> dict[str, Any] | None:
+        """Return all that a result depends on; None where its parameters, or its code, are not plain data."""
+        if isinstance(ranker, Guest):
+            return None
         try:
             return {"toprank": __version__, **described(ranker), "measure": rule, "data": data}
         except InputError:
@@ -190,11 +195,11 @@ class Search:
             tried=sum(c.sizes[: len(trials)]),
             planned=sum(c.sizes),
             repeats=repeats,
-            capped=isinstance(ranker, TreeRanker) and ranker.capped_,
+            capped=isinstance(ranker, BoostedTrees) and ranker.capped_,
             cut=sum(trial.cut for trial in trials),
         )
 
-    def value(self, ranker: Ranker, valid: QueryDataset) -> float:
+    def value(self, ranker: Ranker | Guest, valid: QueryDataset) -> float:
         """Return the mean measure on the validation queries, or the value of their clicks."""
         scores = ranker.predict_grouped(valid)
         if not np.isfinite(scores).all():
@@ -208,8 +213,12 @@ def described(ranker: Ranker) -> dict[str, Any]:
     return {"ranker": f"{type(ranker).__module__}.{type(ranker).__qualname__}", "params": params}
 
 
-def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
+def fit(template: Ranker | Guest, train: QueryDataset, valid: QueryDataset) -> Ranker | Guest:
     """Fit a ranker with the same parameters; the validation queries also choose its epoch, round or C."""
+    if isinstance(template, Guest):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # another library's: whether it converged is not ours to say
+            return template.fit_queries(train, valid)
     ranker = type(template)(**template.get_params(deep=False))
     watches = not isinstance(ranker, KernelSlamPerceptron)
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -220,8 +229,27 @@ def fit(template: Ranker, train: QueryDataset, valid: QueryDataset) -> Ranker:
 
 def refitted(won: Winner, data: QueryDataset) -> Winner:
     """Fit a winner's setting again, to more queries: C and the number of rounds are those that were chosen."""
+    return replace(won, ranker=learned_again(won.ranker, data))
+
+
+def learned_again(ranker: Ranker | Guest, data: QueryDataset, seed: int | None = None) -> Ranker | Guest:
+    """Return what was chosen, learned anew from other queries, and from another seed where one is given."""
+    if isinstance(ranker, Guest):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ranker.refitted(data, seed)
+    params = chosen_params(ranker)
+    if seed is not None:
+        params["random_state"] = seed
     with np.errstate(all="ignore"):
-        return replace(won, ranker=type(won.ranker)(**chosen_params(won.ranker)).fit_queries(data))
+        return type(ranker)(**params).fit_queries(data)
+
+
+def draws(ranker: Ranker | Guest) -> bool:
+    """Say whether a seed is among the parameters of a contestant."""
+    if isinstance(ranker, Guest):
+        return ranker.random_state_name is not None
+    return "random_state" in ranker.get_params(deep=False)
 
 
 def chosen_params(ranker: Ranker) -> dict[str, Any]:
@@ -237,9 +265,9 @@ def chosen_params(ranker: Ranker) -> dict[str, Any]:
 _warm: set[type[Ranker]] = set()
 
 
-def _warm_up(template: Ranker, train: QueryDataset, valid: QueryDataset) -> None:
+def _warm_up(template: Ranker | Guest, train: QueryDataset, valid: QueryDataset) -> None:
     """Fit to a few queries once, so that compiling kernels is in nobody's seconds."""
-    if type(template) in _warm:
+    if isinstance(template, Guest) or type(template) in _warm:
         return
     _warm.add(type(template))
     with suppress(InputError, ArithmeticError):
@@ -269,7 +297,7 @@ def entrant(
         name=name,
         scores=scores,
         report=report,
-        rankers=tuple(winner.ranker for winner in winners),
+        rankers=tuple(w.ranker.learned if isinstance(w.ranker, Guest) else w.ranker for w in winners),
         params=tuple(settings_of(winner.ranker) for winner in winners),
         curves=curves,
         certificates=tuple(certificates),
@@ -279,6 +307,7 @@ def entrant(
         planned=sum(winner.planned for winner in winners),
         searched=sum(winner.searched for winner in winners),
         cut=sum(winner.cut for winner in winners),
+        processor=sum(winner.processor for winner in winners),
     )
 
 
@@ -304,7 +333,7 @@ def fingerprint(data: QueryDataset) -> str:
     return digest.hexdigest()
 
 
-def curves(ranker: Ranker) -> dict[str, list[float]]:
+def curves(ranker: Ranker | Guest) -> dict[str, list[float]]:
     """Return how learning went, step by step, as far as the ranker noted it: "train", "valid", "objective"."""
     trace = ranker.trace_
     found: dict[str, Any] = {}

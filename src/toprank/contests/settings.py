@@ -13,28 +13,54 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from .. import rankers as package
 from .._suggest import did_you_mean
-from ..errors import InputError
+from ..errors import InputError, needed
 from ..measures.base import Measure
 from ..measures.base import measure as parse
 from ..model.missing import Missing
 from ..rankers.base import Ranker
 from ..surrogates.direct import parse_ap_or_ndcg, parse_bounded
 from ..surrogates.slam import slam_measure
-from .peers import LightGBM, XGBoost
+from .estimators import Guest
 
 Params = Mapping[str, Any]
 
 DEFAULT_RANKERS = ("ListNet", "RankSVM", "AdaRank", "RankBoost", "SlamPerceptron", "OnlineListNet")
 """Who takes part where nobody is named: listwise, pairwise, boosted and online learners that need no extra."""
 
-PEERS: dict[str, type[Ranker]] = {"LightGBM": LightGBM, "XGBoost": XGBoost}
-"""Learners of other packages, to compare ours with."""
+_LAMBDAMART = {"loss": "lambdarank", "rounds": 2_000, "patience": 50}
+CATBOOST = "CatBoost"
+ENGINES: dict[str, dict[str, Any]] = {
+    "LightGBM": {"engine": "lightgbm", **_LAMBDAMART},
+    "XGBoost": {"engine": "xgboost", **_LAMBDAMART},
+}
+"""LambdaMART as other packages have it, by the package's name: `BoostedTrees` with more rounds than will be needed."""
 
 
 def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+
+
+def points(grid: Any) -> list[dict[str, Any]]:
+    """Return every combination of a grid, or of several, in the order in which they are written.
+
+    >>> points({"a": [1, 2], "b": [3]}), points([{"a": [1]}, {"b": [2]}])
+    ([{'a': 1, 'b': 3}, {'a': 2, 'b': 3}], [{'a': 1}, {'b': 2}])
+    """
+    found = []
+    for table in [grid] if isinstance(grid, Mapping) else grid:
+        if not isinstance(table, Mapping):
+            raise InputError(
+                f"a grid is a dictionary of lists of values by parameter, or a list of them, got {table!r}"
+            )
+        for name, values in table.items():
+            if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or not len(values):
+                raise InputError(f"the grid of {name!r} must be a list of values, got {values!r}")
+        found += _grid(**{str(name): list(values) for name, values in table.items()})
+    return found
 
 
 _ALPHAS = _grid(alpha=(1e-2, 1e-4, 1e-1))
@@ -46,6 +72,8 @@ _AT_K: list[dict[str, Any]] = [{"k": 10}, {"k": 5}, {"kappa": 1.0}]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "AdaRank": [{"both_directions": False}, {"rule": "paper"}],
+    "BoostedTrees": _TREES,
+    "CatBoost": [{"depth": 4}, {"depth": 8}, *_grid(depth=(6, 4, 8), learning_rate=(0.03,))],
     "KernelSlamPerceptron": _grid(gamma=(None, 0.1, 1.0), eta=(0.01, 1.0)),
     "LightGBM": _TREES,
     "LinearRanker": [{"surrogate": "PairwiseHinge"}, *_ALPHAS],
@@ -64,7 +92,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "SVMMap": _grid(C=(tuple(10.0**power for power in range(-2, 5)),), measure=(None, "map")),
     "SVMPerf": [*_AT_K, *_grid(C=(0.1, 10.0, 100.0))],
     "SlamPerceptron": _ONLINE,
-    "XGBoost": [{"depth": 3}, {"depth": 8}, *_grid(depth=(6, 3), eta=(0.03,))],
+    "XGBoost": [{"depth": 3}, {"depth": 8}, *_grid(depth=(6, 3, 8), eta=(0.03,))],
 }
 """What differs from the defaults (and from `_ALWAYS`), in the order in which it is tried after them.
 
@@ -72,6 +100,7 @@ A `measure` in a setting is what the ranker is trained for, None the measure of 
 """
 
 _ALWAYS: dict[str, dict[str, Any]] = {
+    "BoostedTrees": {"rounds": 2_000, "patience": 50},
     # The validation queries choose the epoch or the tree, so more of them than by default do no harm.
     **{name: {"epochs": 30} for name in ("SlamPerceptron", "MinimaxPerceptron", "OnlineListNet")},
     "KernelSlamPerceptron": {"budget": 500},
@@ -92,8 +121,11 @@ class Candidate:
     """A contestant before the contest: its name, its rankers in the order they are tried, and notes."""
 
     name: str
-    rankers: tuple[Ranker, ...]
+    rankers: tuple[Any, ...]
+    """Rankers of ours, or estimators of others as `Guest`."""
     notes: tuple[str, ...] = field(default=())
+    why_no_more: str = "the list of contests.settings has no more"
+    """Why it has no more settings, where others have."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -107,7 +139,7 @@ def known() -> tuple[str, ...]:
     >>> "ListNet" in known(), "LightGBM" in known()
     (True, True)
     """
-    return (*package.__all__, *PEERS)
+    return (*package.__all__, *ENGINES, CATBOOST)
 
 
 def candidate(
@@ -121,10 +153,14 @@ def candidate(
     """
     if name not in known():
         raise InputError(f"unknown ranker {name!r}{did_you_mean(name, known())}: there are {', '.join(known())}")
-    kind = PEERS[name] if name in PEERS else getattr(package, name)
+    if name == CATBOOST:
+        return catboost(measure, random_state)
+    kind = package.BoostedTrees if name in ENGINES else getattr(package, name)
     taken = inspect.signature(kind).parameters
     notes: tuple[str, ...] = ()
-    given: dict[str, Any] = {"measure": measure, "missing": missing, **_ALWAYS.get(name, {})}
+    given: dict[str, Any] = {"measure": measure, **_ALWAYS.get(name, {}), **ENGINES.get(name, {})}
+    if taken["missing"].default != "native":  # trees have a side for missing cells
+        given["missing"] = missing
     if "random_state" in taken:
         given["random_state"] = random_state
     try:
@@ -138,6 +174,16 @@ def candidate(
     return Candidate(name, tuple(kind(**setting, **way) for setting in distinct for way in ways), notes)
 
 
+def catboost(measure: Measure, random_state: int = 0, grid: Any = None) -> Candidate:
+    """Return CatBoost's ranker (YetiRank), with as many settings as LightGBM and XGBoost have."""
+    kind = needed("catboost", "CatBoost").CatBoostRanker
+    # One thread and no files beside the data: bits repeat.
+    plain = {"thread_count": 1, "allow_writing_files": False, "random_seed": random_state}
+    template = kind(iterations=2_000, learning_rate=0.1, depth=6, **plain)
+    settings = SETTINGS["CatBoost"] if grid is None else points(grid)
+    return Candidate("CatBoost", tuple(Guest(template, setting, measure) for setting in ({}, *settings)))
+
+
 def _filled(setting: Params, own: Any, measure: Measure) -> dict[str, Any]:
     """Return a setting with the measure it means, under the convention of the contest."""
     if "measure" not in setting:
@@ -146,14 +192,20 @@ def _filled(setting: Params, own: Any, measure: Measure) -> dict[str, Any]:
     return {**setting, "measure": own if named is None else parse(named, convention=measure.convention)}
 
 
-def settings_of(ranker: Ranker) -> dict[str, Any]:
+def settings_of(ranker: Ranker | Guest) -> dict[str, Any]:
     """Return the parameters of a fitted ranker that a space varies, or that differ from the defaults.
+
+    Of anybody's estimator they are those that its grid varies.
 
     >>> import toprank as tr
     >>> settings_of(tr.ListNet(alpha=0.1, patience=5).fit([[1.0], [0.0]], [1, 0]))
     {'alpha': 0.1, 'patience': 5, 'truth': 'grades'}
     """
+    if isinstance(ranker, Guest):
+        return dict(ranker.setting)
     settings = SETTINGS.get(type(ranker).__name__, [])
+    if isinstance(ranker, package.BoostedTrees):
+        settings = [*settings, *SETTINGS["XGBoost"]]
     defaults = {p.name: p.default for p in inspect.signature(type(ranker)).parameters.values()}
     varied = {key for setting in settings for key in setting}
     params = ranker.get_params(deep=False)

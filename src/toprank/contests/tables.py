@@ -118,6 +118,7 @@ def settings(contest: Contest) -> Table:
             f"{np.mean(entrant.valid):.4f}" if entrant.valid else "",
             f"{entrant.tried} of {entrant.planned}" if entrant.planned else "",
             f"{entrant.searched:.1f}" if entrant.planned else "",
+            f"{entrant.processor:.1f}" if entrant.planned else "",
             f"{entrant.seconds:.2f}" if entrant.planned else "",
             chosen(entrant.params),
         ]
@@ -126,11 +127,20 @@ def settings(contest: Contest) -> Table:
     ]
     each = ", all folds together" if contest.n_folds > 1 else ""
     return Table(
-        ["", f"valid {contest.chosen_by or contest.main}", "settings tried", "search, s", "fit, s", "chosen"],
+        [
+            "",
+            f"valid {contest.chosen_by or contest.main}",
+            "settings tried",
+            "search, s",
+            "processor, s",
+            "fit, s",
+            "chosen",
+        ],
         rows,
         title="What was chosen",
         notes=[
-            f"Seconds of learning{each}: of everything that was tried, and of the chosen settings alone. "
+            f"Seconds of learning{each}: of everything that was tried, by the clock and of all processors together, "
+            "and of the chosen settings alone. "
             "The validation value is the largest of all that were tried, and flatters: the test queries judge."
         ],
     )
@@ -195,6 +205,8 @@ def _entrant(contest: Contest, entrant: Entrant, per_query: bool) -> dict[str, A
         "planned": entrant.planned,
         "seconds": entrant.seconds,
         "seconds_searched": entrant.searched,
+        "seconds_processor": entrant.processor,
+        "learned_here": entrant.learned_here,
         "curves": dict(entrant.curves),
         "certificates": [certificate.to_dict() for certificate in entrant.certificates],
     }

@@ -13,7 +13,7 @@ from ..core.jit import kernel
 
 @kernel
 def min_max(X, ptr, rows, out):
-    """out = (x − min) / (max − min) within each query; 0 where a column is constant."""
+    """out = (x − min) / (max − min) within each query; 0 where a column is constant; a missing cell stays one."""
     d = X.shape[1]
     low, high = np.empty(d), np.empty(d)
     for q in range(len(ptr) - 1):
@@ -25,27 +25,30 @@ def min_max(X, ptr, rows, out):
 
 @kernel
 def standard(X, ptr, rows, out):
-    """out = (x − mean) / deviation within each query; 0 where a column is constant."""
+    """out = (x − mean) / deviation within each query; 0 where a column is constant; a missing cell stays one."""
     d = X.shape[1]
-    low, high, mean, square = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    low, high, mean, square, count = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     for q in range(len(ptr) - 1):
-        n = ptr[q + 1] - ptr[q]
         _extremes(X, ptr[q], ptr[q + 1], rows, low, high)
         mean[:] = 0.0
         square[:] = 0.0
+        count[:] = 0.0
         for i in range(ptr[q], ptr[q + 1]):
             r = rows[i]
             for j in range(d):
-                mean[j] += X[r, j]
+                if not np.isnan(X[r, j]):
+                    mean[j] += X[r, j]
+                    count[j] += 1.0
         for j in range(d):
             # Where the extremes meet the column is constant, though its mean may be off by a rounding.
-            mean[j] = mean[j] / n if high[j] > low[j] else low[j]
+            mean[j] = mean[j] / count[j] if high[j] > low[j] else low[j]
         for i in range(ptr[q], ptr[q + 1]):
             r = rows[i]
             for j in range(d):
-                square[j] += (X[r, j] - mean[j]) ** 2
+                if not np.isnan(X[r, j]):
+                    square[j] += (X[r, j] - mean[j]) ** 2
         for j in range(d):
-            square[j] = np.sqrt(square[j] / n) if square[j] > 0.0 else 1.0
+            square[j] = np.sqrt(square[j] / count[j]) if square[j] > 0.0 else 1.0
         _shift_and_scale(X, ptr[q], ptr[q + 1], rows, mean, square, out)
 
 

@@ -308,12 +308,18 @@ class QueryDataset:
         return self._with(**changes)
 
     def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
-        """Return the same queries with other features, given row by row as `X` is: grouped by query."""
-        X = validation.as_matrix(X, feature_names=feature_names)
+        """Return the same queries with other features, given row by row as `X` is: grouped by query.
+
+        Missing cells are refused, unless dense rows of a data set that has some are replaced by dense rows.
+        """
+        keep = self.has_missing and not (self.is_sparse or validation.is_sparse(X))
+        X, has_missing = validation.as_matrix_with_gaps(
+            X, feature_names=feature_names, missing="keep" if keep else "error"
+        )
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])
-        return self._with(X=X, feature_names=names, has_missing=False, mapped=None)
+        return self._with(X=X, feature_names=names, has_missing=has_missing, mapped=None)
 
     def with_columns(self, columns: Ints) -> QueryDataset:
         """Return the same queries with these columns of X, in this order."""

@@ -267,8 +267,14 @@ def _check_numeric(columns: list[Column]) -> None:
         what, them, one = ("s", "them", "one") if len(text) > 1 else ("", "it", "it")
         raise InputError(
             f"column{what} {names} cannot be {'features' if what else 'a feature'}, since features are numbers: "
-            f"exclude {them}, or name {one} as the document id"
+            f"exclude {them}, or name {one} as the document id{_held(text[:3])}"
         )
+
+
+def _held(text: list[Column]) -> str:
+    """Say what columns of text hold, for those who want them as features after all."""
+    found = [(column.name, validation.distinct_text(column.values().tolist())) for column in text]
+    return "".join(f". {name!r} holds {words}" for name, words in found if words)
 
 
 def _numbers(column: Column) -> AnyArray:

@@ -285,6 +285,27 @@ class _WordTable:
         raise self.cell_error(row, column, "ids are UTF-8 text")
 
 
+def scores_of_run(run: Run, data: QueryDataset) -> Floats:
+    """Return a run's score of each row of `data.X`; what the run does not hold ranks last, and is −∞.
+
+    >>> data = QueryDataset.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"], doc_ids=["a", "b"])
+    >>> scores_of_run(Run.of({"q": {"b": 0.5}}), data).tolist()
+    [-inf, 0.5]
+    """
+    if data.doc_ids is None:
+        raise InputError("a run names documents, and the data set has no doc_ids: read it with the column of their ids")
+    again = first_repeated(run.qid, run.doc_ids)
+    if again is not None:
+        raise InputError(f"document {run.doc_ids[again]} stands twice under query {run.qid[again]} of the run")
+    pairs = zip(id_text(run.qid).tolist(), id_text(run.doc_ids).tolist(), strict=True)
+    known = dict(zip(pairs, run.scores.tolist(), strict=True))
+    rows = zip(_query_ids(data).tolist(), _doc_ids(data).tolist(), strict=True)
+    found = np.array([known.get(row, -np.inf) for row in rows], dtype=np.float64)
+    if np.isneginf(found).all():
+        raise InputError("the run holds none of the documents of these queries: do their ids belong together?")
+    return found
+
+
 def first_repeated(qid: AnyArray, doc_ids: AnyArray) -> int | None:
     """Return the first row whose document stood under the same query before; None where there is none."""
     pairs = numbered(qid) * (len(qid) + 1) + numbered(doc_ids)

@@ -76,10 +76,45 @@ def _as_dense(X: Any) -> AnyArray:
         try:
             array = array.astype(np.float64)
         except ValueError as error:
-            raise InputError(f"X must hold numbers: {error}") from None
+            raise InputError(f"X must hold numbers: {_text_column(X, array) or error}") from None
         except TypeError as error:  # scikit-learn's contract: not a number at all is a TypeError
             raise TypeError(f"X must hold numbers: {error}") from None
     return np.ascontiguousarray(array)
+
+
+def _text_column(X: Any, array: AnyArray) -> str:
+    """Name the first column that holds text, with how many values it has and what to do; "" where there is none."""
+    for j in range(array.shape[1]):
+        try:
+            array[:, j].astype(np.float64)
+        except (TypeError, ValueError):
+            names = getattr(X, "columns", None)
+            cells = array[:, j].tolist()
+            found = distinct_text(cells)
+            return "" if not found else f"{_name_column(j, None if names is None else list(names))} holds {found}"
+    return ""
+
+
+def distinct_text(cells: Sequence[Any]) -> str:
+    """Say how many different words the cells of a column hold, and how they become numbers; "" where there is none.
+
+    >>> distinct_text(["red", "blue", None, "red", "2"])
+    "text, 2 different values ('red', 'blue'): encode them as numbers (a column of 0 and 1 for each, as
+    pandas.get_dummies makes them), or leave the column out"
+    """
+    words = list(dict.fromkeys(c for c in cells if isinstance(c, str) and c.strip() and not is_number(c)))
+    if not words:
+        return ""
+    shown = ", ".join(map(repr, words[:3])) + (", …" if len(words) > 3 else "")
+    what = f"{len(words):,} different values" if len(words) > 1 else "1 value"
+    if len(words) > MOST_ENCODED:
+        return f"text, {what} ({shown}), too many for a column each: leave the column out, or count its words"
+    way = "a column of 0 and 1 for each, as pandas.get_dummies makes them"
+    return f"text, {what} ({shown}): encode them as numbers ({way}), or leave the column out"
+
+
+MOST_ENCODED = 50
+"""Values of a column of text up to which a column for each of them is a way to make numbers of it."""
 
 
 def _finite(matrix: Matrix, feature_names: Sequence[str] | None, missing: Missing) -> tuple[Matrix, bool]:

@@ -32,8 +32,8 @@ def fold(model: Any, features: Sequence[str] | None = None, *, missing: Missing 
 
     RankBoost becomes its thresholds; an imputer and selectors can stand before it. Boosted trees become trees.
 
-    `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, a booster or estimator of LightGBM or
-    XGBoost, the path of a model file of toprank, LightGBM or XGBoost, or a model already. `missing` is for trees of
+    `model` is a fitted ranker, a scikit-learn pipeline of scalers and a ranker, a booster or estimator of LightGBM,
+    XGBoost or CatBoost, the path of a model file of toprank or of theirs, or a model already. `missing` is for trees of
     theirs, which have a side for missing values at each split: "zero" makes 0 of them, "error" says there are none.
     With x' = a x + b for the scalers, w'·x' = (a w')·x + w'·b: the weights become a w', the constant goes to
     `offset`. An imputer becomes the missing-value policy. `features` gives the features other names; without any they
@@ -85,7 +85,7 @@ def _fold(model: Any) -> Model:
 
 
 def read_model(path: str | os.PathLike[str], whole: tuple[bytes, str] | None = None) -> Model:
-    """Return the model of a file: of a saved ranker, of an exported JSON file, or trees of LightGBM or XGBoost.
+    """Return the model of a file: of a saved ranker, of an exported JSON file, or trees of other packages.
 
     `whole` is what `read_whole` found, where it was read already.
     """

@@ -2,16 +2,14 @@
 
 from .feature_logs import read_ltr_logs
 from .feature_sets import Feature, FeatureSet, feature_set, read_features
-from .lightgbm import LightGBMRanker, lightgbm_objective
+from .lightgbm import lightgbm_objective
 from .torch import torch_loss
 from .tree_files import read_trees
-from .xgboost import XGBoostRanker, xgboost_objective
+from .xgboost import xgboost_objective
 
 __all__ = [
     "Feature",
     "FeatureSet",
-    "LightGBMRanker",
-    "XGBoostRanker",
     "feature_set",
     "lightgbm_objective",
     "read_features",

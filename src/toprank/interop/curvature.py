@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..data.dataset import informative_queries
 from ..errors import InputError
 from ..surrogates.base import Surrogate
 from ..surrogates.direct import TypeOne
-from ..surrogates.listwise import Listwise
+from ..surrogates.listwise import ListMLE, Listwise
 
 
 def check_slope(surrogate: Surrogate) -> None:
@@ -33,7 +33,8 @@ class BoostingLoss:
     the kinks of a hinge count as the bends they are on that scale. No h falls below |g|/`trust`: a leaf then moves by
     at most `trust` before the learning rate, also where a loss is straight and Newton's step has no end.
 
-    Each call is one round of boosting, with fresh probes.
+    Each call is one round of boosting, with fresh probes, and with fresh orders of documents of one grade where
+    ListMLE draws them: the same draw in every round would be learned too.
     A query whose grades are all equal is not informative: its gradient is 0, and its curvature a tiny constant.
     """
 
@@ -55,8 +56,11 @@ class BoostingLoss:
         labels = validation.as_labels(y, len(s))
         validation.check_grades(labels)
         bounds = validation.as_ptr(ptr, len(s))
-        _, grad = self.surrogate.per_query(s, labels, bounds)
-        bend = self.diagonal(s, labels, bounds)
+        loss = self.surrogate
+        if isinstance(loss, ListMLE) and loss.ties == "sampled":
+            loss = replace(loss, seed=loss.seed + self.calls)
+        _, grad = loss.per_query(s, labels, bounds)
+        bend = self.diagonal(s, labels, bounds, loss)
         self.calls += 1
         bend = np.maximum(bend, np.abs(grad) / self.trust)
         each = informative_queries(labels, bounds).astype(np.float64)
@@ -65,9 +69,9 @@ class BoostingLoss:
         by_row = np.repeat(each, np.diff(bounds))
         return grad * by_row, np.maximum(bend * by_row, 1e-16)
 
-    def diagonal(self, scores: Floats, y: Floats, ptr: Ints) -> Floats:
+    def diagonal(self, scores: Floats, y: Floats, ptr: Ints, loss: Surrogate | None = None) -> Floats:
         """Return the diagonal, in closed form or estimated; an estimate below 0 is 0."""
-        loss = self.surrogate
+        loss = loss or self.surrogate
         if isinstance(loss, Listwise):
             return loss.diagonal(scores, y, ptr)
         rng = np.random.default_rng([self.random_state, self.calls])

@@ -1,24 +1,21 @@
-"""Surrogates as LightGBM objectives, and a LightGBM ranker with our fit(X, y, qid)."""
+"""Surrogates as LightGBM objectives, and trees grown by LightGBM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Matrix
+from .._typing import AnyArray, Floats
 from ..data.dataset import QueryDataset
 from ..data.grouping import bounds_of
-from ..errors import needed
-from ..measures.base import Measure
-from ..rankers.base import parameters
+from ..errors import InputError, needed
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
-from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, per_query_weight
-from .trees import Boosted, BoosterFunction, SurrogateTrees, TreeRanker
+from .trees import MOST_GRADES, Grown, Growth
 
 
 @dataclass(frozen=True)
@@ -53,93 +50,55 @@ def lightgbm_objective(surrogate: Surrogate, **options: Any) -> LightGBMObjectiv
     return LightGBMObjective(BoostingLoss(surrogate, **options))
 
 
-@dataclass(frozen=True, eq=False)
-class LightGBMFunction(BoosterFunction):
-    """The sum of trees of a LightGBM booster."""
+def grow(data: QueryDataset, growth: Growth) -> Grown:
+    """Grow trees with LightGBM, watched round by round."""
+    lgb = needed("lightgbm", "BoostedTrees")
+    watch = growth.watch
 
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return int(self.booster.num_feature())
+    def look(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
+        reached = watch.value(np.asarray(scores, dtype=np.float64))
+        watch.note(reached, lambda: len(watch.reached))
+        return "measure", reached, True
 
-    def _scores(self, X: Matrix) -> Floats:
-        """Return one score per row."""
-        return np.asarray(self.booster.predict(X), dtype=np.float64)
+    def stop(env: Any) -> None:
+        if watch.stopped or out_of_time():
+            raise lgb.callback.EarlyStopException(env.iteration, [])
 
-
-@parameters
-class LightGBMRanker(SurrogateTrees):
-    """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
-
-    `params` go to LightGBM as they are (`num_leaves`, `min_data_in_leaf`, …). With a validation set in `fit_queries`,
-    boosting stops after `patience` rounds without a better `measure` on it, and the best round is kept. The booster is
-    in `booster_`; save it with LightGBM's own `booster_.save_model`.
-
-    >>> import toprank as tr
-    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
-    >>> ranker = tr.interop.LightGBMRanker(tr.surrogates.ListMLE(), rounds=10).fit(data.X, data.y, qid=data.qid)
-    >>> ranker.score(data.X, data.y, qid=data.qid) > 0.8
-    True
-    """
-
-    model = LightGBMFunction
-
-    def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
-        params = {
-            "learning_rate": self.eta,
-            "seed": self.random_state,
-            **(self.params or {}),
-            "objective": lightgbm_objective(self.surrogate or ListNet(), random_state=self.random_state),
+    stop.order = 40  # type: ignore[attr-defined]  # after the measure was taken
+    repeatable = {"verbosity": -1, "deterministic": True, "force_row_wise": True, "num_threads": 1, "metric": "None"}
+    if growth.loss is None:
+        objective: dict[str, Any] = {
+            "objective": "lambdarank",
+            "label_gain": [2.0**grade - 1 for grade in range(MOST_GRADES)],
         }
-        return boost_lightgbm(self, params, data, valid, measure, verbose=self.verbose)
-
-
-def boost_lightgbm(
-    ranker: TreeRanker,
-    params: Mapping[str, Any],
-    data: QueryDataset,
-    valid: QueryDataset | None,
-    measure: Measure,
-    *,
-    verbose: bool = False,
-) -> Boosted:
-    """Train LightGBM; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
-    lgb = needed("lightgbm", type(ranker).__name__)
-
-    def reached(scores: AnyArray, part: Any) -> tuple[str, float, bool]:
-        ptr = bounds_of(part.get_group())
-        y = np.asarray(part.get_label(), dtype=np.float64)
-        return "measure", measure.mean(scores, y, ptr, per_query_weight(part.get_weight(), ptr)), True
-
-    history: dict[str, Any] = {}
-    callbacks: list[Callable[..., Any]] = [lgb.record_evaluation(history)]
-    if valid is not None:
-        callbacks.append(lgb.early_stopping(ranker.patience, verbose=verbose))
-    if verbose:
-        callbacks.append(lgb.log_evaluation())
-
-    def on_time(env: Any) -> None:
-        if out_of_time():
-            reached_so_far = history.get("valid", {}).get("measure")
-            best = env.iteration if reached_so_far is None else int(np.argmax(reached_so_far))
-            raise lgb.callback.EarlyStopException(best, env.evaluation_result_list)
-
-    on_time.order = 40  # type: ignore[attr-defined]  # after what is recorded
-    callbacks.append(on_time)
-    repeatable = {"verbosity": -1, "deterministic": True, "force_row_wise": True, "metric": "None"}
+    else:
+        objective = {"objective": lightgbm_objective(growth.loss, random_state=growth.random_state)}
+    params = {**repeatable, "feature_pre_filter": False, **objective, **_named(growth.params)}
     train = lightgbm_data(lgb, data)
-    booster = lgb.train(
-        {**repeatable, "feature_pre_filter": False, **params},
-        train,
-        num_boost_round=ranker.rounds,
-        valid_sets=None if valid is None else [lightgbm_data(lgb, valid, train)],
-        valid_names=None if valid is None else ["valid"],
-        feval=reached,
-        callbacks=callbacks,
-    )
-    if valid is None:
-        return Boosted(booster, int(booster.current_iteration()), np.empty(0))
-    return Boosted(booster, int(booster.best_iteration), np.array(history["valid"]["measure"]))
+    valid = None if watch.valid is None else lightgbm_data(lgb, watch.valid, train)
+    try:
+        booster = lgb.train(
+            params,
+            train,
+            num_boost_round=growth.rounds,
+            valid_sets=None if valid is None else [valid],
+            feval=look,
+            callbacks=[stop],
+        )
+    except lgb.basic.LightGBMError as error:
+        raise InputError(f"LightGBM: {error}") from None
+    rounds = watch.best or int(booster.current_iteration())
+    text = booster.model_to_string(num_iteration=rounds)
+    best = lgb.Booster(model_str=text)
+    return Grown(best, rounds, np.asarray(best.feature_importance("gain"), dtype=np.float64))
+
+
+def _named(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters under LightGBM's own names, so that a caller's alias replaces a default of ours."""
+    known = {"max_leaves": "num_leaves", "max_leaf": "num_leaves", "num_leaf": "num_leaves"}
+    known |= {"eta": "learning_rate", "shrinkage_rate": "learning_rate", "random_seed": "seed", "random_state": "seed"}
+    known |= dict.fromkeys(("n_jobs", "nthread", "nthreads", "num_thread"), "num_threads")
+    return {known.get(name, name): value for name, value in params.items()}
 
 
 def lightgbm_data(lgb: Any, data: QueryDataset, reference: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Trees of LightGBM and XGBoost as one value: from a booster, a scikit-learn estimator of theirs, or a file.
+"""Trees of other packages as one value: from a booster, a scikit-learn estimator of theirs, or a file.
 
 LightGBM compares x ≤ threshold in float64. XGBoost rounds x to float32 and compares x < split_condition; the same is
 decided by x ≤ the largest float64 number whose rounding is below the condition, so one kind of comparison does for
@@ -30,11 +30,11 @@ _MISSING = ("none", "zero", "nan")
 
 
 def read_trees(source: Any) -> Model:
-    """Return the model of a booster, of a fitted estimator of LightGBM or XGBoost, or of a file that they saved.
+    """Return the model of a booster, of a fitted estimator of LightGBM, XGBoost or CatBoost, or of a file of theirs.
 
-    Files are LightGBM's text (`booster.save_model`) and XGBoost's JSON or UBJSON; only UBJSON needs XGBoost to be
-    installed. Scores are raw: what the package returns with `raw_score=True` or `output_margin=True`. XGBoost adds up
-    in float32 and this model in float64, so the last digits differ.
+    Files are LightGBM's text (`booster.save_model`), XGBoost's JSON or UBJSON and CatBoost's JSON; only UBJSON needs
+    its package to be installed. Scores are raw: what the package returns with `raw_score=True` or `output_margin=True`.
+    XGBoost adds up in float32 and this model in float64, so the last digits differ.
 
     >>> import lightgbm as lgb
     >>> import toprank as tr
@@ -57,28 +57,44 @@ def read_trees(source: Any) -> Model:
             best = getattr(source, "best_iteration", None) if source.early_stopping_rounds else None
             booster = booster if best is None else booster[: best + 1]
         return _xgboost(bytes(booster.save_raw("json")), "the booster")
-    raise InputError(f"{type(source).__name__} is no booster of LightGBM or XGBoost, nor the path of a file of theirs")
+    if package == "catboost":
+        from .catboost_trees import read_catboost
+
+        return read_catboost(source)
+    raise InputError(
+        f"{type(source).__name__} is no booster of LightGBM, XGBoost or CatBoost, nor the path of a file of theirs"
+    )
 
 
 def is_booster(model: Any) -> bool:
     """Say whether an object is one that `read_trees` takes."""
-    return type(model).__module__.partition(".")[0] in ("lightgbm", "xgboost")
+    return type(model).__module__.partition(".")[0] in ("lightgbm", "xgboost", "catboost")
 
 
 def looks_like_trees(content: bytes) -> bool:
-    """Say whether a file looks like a model of LightGBM or XGBoost."""
-    return content.startswith(b"tree\n") or (content.startswith(b"{") and b"learner" in content[:200])
+    """Say whether a file looks like a model of LightGBM, XGBoost or CatBoost."""
+    from .catboost_trees import looks_like_catboost
+
+    return (
+        looks_like_catboost(content)
+        or content.startswith(b"tree\n")
+        or (content.startswith(b"{") and b"learner" in content[:200])
+    )
 
 
 def _from_file(path: Path) -> Model:
     content, _ = read_whole(path)
     if content.startswith(b"tree\n"):
         return _lightgbm(content, str(path))
+    from .catboost_trees import looks_like_catboost, parse_catboost
+
+    if looks_like_catboost(content):
+        return parse_catboost(content, str(path))
     if looks_like_trees(content):
         if not content.startswith(b'{"') and not content[1:2].isspace():
             content = _from_ubjson(content, path)
         return _xgboost(content, str(path))
-    raise InputError(f"{path} is no model of LightGBM (text) or XGBoost (JSON, UBJSON)")
+    raise InputError(f"{path} is no model of LightGBM (text), XGBoost (JSON, UBJSON) or CatBoost (JSON)")
 
 
 def _from_ubjson(content: bytes, path: Path) -> bytes:

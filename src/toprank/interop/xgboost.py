@@ -1,4 +1,4 @@
-"""Surrogates as XGBoost objectives, and an XGBoost ranker with our fit(X, y, qid)."""
+"""Surrogates as XGBoost objectives, and trees grown by XGBoost."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Floats, Matrix
+from .._typing import AnyArray, Floats
 from ..data.dataset import QueryDataset
-from ..errors import needed
-from ..measures.base import Measure
-from ..rankers.base import parameters
+from ..errors import InputError, needed
 from ..solvers.deadline import out_of_time
 from ..surrogates.base import Surrogate
-from ..surrogates.listwise import ListNet
 from .curvature import BoostingLoss, per_query_weight
-from .trees import Boosted, BoosterFunction, SurrogateTrees, TreeRanker
+from .trees import Grown, Growth
 
 
 @dataclass(frozen=True)
@@ -50,94 +47,56 @@ def _boundaries(matrix: Any) -> Any:
     return ptr if len(ptr) else np.array([0, matrix.num_row()])
 
 
-@dataclass(frozen=True, eq=False)
-class XGBoostFunction(BoosterFunction):
-    """The sum of trees of an XGBoost booster."""
-
-    @property
-    def n_features(self) -> int:
-        """How many features a row has."""
-        return int(self.booster.num_features())
-
-    def _scores(self, X: Matrix) -> Floats:
-        """Return one score per row."""
-        import xgboost as xgb
-
-        return np.asarray(self.booster.predict(xgb.DMatrix(X), output_margin=True), dtype=np.float64)
-
-
-@parameters
-class XGBoostRanker(SurrogateTrees):
-    """Boosted trees that minimise any surrogate of the library: F ← F − eta H⁻¹ g, tree by tree.
-
-    `params` go to XGBoost as they are (`max_depth`, `lambda`, …). With a validation set in `fit_queries`, boosting
-    stops after `patience` rounds without a better `measure` on it, and the best round is kept. The booster is in
-    `booster_`; save it with XGBoost's own `booster_.save_model`.
-
-    >>> import toprank as tr
-    >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
-    >>> ranker = tr.interop.XGBoostRanker(tr.surrogates.ListMLE(), rounds=10).fit(data.X, data.y, qid=data.qid)
-    >>> ranker.score(data.X, data.y, qid=data.qid) > 0.8
-    True
-    """
-
-    model = XGBoostFunction
-
-    def _boost(self, data: QueryDataset, valid: QueryDataset | None, measure: Measure) -> Boosted:
-        params = {
-            "eta": self.eta,
-            "seed": self.random_state,
-            "base_score": 0.0,
-            # XGBoost's default of 1 is meant for losses per row; a list shares one unit of curvature.
-            "min_child_weight": 1e-3,
-            **(self.params or {}),
-        }
-        loss = xgboost_objective(self.surrogate or ListNet(), random_state=self.random_state)
-        return boost_xgboost(self, params, data, valid, measure, objective=loss, verbose=self.verbose)
-
-
-def boost_xgboost(
-    ranker: TreeRanker,
-    params: Mapping[str, Any],
-    data: QueryDataset,
-    valid: QueryDataset | None,
-    measure: Measure,
-    *,
-    objective: XGBoostObjective | None = None,
-    verbose: bool = False,
-) -> Boosted:
-    """Train XGBoost; the weighted mean of `measure` on the validation queries says when to stop and what to keep."""
-    needed("xgboost", type(ranker).__name__)
+def grow(data: QueryDataset, growth: Growth) -> Grown:
+    """Grow trees with XGBoost, watched round by round."""
+    needed("xgboost", "BoostedTrees")
     import xgboost as xgb
 
-    def reached(scores: AnyArray, part: Any) -> tuple[str, float]:
-        ptr = _boundaries(part)
-        y, values = (np.asarray(x, dtype=np.float64) for x in (part.get_label(), scores))
-        return "measure", measure.mean(values, y, ptr, per_query_weight(part.get_weight(), ptr))
+    watch = growth.watch
 
-    class OnTime(xgb.callback.TrainingCallback):  # type: ignore[misc]
+    def look(scores: AnyArray, part: Any) -> tuple[str, float]:
+        reached = watch.value(np.asarray(scores, dtype=np.float64))
+        watch.note(reached, lambda: len(watch.reached))
+        return "measure", reached
+
+    class Stop(xgb.callback.TrainingCallback):  # type: ignore[misc]
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-            return out_of_time()
+            return watch.stopped or out_of_time()
 
-    history: dict[str, Any] = {}
-    booster = xgb.train(
-        {"verbosity": 0, "disable_default_eval_metric": True, **params},
-        xgboost_data(xgb, data),
-        num_boost_round=ranker.rounds,
-        obj=objective,
-        custom_metric=reached,
-        maximize=True,
-        evals=[] if valid is None else [(xgboost_data(xgb, valid), "valid")],
-        early_stopping_rounds=None if valid is None else ranker.patience,
-        evals_result=history,
-        verbose_eval=verbose,
-        callbacks=[OnTime()],
-    )
-    if valid is None:
-        return Boosted(booster, int(booster.num_boosted_rounds()), np.empty(0))
-    reached_by_round = np.array(history["valid"]["measure"])
-    best = int(np.argmax(reached_by_round)) + 1  # where time ran out, XGBoost has not noted it
-    return Boosted(booster[:best], best, reached_by_round)
+    params = {"verbosity": 0, "disable_default_eval_metric": True, "nthread": 1, **_named(growth.params)}
+    if growth.loss is None:
+        # Grades above 31 have no gain 2^l − 1 here; XGBoost then takes the grade itself.
+        objective = None
+        params = {"objective": "rank:ndcg", "ndcg_exp_gain": bool(data.y.max(initial=0) <= 31), **params}
+    else:
+        objective = xgboost_objective(growth.loss, random_state=growth.random_state)
+        # XGBoost's default of 1 is meant for losses per row; a list shares one unit of curvature.
+        params = {"base_score": 0.0, "min_child_weight": 1e-3, **params}
+    try:
+        booster = xgb.train(
+            params,
+            xgboost_data(xgb, data),
+            num_boost_round=growth.rounds,
+            obj=objective,
+            custom_metric=look,
+            evals=[] if watch.valid is None else [(xgboost_data(xgb, watch.valid), "valid")],
+            verbose_eval=False,
+            callbacks=[Stop()],
+        )
+    except xgb.core.XGBoostError as error:
+        raise InputError(f"XGBoost: {str(error).splitlines()[0]}") from None
+    rounds = watch.best or int(booster.num_boosted_rounds())
+    best = booster[:rounds]
+    gain = np.zeros(data.n_features)
+    for name, value in best.get_score(importance_type="total_gain").items():
+        gain[int(name.removeprefix("f"))] = value
+    return Grown(best, rounds, gain)
+
+
+def _named(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters under the names that XGBoost prefers, so that a caller's alias replaces a default of ours."""
+    known = {"eta": "learning_rate", "n_jobs": "nthread", "num_threads": "nthread", "random_state": "seed"}
+    return {known.get(name, name): value for name, value in params.items()}
 
 
 def xgboost_data(xgb: Any, data: QueryDataset) -> Any:

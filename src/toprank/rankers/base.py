@@ -34,6 +34,7 @@ from ..solvers.base import Solution, warn_of_failure
 from ..statistics.evaluation import checked_data_set
 from . import checking
 from ._estimator import BaseEstimator
+from .spellings import patience_of, valid_of
 from .watching import BestOnValidation, Judge, mean_of_rows
 
 R = TypeVar("R", bound="Ranker")
@@ -133,6 +134,10 @@ class Ranker(BaseEstimator, ABC):
         qid: ArrayLike | None = None,
         query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
+        *,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        early_stopping_rounds: int | None = None,
     ) -> Self:
         """Learn from rows X with grades y, grouped by qid.
 
@@ -140,9 +145,11 @@ class Ranker(BaseEstimator, ABC):
         one per query in order of first appearance.
 
         `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
-        set.
+        set. `eval_set` with `eval_qid` is the same in the words of XGBoost and LightGBM, and `early_stopping_rounds`
+        the `patience` of this fit.
         """
-        with self._learning_copy() as new:
+        valid = valid_of(valid, eval_set, eval_qid)
+        with self._learning_copy() as new, patience_of(new, early_stopping_rounds):
             data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
             if qid is None and not self._rows_are_one_list:
                 checking.warn_of_one_list("fit", data.n_docs)
@@ -245,6 +252,20 @@ class Ranker(BaseEstimator, ABC):
         if "function_" not in own or "inputs_" not in own:
             raise AttributeError(f"{type(self).__name__} has no model_: it is not fitted")
         return Model(self.function_, self.inputs_, type(self).__name__)
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """What the validation set saw, look by look: {"valid": {name of the measure: values}}."""
+        reached = vars(self).get("trace_", {}).get("valid", ())
+        if not len(reached):
+            raise AttributeError(f"{type(self).__name__} has no evals_result_: it was fitted without a validation set")
+        return {"valid": {str(self._judge()): [float(value) for value in reached]}}
+
+    @property
+    def best_iteration_(self) -> int:
+        """Which look at the validation set was the best, counted from 1: a round, iteration, epoch or value of C."""
+        (values,) = self.evals_result_["valid"].values()
+        return int(np.argmax(values)) + 1
 
     def _start(self) -> Floats | None:
         """Return the weights to begin at: those so far with `warm_start`, else None."""

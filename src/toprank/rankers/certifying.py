@@ -17,9 +17,13 @@ from ..certificates.worst import worst_mean
 from ..data.dataset import QueryDataset
 from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch, copied_queries
+from ..data.trec import Qrels
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
+from ..measures import measure as parse_measure
+from ..measures.base import Measure
 from ..statistics.evaluation import checked_data_set, evaluate
+from ..statistics.trec_evaluation import evaluate_run
 from ..surrogates.direct import parse_bounded
 from .base import Ranker
 
@@ -27,16 +31,24 @@ _NAMED = 5
 """Queries that were learned from are named up to this number."""
 
 
+ON_TRUST = Assumption(
+    "they took no part in learning or choosing: nothing here tells what was learned from, so this is taken on trust"
+)
+"""What can be said of anybody's scores: no marks of what they were learned from came with them."""
+
+
 def certify(
-    ranker: Ranker,
-    data: QueryDataset | None = None,
+    ranker: Any,
+    data: QueryDataset | Qrels | Mapping[str, Mapping[str, int]] | None = None,
     comparator: Any = None,
     *,
+    measure: str | Measure | None = None,
+    convention: str | None = None,
     confidence: float = 0.95,
     baseline: Mapping[str, Any] | None = None,
     delta: float | None = None,
 ) -> list[Certificate]:
-    """Return the certificates of `ranker` on `data`, and keep them as `ranker.certificates_`.
+    """Return what new queries will see of a ranker, or of anybody's model, scores or run, and what is proved of it.
 
     The first says what new queries will see: bounds on the expected `measure` of the ranker, for any distribution of
     queries. It wants judged queries that took no part in learning, and refuses those that did. After it come the same
@@ -47,6 +59,12 @@ def certify(
     must be that stream, and of a `comparator`, a weight vector: where it is None, the best one found in batch serves.
     For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
     (documents, coefficients). Those that may fail do so with probability `delta` (1 − confidence where None).
+
+    Anybody else's model, one score per row of `data` (in your row order) and runs are certified by `measure`
+    ("ndcg@10" where it is None; under `convention`) on data sets; runs on judgements too, as `evaluate_run` measures
+    them. Which queries they were learned from nobody can tell, so that these took no part is taken on trust, and the
+    certificate says so. A ranker of ours is certified by its own `measure` and keeps its certificates as
+    `ranker.certificates_`.
 
     Without data, a stream that `partial_fit` alone has learned is certified from its totals: what its rounds, each
     ranked before it was learned from, were expected to reach, and what the theorems say of them.
@@ -64,13 +82,19 @@ def certify(
     >>> live = tr.SlamPerceptron("map").partial_fit_queries(train)
     >>> [certificate.reference for certificate in tr.certify(live)]
     ['betting, at all times at once', 'Lemma 5']
+    >>> anybody = tr.certify(test.X @ ranker.coef_, test, measure="map")
+    >>> [(c.lower == first.lower, c.assumptions[1].state) for c in anybody]
+    [(True, 'on trust')]
     """
-    if not isinstance(ranker, Ranker):
-        raise InputError(
-            f"certify takes a toprank ranker, not {type(ranker).__name__}; "
-            "for scikit-learn's Perceptron: toprank.certify_perceptron(model, X, y)"
-        )
     check_fraction(confidence=confidence)
+    if not isinstance(ranker, Ranker):
+        if comparator is not None or delta is not None:
+            raise InputError("comparator and delta belong to theorems about rankers of toprank: leave them out")
+        wanted = parse_measure(measure or "ndcg@10", convention=convention or _convention_for(data))
+        return list(certify_anybody(ranker, data, wanted, confidence, baseline or {}))
+    if measure is not None or convention is not None:
+        raise InputError("a ranker is certified by its own measure: ranker.set_params(measure=...)")
+    data = None if data is None else checked_data_set(data)
     proved = ranker.certify(data, comparator, delta=1 - confidence if delta is None else delta)
     if data is None:
         ranker.certificates_ = proved
@@ -83,6 +107,45 @@ def certify(
         for place, certificate in enumerate(certificates)
     ]
     return ranker.certificates_
+
+
+def _convention_for(data: Any) -> str:
+    return "standard" if isinstance(data, QueryDataset) else "trec_eval"
+
+
+def certify_anybody(
+    model: Any, data: Any, measure: Measure, confidence: float, baseline: Mapping[str, Any]
+) -> list[PerformanceCertificate]:
+    """Bound the expected measure of anybody's model, scores or run, and its difference to each baseline."""
+    if data is None:
+        raise InputError("certify needs judged queries: certify(model, data), or certify(run, qrels)")
+    models = {"": model, **baseline}
+    worst, weight, unseen = 0.0, None, [ON_TRUST]
+    if isinstance(data, QueryDataset):
+        copies = copied_queries(data)
+        if copies.any():
+            unseen.append(Assumption(f"{copies.sum():,} copies of other queries are left out", True))
+        reports = {name: evaluate(one, data, [measure]) for name, one in models.items()}
+        worst, weight = worst_mean(measure, data.y, data.ptr, data.query_weight), data.query_weight
+        values = {name: np.where(copies, np.nan, one.per_query[measure.name]) for name, one in reports.items()}
+    else:
+        reports = {name: evaluate_run(one, data, [measure]) for name, one in models.items()}
+        values = {name: one.per_query[measure.name] for name, one in reports.items()}
+    sure = partial(
+        performance,
+        values[""],
+        measure.name,
+        confidence=confidence,
+        claims=len(models),
+        weight=weight,
+        unseen=unseen,
+    )
+    found = [sure(worst=worst), *(sure(against=values[name], name=name) for name in baseline)]
+
+    def again(place: int, other: QueryDataset) -> Certificate:
+        return certify_anybody(model, other, measure, confidence, baseline)[place]
+
+    return [replace(one, redo=partial(again, place)) for place, one in enumerate(found)]
 
 
 def proved(ranker: Ranker, data: QueryDataset | None, comparator: Any, delta: float) -> list[Certificate]:

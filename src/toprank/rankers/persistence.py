@@ -12,7 +12,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -143,9 +142,11 @@ def _read(text: bytes, file: str, restore: Callable[[ModelFile], T]) -> T:
 
 
 def _restore(content: ModelFile) -> Ranker:
-    kind = getattr(import_module(_package_of(content.ranker)), content.ranker)
+    kind = _kind_of(content.ranker)
     hints = get_type_hints(kind)
-    written = {key: decode(value, f"$.params.{key}") for key, value in content.params.items()}
+    written = FORMER_RANKERS.get(content.ranker, {}) | {
+        key: decode(value, f"$.params.{key}") for key, value in content.params.items()
+    }
     params = {key: _parameter(value, key, hints.get(key)) for key, value in _upgraded(kind, written).items()}
     try:
         ranker: Ranker = kind(**params)
@@ -211,7 +212,7 @@ def _rankers_of_labels(content: ModelFile, function: Any) -> list[Ranker]:
 
 def _model(content: ModelFile) -> Model:
     """Return the model of a file, which fits what the file says of its features."""
-    _package_of(content.ranker)
+    _check_known(content.ranker)
     function = decode(content.model, "$.model")
     if content.n_features < 1 or content.n_queries < 0:
         raise InputError("$.n_features must be at least 1, and $.n_queries not below 0")
@@ -249,24 +250,29 @@ def _checked_steps(prepare: str | Sequence[str]) -> tuple[str, ...]:
     return steps_of(prepare)
 
 
-OTHER_RANKERS = {
-    "LightGBMRanker": "interop",
-    "XGBoostRanker": "interop",
-    "LightGBM": "contests.peers",
-    "XGBoost": "contests.peers",
+FORMER_RANKERS: dict[str, dict[str, Any]] = {
+    "LightGBMRanker": {"engine": "lightgbm"},
+    "XGBoostRanker": {"engine": "xgboost"},
+    "LightGBM": {"engine": "lightgbm"},
+    "XGBoost": {"engine": "xgboost"},
 }
-"""Rankers around other packages' trees, by the package of toprank that has them; it is loaded with their file."""
+"""Rankers of earlier versions that are `BoostedTrees` now, and the parameters that they stand for."""
 
 
-def _package_of(name: str) -> str:
-    """Return the package of a ranker."""
+def _kind_of(name: str) -> type[Ranker]:
+    """Return the class of a ranker by the name that a file has for it."""
     from .. import rankers
 
-    if name in rankers.__all__:
-        return "toprank.rankers"
-    if name in OTHER_RANKERS:
-        return f"toprank.{OTHER_RANKERS[name]}"
-    raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *OTHER_RANKERS))}")
+    _check_known(name)
+    kind: type[Ranker] = getattr(rankers, "BoostedTrees" if name in FORMER_RANKERS else name)
+    return kind
+
+
+def _check_known(name: str) -> None:
+    from .. import rankers
+
+    if name not in rankers.__all__ and name not in FORMER_RANKERS:
+        raise InputError(f"unknown ranker {name!r}; known: {', '.join((*rankers.__all__, *FORMER_RANKERS))}")
 
 
 def _parameter(value: Any, key: str, hint: Any) -> Any:

@@ -23,6 +23,7 @@ from ..measures.presets import Blank
 from ..model.functions import LinearFunctions
 from ..surrogates.precision_at_k import cutoff
 from .base import QueryWeight, Ranker, parameters
+from .spellings import patience_of, valid_of
 from .watching import Judge
 
 if TYPE_CHECKING:
@@ -77,15 +78,19 @@ class TwoClassRanker(Ranker):
         qid: ArrayLike | None = None,
         query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
+        *,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        early_stopping_rounds: int | None = None,
     ) -> Self:
         """Learn from rows X with labels y; a y with several columns of 0 and 1 is one list per column.
 
-        `qid`, `query_weight` and `valid` are as for every ranker; with several labels `valid` has as many.
+        The other parameters are as for every ranker; with several labels `valid` has as many.
         """
-        labels = Indicator.of(y)
+        labels, valid = Indicator.of(y), valid_of(valid, eval_set, eval_qid)
         if labels is None:
-            return super().fit(X, y, qid, query_weight, valid)
-        with self._learning_copy() as new:
+            return super().fit(X, y, qid, query_weight, valid, early_stopping_rounds=early_stopping_rounds)
+        with self._learning_copy() as new, patience_of(new, early_stopping_rounds):
             before = new._learned_before(labels) if vars(self).get("warm_start") and "function_" in vars(self) else None
             data = new._grouped(X, labels.column(0), qid, query_weight, reset=True)
             held, held_labels = new._valid_with_labels(valid, labels.count)

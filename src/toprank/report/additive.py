@@ -52,7 +52,7 @@ class Explainer:
             raise ValueError("a contest without documents has no scores to take apart")
         self._data, self._scores = data, entrant.scores
         folds, self._fold = np.unique(contest.fold, return_inverse=True)
-        found: list[Model | None] = [ranker.model_ for ranker in entrant.rankers]
+        found: list[Model | None] = [getattr(ranker, "model_", None) for ranker in entrant.rankers]
         if not found:
             found = [_one_feature(data, entrant.scores, self._fold == f) for f in range(len(folds))]
         self._models = found * len(folds) if len(found) == 1 else found

@@ -131,7 +131,7 @@ def _weights(view: ContestView) -> list[dict[str, Any]]:
     if data is None:
         return found
     for i, entrant in enumerate(view.contest.entrants):
-        models = [ranker.model_ for ranker in entrant.rankers]
+        models = [model for ranker in entrant.rankers if (model := getattr(ranker, "model_", None)) is not None]
         coefs = [model.weights for model in models if isinstance(model.function, LinearFunction)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
             continue

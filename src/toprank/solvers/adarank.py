@@ -107,7 +107,9 @@ class AdaRankRounds:
         The rounds `before` are played first, as they are.
         """
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
-        h, alpha, T = [], [], len(played) + self.rounds
+        h: list[int] = []
+        alpha: list[float] = []
+        T = len(played) + self.rounds
         trace: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
         f = _Ensemble.without_features(in_training(self.measure), self.both, data, importance, executor)
         step_share = 1.0

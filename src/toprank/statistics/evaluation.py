@@ -17,6 +17,7 @@ from .._typing import AnyArray, ArrayLike, Floats
 from ..data import blocks, validation
 from ..data.dataset import QueryDataset
 from ..data.grades import warn_of_lowest_grade
+from ..data.trec import Run, scores_of_run
 from ..errors import InputError
 from ..measures.base import Measure, mean_value
 from ..measures.base import measure as parse
@@ -262,8 +263,10 @@ def grouped_scores(model: Any, data: QueryDataset) -> ArrayLike:
     model = getattr(model, "best_estimator_", model)  # a search for settings that was fitted
     if isinstance(model, QueryScorer):
         return model.predict_grouped(data)
-    if isinstance(model, RowScorer):
+    if isinstance(model, RowScorer) or hasattr(model, "decision_function") or hasattr(model, "predict_proba"):
         return estimator_scores(model, data)
+    if isinstance(model, (Run, Mapping)):
+        return scores_of_run(Run.of(model), data)
     if data.order is not None and (validation.is_sparse(model) or _is_ours(model, data)):
         raise InputError(
             "these scores are rows of the data set, which are grouped by query, and scores are taken in the row order "
