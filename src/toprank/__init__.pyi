@@ -47,6 +47,8 @@ from .evaluation import Report as Report
 from .evaluation import evaluate as evaluate
 from .fusion import fuse as fuse
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
+from .judging.report import JudgeReport as JudgeReport
+from .judging.report import judge as judge
 from .measures.base import measure as measure
 from .power import queries_needed as queries_needed
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch

@@ -30,7 +30,7 @@ def slow_log_capital(h, f, m, judge_mean, size, target):
         past_h, past_f = h[:t], f[:t]
         cov = np.mean(past_h * past_f) - past_h.mean() * past_f.mean() if t else 0.0
         var_f = past_f.var() if t else 0.0
-        c = min(max(cov * t / (var_f * t + 0.25 * 5.0), 0.0), 1.5)
+        c = min(max(cov * t / (var_f * t + 0.25 * 1.0), 0.0), 1.5)
         residual = np.var(past_h - c * past_f) if t else 0.0
         variance = (0.25 + t * residual) / (t + 1)
         left = size - t

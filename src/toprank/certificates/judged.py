@@ -23,13 +23,13 @@ from .performance import Interval, _unit_values, mean_interval
 
 ENOUGH_PEOPLE = 50
 """From so many queries that people judged, the machine takes part: with fewer it widens the interval."""
+ENOUGH_FOR_DIFFERENCES = 200
+"""The same for differences of two systems, whose range is twice as long."""
 PEOPLE_SHARE = 0.1
 """The share of δ that people alone keep where the machine takes part."""
 MEAN_SHARE = 0.1
 """The share of δ for the machine's own mean over new queries, which is not known but bounded."""
 _ORDERS, _PLACES = 20, 2000
-_SAMPLE_LEVEL = 0.01
-"""Judged queries on which the machine's values differ from those of the others at this level are no random sample."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,14 @@ class JudgedInterval:
     n_people, n_machine : how many queries people judged, and how many more the machine judged.
     with_machine : whether the machine takes part. The number of queries that people judged decides it, no value does.
     confidence : how often such an interval holds the mean, at least.
+    approximate : the interval of the normal law, which is narrower and promises nothing at these numbers of queries.
     """
 
     lower: float
     mean: float
     upper: float
     people: Interval
+    approximate: Interval
     n_people: int
     n_machine: int
     with_machine: bool
@@ -79,7 +81,8 @@ def judged_interval(
     confidence : how often the interval holds the mean, at least.
     target : "these" bounds the mean over these queries, those of people and the others together, of which people
         judged a random sample; "new" bounds what is expected of new queries like all of these.
-    with_machine : whether the machine takes part; None says yes from 50 queries on that people judged.
+    with_machine : whether the machine takes part; None says yes from 50 queries on that people judged. Say it before
+        the values are seen: the better of two intervals, chosen afterwards, misses more often than either.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -99,22 +102,21 @@ def judged_interval(
     takes_part = len(h) >= ENOUGH_PEOPLE if with_machine is None else bool(with_machine)
     takes_part &= len(others) > 0
     delta, size = (1 - confidence) / 2, len(h) + len(others) if target == "these" else 0
+    normal = _normal(h, f, others, size, delta, takes_part)
     if size == len(h) and size > 0:  # people judged all there is
         mean = float(h.mean())
         whole = Interval(mean, mean, mean)
-        return JudgedInterval(mean, mean, mean, whole, len(h), 0, False, confidence)
+        return JudgedInterval(mean, mean, mean, whole, whole, len(h), 0, False, confidence)
     people = _people_alone(h, size, delta)
     if not takes_part:
-        return JudgedInterval(*people, people, len(h), len(others), False, confidence)
+        return JudgedInterval(*people, people, normal, len(h), len(others), False, confidence)
     keep = _people_alone(h, size, PEOPLE_SHARE * delta)
     low, high = (
         _with_machine(*side, size, (1 - PEOPLE_SHARE) * delta) for side in ((h, f, others), (1 - h, 1 - f, 1 - others))
     )
     lower, upper = max(keep.lower, low), min(keep.upper, 1 - high)
-    mean = _estimate(h, f, others)
-    return JudgedInterval(
-        lower, float(np.clip(mean, lower, upper)), upper, people, len(h), len(others), True, confidence
-    )
+    mean = float(np.clip(normal.mean, lower, upper))
+    return JudgedInterval(lower, mean, upper, people, normal, len(h), len(others), True, confidence)
 
 
 def judged_difference(
@@ -128,7 +130,8 @@ def judged_difference(
 ) -> JudgedInterval:
     """Bound the mean difference of two systems by people's grades: each argument has the values of both systems.
 
-    Differences lie in [−1, 1], twice the range of a measure, so they take more queries.
+    Differences lie in [−1, 1], twice the range of a measure, so they take more queries: the machine takes part from 200
+    queries on that people judged. `approximate` is the interval of the normal law beside it.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -139,13 +142,15 @@ def judged_difference(
     True
     """
     h, f, others = (_halves(*pair) for pair in (human, judge, judge_elsewhere))
-    found = judged_interval(h, f, others, confidence, target=target, with_machine=with_machine)
+    takes_part = len(h) >= ENOUGH_FOR_DIFFERENCES if with_machine is None else with_machine
+    found = judged_interval(h, f, others, confidence, target=target, with_machine=takes_part)
     return replace(
         found,
         lower=2 * found.lower - 1,
         mean=2 * found.mean - 1,
         upper=2 * found.upper - 1,
         people=Interval(*(2 * end - 1 for end in found.people)),
+        approximate=Interval(*(2 * end - 1 for end in found.approximate)),
     )
 
 
@@ -217,9 +222,22 @@ def _lower(h: Floats, f: Floats, judge_mean: float, size: int, delta: float) -> 
     return float(kernels.largest_rejected_mean(h[orders], f[orders], judge_mean, size, delta, _PLACES))
 
 
-def _estimate(h: Floats, f: Floats, others: Floats) -> float:
-    """The mean by people, plus c times how much higher the machine's mean is on all queries than on those."""
+def _normal(h: Floats, f: Floats, others: Floats, size: int, delta: float, takes_part: bool) -> Interval:
+    """h̄ + c (f̄ of all − f̄ of the judged) ± z s/√n, s² the variance of h − c f; over these queries, s² (1 − n/N).
+
+    c is the regression of h on f, clipped to [0, 1.5], 0 where the machine takes no part. For new queries the variance
+    of the machine's own mean, c² var f/N, is added.
+    """
+    from scipy.special import ndtri
+
+    n, everything = len(h), np.concatenate([f, others])
     variance = float(f.var())
     c = float(np.clip(((h - h.mean()) * (f - f.mean())).mean() / variance, 0, 1.5)) if variance > 0 else 0.0
-    everywhere = (f.sum() + others.sum()) / (len(f) + len(others))
-    return float(h.mean() + c * (everywhere - f.mean()))
+    c *= takes_part
+    mean = float(h.mean() + c * (everything.mean() - f.mean()))
+    if n < 2:
+        return Interval(0.0, mean, 1.0)
+    squared = float((h - c * f).var(ddof=1)) / n
+    squared = squared * (1 - n / size) if size else squared + c * c * float(everything.var()) / len(everything)
+    reach = -float(ndtri(delta)) * squared**0.5
+    return Interval(max(0.0, mean - reach), mean, min(1.0, mean + reach))
