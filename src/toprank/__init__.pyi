@@ -47,6 +47,7 @@ from .evaluation import Report as Report
 from .evaluation import evaluate as evaluate
 from .fusion import fuse as fuse
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
+from .judging.models import certify_with_judge as certify_with_judge
 from .judging.report import JudgeReport as JudgeReport
 from .judging.report import judge as judge
 from .measures.base import measure as measure

@@ -58,6 +58,7 @@ def judged_performance(
     confidence: float = 0.95,
     claims: int = 1,
     target: str = "these",
+    with_machine: bool | None = None,
     sample: Assumption | None = None,
     known: Sequence[Assumption] = (),
 ) -> JudgedCertificate:
@@ -79,6 +80,7 @@ def judged_performance(
     confidence : how often all certificates that are made together hold, at least.
     claims : how many certificates are made from these queries.
     target : "these" queries, those of people and the others together, or "new" ones like all of these.
+    with_machine : whether the machine takes part, said before the values are seen; None goes by the number of queries.
     sample : what is known of how queries were chosen; None asks the values.
     known : further conditions, such as that both judged the same documents.
 
@@ -111,10 +113,11 @@ def judged_performance(
     found = JudgedInterval(-1.0, math.nan, 1.0, _NOTHING, _NOTHING, n, m, False, level)
     if all(assumption.verified is not False for assumption in assumptions):
         if against is None:
-            found = judged_interval(h, f, others, level, target=target)
+            found = judged_interval(h, f, others, level, target=target, with_machine=with_machine)
         else:
             pairs = zip((h, f, others), against, strict=True)
-            found = judged_difference(*pairs, level, target=target)  # type: ignore[arg-type, misc]
+            own, beside, elsewhere = pairs
+            found = judged_difference(own, beside, elsewhere, level, target=target, with_machine=with_machine)
     return _certificate(found, measure, name, judge_name, confidence, target, tuple(assumptions), against is not None)
 
 
@@ -193,8 +196,10 @@ def _sentence(
         return f"on these {n:,} queries, all judged by people: {measure} {found.mean:.4f}"
     if found.with_machine:
         source += f" and {m:,} by {judge}"
-    elif m:
+    elif m and n < enough:
         source += f" ({judge} takes part from {enough} such queries on)"
+    elif m:
+        source += f" (and none by {judge}, as was asked for)"
     if not difference:
         said, sign, estimate = f"{measure} ≥ {bound:.4f}", "≥ ", f"{found.mean:.4f}"
     elif found.lower <= 0 <= found.upper:

@@ -197,7 +197,7 @@ def _runs(files: tuple[str, ...], qrels: str | None, **options: Any) -> Contest:
 def _judged(
     files: tuple[str, ...], qrels: str, judge: str, measure: str, convention: str | None, baseline: str | None
 ) -> JudgeReport:
-    options: dict[str, Any] = {"convention": convention or "trec_eval", "judge_name": None, "baseline": baseline}
+    options: dict[str, Any] = {"convention": convention or "trec_eval", "name": None, "baseline": baseline}
     return judged(qrels, judge, files, measure, **options)
 
 

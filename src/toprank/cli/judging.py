@@ -21,6 +21,10 @@ UNJUDGED: Any = option(
     "Documents that only one of both judged: refuse them, or count them as not relevant for the other.",
     default="refuse",
 )
+BOUNDS_FROM: Any = option(
+    "Whose judgements bounds rest on; say it before you look.  [default: both from 50 queries on that people judged, "
+    "200 for differences]",
+)
 JUDGE_NAME: Any = option("What the machine is called.  [default: from the name of its file]", metavar="NAME")
 
 
@@ -35,6 +39,7 @@ def judge(
     baseline: str | None = option("Hold the others against this run. [default: the machine's best]", metavar="NAME"),
     confidence: float = option("Probability with which all bounds hold.", default=0.95),
     target: Literal["these", "new"] | None = TARGET,
+    bounds_from: Literal["both", "people"] | None = BOUNDS_FROM,
     unjudged: Literal["refuse", "zero"] = UNJUDGED,
     most: int = option("How many queries, documents and queries to judge next are listed.", default=10),
     seed: int = option("Seed of the resampling, and of the queries to judge next.", default=0),
@@ -58,10 +63,11 @@ def judge(
         runs,
         measure,
         convention=convention or "trec_eval",
-        judge_name=name,
+        name=name,
         baseline=baseline,
         confidence=confidence,
         target=target,
+        with_machine=None if bounds_from is None else bounds_from == "both",
         unjudged=unjudged,
         most=most,
         random_state=seed,
@@ -76,7 +82,7 @@ def judge(
 
 
 def judged(
-    human: str, machine: str, runs: tuple[str, ...], measure: str, *, judge_name: str | None, **options: Any
+    human: str, machine: str, runs: tuple[str, ...], measure: str, *, name: str | None, **options: Any
 ) -> JudgeReport:
     """Read judgements and runs, and report on them."""
     from ..data.trec import read_qrels
@@ -86,7 +92,7 @@ def judged(
         given = read_runs(runs)
         people, grades = read_qrels(human), read_qrels(machine)
     with busy("comparing the judges"):
-        return report_on(people, grades, given, measure, judge_name=judge_name or _stem(machine), **options)
+        return report_on(people, grades, given, measure, judge_name=name or judge_name(machine), **options)
 
 
 def read_runs(files: tuple[str, ...]) -> dict[str, Run]:
@@ -100,10 +106,10 @@ def read_runs(files: tuple[str, ...]) -> dict[str, Run]:
     return {name: read_run(file) for name, file in zip(names, files, strict=True)}
 
 
-def _stem(path: str) -> str:
+def judge_name(path: str) -> str:
     """Return what a file of judgements says of who made it: `qrels.gpt4.txt` and `gpt4.qrels` are both gpt4.
 
-    >>> _stem("data/qrels.gpt4.txt"), _stem("gpt4.qrels.gz"), _stem("-")
+    >>> judge_name("data/qrels.gpt4.txt"), judge_name("gpt4.qrels.gz"), judge_name("-")
     ('gpt4', 'gpt4', 'the machine')
     """
     words = [word for word in Path(path).name.split(".") if word not in ("", "-", "qrels", "txt", "gz", "xz", "zst")]

@@ -145,6 +145,7 @@ def judge(
     baseline: str | None = None,
     confidence: float = 0.95,
     target: str | None = None,
+    with_machine: bool | None = None,
     unjudged: Unjudged = "refuse",
     most: int = 10,
     random_state: int = 0,
@@ -166,6 +167,8 @@ def judge(
         against the machine's best, and no gains are bounded]
     confidence : how often all bounds hold together, at least.
     target : bounds are on "these" queries, or on "new" ones like them. [default: these; new where people judged all]
+    with_machine : whether the machine takes part in bounds, said before anything is looked at; None goes by the number
+        of queries that people judged.
     unjudged : "refuse" queries whose documents one of both did not judge, or count these "zero" for that one.
     most : how many queries, documents and queries to judge next are listed.
     random_state : seed of the bootstrap, of sign flips and of the queries to judge next.
@@ -214,6 +217,7 @@ def judge(
         confidence=confidence,
         claims=claims,
         target=target,
+        with_machine=with_machine,
         sample=sample,
         known=(pool,),
     )
@@ -261,6 +265,7 @@ def certify_system(
     confidence: float,
     claims: int,
     target: str,
+    with_machine: bool | None,
     sample: Assumption,
     known: tuple[Assumption, ...],
     against: int | None = None,
@@ -280,6 +285,7 @@ def certify_system(
         confidence=confidence,
         claims=claims,
         target=target,
+        with_machine=with_machine,
         sample=sample,
         known=known,
     )
