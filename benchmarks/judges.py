@@ -1,8 +1,8 @@
 """Coverage and width of intervals from two judges, on TREC DL 2021 by resampling and on made judges.
 
-Run as `TOPRANK_DATA=… python benchmarks/judges.py [dl21|resampled|made|differences] …`. Each side of an interval may
-miss with 5%. Printed per cell: the share of misses on either side (should not exceed .05), and the mean distance of the
-truth from the lower bound for people alone, for both judges and by the normal law.
+Run as `TOPRANK_DATA=… python benchmarks/judges.py [PART] …`; the parts are named at the end of this file. Each side of
+an interval may miss with 5%. Printed per cell: the share of misses on either side (should not exceed .05), and the mean
+distance of the truth from the lower bound for people alone, for both judges and by the normal law.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +130,81 @@ def differences(repeats: int = 2) -> None:
         line(f"n = {n}", found, truths)
 
 
+def learning(repeats: int = 4) -> None:
+    """Learn ListNet from ranks in the runs: by people's grades, by the machine's, and by the machine's corrected.
+
+    Five folds of queries; of each training part people judged n queries, at random. The correction gives a document the
+    mean of people's grades over the documents of these n queries with the same grade by the machine. NDCG@10 is by
+    people's grades on the test queries.
+    """
+    data, machine = as_queries()
+    rng = np.random.default_rng(4)
+    ways = ("people", "machine", "corrected", "people, else corrected")
+    print(
+        f"NDCG@10 by people, 5 folds × {repeats} draws; ± is the standard error over queries of − machine\n{'':8}",
+        *ways,
+    )
+    for n in (5, 10, 20, 42):
+        values = {way: np.zeros(data.n_queries) for way in ways}
+        for _ in range(repeats):
+            fold = rng.permutation(data.n_queries) % 5
+            for k in range(5):
+                train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+                judged = rng.permutation(train)[:n]
+                for way, learned in labelled(data, machine, train, judged).items():
+                    model = tr.ListNet().fit_queries(learned)
+                    report = tr.evaluate(model, data[test], ["ndcg@10"])
+                    values[way][test] += report.per_query["ndcg@10"] / repeats
+        told = []
+        for way in ways:
+            apart = values[way] - values["machine"]
+            told.append(
+                f"{way} {values[way].mean():.4f} ({apart.mean():+.4f} ± {apart.std(ddof=1) / len(apart) ** 0.5:.4f})"
+            )
+        print(f"n = {n:3}:", "; ".join(told), flush=True)
+
+
+def as_queries() -> tuple[tr.QueryDataset, np.ndarray]:
+    """Return the judged documents with their places in the runs as features, and the machine's grades."""
+    home = Path(os.environ["TOPRANK_DATA"], "trec-dl21")
+    people, gpt4 = (tr.read_qrels(home / f"qrels.{who}.txt") for who in ("human", "gpt4"))
+    row = {pair: i for i, pair in enumerate(zip(people.qid.tolist(), people.doc_ids.tolist(), strict=True))}
+    grades = np.zeros(len(row))
+    for q, d, g in zip(gpt4.qid.tolist(), gpt4.doc_ids.tolist(), gpt4.grades.tolist(), strict=True):
+        grades[row[q, d]] = g
+    columns = []
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(home / "runs.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+        for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
+            run, column = tr.read_run(path), np.zeros(len(row))
+            for q, d, rank in zip(run.qid.tolist(), run.doc_ids.tolist(), run.rank.tolist(), strict=True):
+                if (q, d) in row:
+                    column[row[q, d]] = max(0, 101 - rank) / 100
+            columns.append(column)
+    data = tr.QueryDataset.from_arrays(np.stack(columns, axis=1), people.grades.astype(float), people.qid)
+    return data, data.grouped(grades)
+
+
+def labelled(
+    data: tr.QueryDataset, machine: np.ndarray, train: np.ndarray, judged: np.ndarray
+) -> dict[str, tr.QueryDataset]:
+    """Return what each way learns from."""
+    known = np.isin(data.query_of_rows, judged)
+    mean = {g: data.y[known & (machine == g)].mean() if (known & (machine == g)).any() else g for g in range(4)}
+    corrected = np.array([mean[int(g)] for g in machine])
+    ys = {"machine": machine, "corrected": corrected, "people, else corrected": np.where(known, data.y, corrected)}
+    found = {way: replace(data, y=y)[train] for way, y in ys.items()}
+    return {"people": data[judged], **found}
+
+
 if __name__ == "__main__":
-    parts = {"dl21": on_dl21, "resampled": resampled, "made": made, "differences": differences}
+    parts = {
+        "dl21": on_dl21,
+        "resampled": resampled,
+        "made": made,
+        "differences": differences,
+        "learning": learning,
+    }
     for part in sys.argv[1:] or parts:
         parts[part]()

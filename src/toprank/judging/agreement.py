@@ -79,7 +79,7 @@ def weighted_kappas(confusion: Floats, grades: Ints) -> Floats:
     expected = confusion.sum(axis=2)[:, :, None] * confusion.sum(axis=1)[:, None, :]
     chance = (w * expected).sum(axis=(1, 2)) / total
     seen = (w * confusion).sum(axis=(1, 2))
-    return 1 - np.divide(seen, chance, out=np.full(len(seen), np.nan), where=chance > 0)
+    return np.asarray(1 - np.divide(seen, chance, out=np.full(len(seen), np.nan), where=chance > 0))
 
 
 def documents_apart(both: TwoJudges, most: int) -> list[tuple[str, str, int, int]]:
@@ -102,4 +102,4 @@ def mean_gaps(both: TwoJudges) -> Floats:
     """Return the mean of |grade − grade| of each query of both; NaN for one without a document of both."""
     count: AnyArray = np.bincount(both.query, minlength=both.n_people)
     gaps = np.bincount(both.query, np.abs(both.by_people - both.by_machine), minlength=both.n_people)
-    return np.divide(gaps, count, out=np.full(both.n_people, np.nan), where=count > 0)
+    return np.asarray(np.divide(gaps, count, out=np.full(both.n_people, np.nan), where=count > 0))

@@ -127,7 +127,7 @@ def judged_share(run: Run, qrels: Qrels, queries: AnyArray, k: int) -> Floats:
         if q in place:
             seen[place[q]] += 1
             hits[place[q]] += (q, d) in judged
-    return np.divide(hits, seen, out=np.full(len(queries), np.nan), where=seen > 0)
+    return np.asarray(np.divide(hits, seen, out=np.full(len(queries), np.nan), where=seen > 0))
 
 
 def _graded(qrels: Qrels, who: str) -> Qrels:

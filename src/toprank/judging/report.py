@@ -189,7 +189,7 @@ def judge(
     agreed = agreement(both, random_state=random_state)
     rng = np.random.default_rng(random_state)
     others = both.queries[both.n_people :]
-    shared = {
+    shared: dict[str, Any] = {
         "judge": judge_name,
         "n_people": both.n_people,
         "n_machine": both.n_machine,
@@ -254,7 +254,8 @@ def measure_by_both(both: TwoJudges, runs: Mapping[str, Run], measure: str | Mea
         ]
         for run in runs.values()
     ]
-    return Measured(name, tuple(runs), h[:, : both.n_people], f, *np.array(shares).T, k)
+    by_people, by_machine = np.array(shares).T
+    return Measured(name, tuple(runs), h[:, : both.n_people], f, by_people, by_machine, k)
 
 
 def certify_system(

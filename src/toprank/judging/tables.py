@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._tables import Table, signed
+from .._tables import Cell, Table, signed
 from ..certificates.judged import ENOUGH_FOR_DIFFERENCES
 from ..certificates.performance import Interval
 from ..comparison import interval_text, p_text
@@ -41,8 +41,8 @@ def confusion(report: JudgeReport) -> Table:
         notes=[
             f"Weighted kappa {a.kappa:.3f} {interval_text(a.interval)} (squared differences; 95% bootstrap over "
             f"queries); equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
-            "Agreement is of documents. What the grades are worth for comparing systems is about queries, and stands "
-            "below where runs are given.",
+            "Agreement is of documents. What the grades are worth for measuring systems is about queries: that is what "
+            "bias, favourites and bounds say, for which runs are needed.",
         ],
         bold={(i, i + 1) for i in range(len(rows))},
     )
@@ -53,7 +53,7 @@ def systems(report: JudgeReport) -> Table:
     m = report.measured
     assert m is not None
     order = sorted(range(len(m.systems)), key=lambda i: -report.biases[i].people)
-    rows = []
+    rows: list[list[Cell]] = []
     for i in order:
         b, c = report.biases[i], report.certificates[i]
         shown = c.assumptions_hold
@@ -80,7 +80,7 @@ def systems(report: JudgeReport) -> Table:
             f"Bias: {report.judge} − people; interval: what the sign-flip test does not reject, each by itself. "
             f"judged@{m.k}: by people on their queries, by {report.judge} on all.",
             f"People alone, with both: lower bounds on the mean by people's grades, each column together with {level} "
-            f"confidence, for any judge. Which of both counts is fixed by the number of queries that people judged. "
+            "confidence, for any judge; which of both counts is said before any value is seen. "
             f"Assumed: {assumed}.",
         ],
     )
@@ -155,7 +155,7 @@ def apart(report: JudgeReport) -> list[Table]:
         )
         made.append(Table(["query", what], [list(row) for row in report.queries_apart], title="Queries furthest apart"))
     if report.documents_apart:
-        rows = [list(row) for row in report.documents_apart]
+        rows: list[list[Cell]] = [list(row) for row in report.documents_apart]
         made.append(Table(["query", "document", "people", report.judge], rows, title="Documents furthest apart"))
     if report.next_queries:
         note = "Drawn at random from the others: judged in this order, people's queries stay a random sample."
