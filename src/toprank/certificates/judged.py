@@ -38,8 +38,7 @@ class JudgedInterval:
 
     Attributes
     ----------
-    lower, mean, upper : the bounds, and the estimate: the mean by people, corrected by what the machine says of the
-        other queries where it takes part.
+    lower, mean, upper : the bounds, and the mean by people, corrected by the machine where it takes part.
     people : the interval from the queries that people judged, and nothing else, with the whole of δ.
     n_people, n_machine : how many queries people judged, and how many more the machine judged.
     with_machine : whether the machine takes part. The number of queries that people judged decides it, no value does.
@@ -71,7 +70,8 @@ def judged_interval(
 
     It holds for any number of queries and any machine. Where the machine takes part, it gets nine tenths of δ and
     people alone keep one tenth; the better of the two bounds counts, and both hold together. So the interval is never
-    wider than that of people alone at a tenth of δ.
+    wider than that of people alone at a tenth of δ. People's queries are a random sample of all. The better of the
+    intervals with and without the machine, chosen after they were seen, would miss more often than either.
 
     Parameters
     ----------
@@ -79,10 +79,8 @@ def judged_interval(
     judge : the measure on the same queries by the machine's grades.
     judge_elsewhere : the measure on all other queries of the population by the machine's grades.
     confidence : how often the interval holds the mean, at least.
-    target : "these" bounds the mean over these queries, those of people and the others together, of which people
-        judged a random sample; "new" bounds what is expected of new queries like all of these.
-    with_machine : whether the machine takes part; None says yes from 50 queries on that people judged. Say it before
-        the values are seen: the better of two intervals, chosen afterwards, misses more often than either.
+    target : "these" bounds the mean over these queries, judged by people and not, "new" that of new queries like them.
+    with_machine : whether the machine takes part, said before values are seen; None: from 50 queries of people on.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -22,8 +22,7 @@ class Agreement:
     ----------
     grades : the grades that either of them gave.
     confusion : how many documents people gave the grade of the row and the machine that of the column.
-    kappa : κ = 1 − Σ w O / Σ w E, w = (grade − grade)², O the confusion matrix, E the product of its margins over n:
-        1 is perfect agreement, 0 what two judges with these margins have who look at nothing.
+    kappa : weighted kappa (`weighted_kappas`): 1 is perfect agreement, 0 that of judges who look at nothing.
     interval : the middle 95% of κ over bootstrap draws of whole queries.
     exact : the share of documents with equal grades.
     higher : the share of documents that the machine gives the higher grade.
@@ -70,6 +69,8 @@ def agreement(both: TwoJudges, *, random_state: int = 0) -> Agreement:
 
 def weighted_kappas(confusion: Floats, grades: Ints) -> Floats:
     """κ = 1 − Σ w O / Σ w E of each matrix, w = (grade − grade)²; NaN where both judges give one and the same grade.
+
+    O is the confusion matrix and E the product of its margins over n.
 
     >>> weighted_kappas(np.array([[[5.0, 0.0], [0.0, 5.0]], [[5.0, 5.0], [5.0, 5.0]]]), np.array([0, 1])).tolist()
     [1.0, 0.0]

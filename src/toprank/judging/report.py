@@ -163,12 +163,10 @@ def judge(
     measure : the measure that bias and bounds are about; its values lie in [0, 1].
     convention : whose rules the measure follows.
     judge_name : what the machine is called in sentences.
-    baseline : the system that suggestions are held against, and gains over it bounded. [default: suggestions are held
-        against the machine's best, and no gains are bounded]
+    baseline : the system over which gains are bounded. [default: none; suggestions are about the machine's best]
     confidence : how often all bounds hold together, at least.
-    target : bounds are on "these" queries, or on "new" ones like them. [default: these; new where people judged all]
-    with_machine : whether the machine takes part in bounds, said before anything is looked at; None goes by the number
-        of queries that people judged.
+    target : bounds are on "these" queries or "new" ones like them. [default: these; new where people judged all]
+    with_machine : whether the machine takes part in bounds, said before anything is looked at; None goes by numbers.
     unjudged : "refuse" queries whose documents one of both did not judge, or count these "zero" for that one.
     most : how many queries, documents and queries to judge next are listed.
     random_state : seed of the bootstrap, of sign flips and of the queries to judge next.
