@@ -41,7 +41,6 @@ def judge(
     target: Literal["these", "new"] | None = TARGET,
     bounds_from: Literal["both", "people"] | None = BOUNDS_FROM,
     unjudged: Literal["refuse", "zero"] = UNJUDGED,
-    most: int = option("How many queries, documents and queries to judge next are listed.", default=10),
     seed: int = option("Seed of the resampling, and of the queries to judge next.", default=0),
     html: str | None = option("Write a page.", metavar="FILE"),
     as_json: bool = JSON,
@@ -69,7 +68,6 @@ def judge(
         target=target,
         with_machine=None if bounds_from is None else bounds_from == "both",
         unjudged=unjudged,
-        most=most,
         random_state=seed,
     )
     if html is not None:

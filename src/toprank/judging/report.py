@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
@@ -16,7 +16,7 @@ from .._typing import Floats
 from ..certificates.base import Assumption
 from ..certificates.judged_performance import JudgedCertificate, judged_performance, random_sample
 from ..data.trec import Qrels, Run
-from ..data.validation import check_choice, check_count, check_fraction
+from ..data.validation import check_choice, check_fraction
 from ..errors import InputError
 from ..measures import Measure
 from ..trec_evaluation import evaluate_run
@@ -24,6 +24,9 @@ from . import tables
 from .agreement import Agreement, agreement, documents_apart, mean_gaps
 from .favour import Bias, Favour, Suggestion, biases, favours, suggestions
 from .matching import TwoJudges, Unjudged, judged_share
+
+MOST_DOCUMENTS = 100
+"""Documents that are listed of those whose grades differ most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +72,9 @@ class JudgeReport(Shown):
     suggestions : how many queries people must judge to show the differences that the machine sees.
     certificates : for each system, what both judges together say of the measure by people's grades.
     gains : the same for the difference of each system to the baseline, by its name; empty without a baseline.
-    queries_apart : queries on which both differ most, with by how much: the measure, or grades where there are no runs.
-    documents_apart : documents whose grades differ most: query, document, grade by people, grade by the machine.
-    next_queries : the queries that people should judge next, drawn at random from those of the machine alone.
+    queries_apart : queries by how much both differ on the measure, or on grades without runs, the furthest apart first.
+    documents_apart : the 100 documents whose grades differ most: query, document, grades by people and by the machine.
+    next_queries : the queries of the machine alone in random order: in this order people should judge them.
     sample, pool : whether people's queries can be a random sample, and both judged the same documents.
     """
 
@@ -147,7 +150,6 @@ def judge(
     target: str | None = None,
     with_machine: bool | None = None,
     unjudged: Unjudged = "refuse",
-    most: int = 10,
     random_state: int = 0,
 ) -> JudgeReport:
     """Say what a machine's judgements are worth beside people's: agreement, bias, favourites and bounds from both.
@@ -168,7 +170,6 @@ def judge(
     target : bounds are on "these" queries or "new" ones like them. [default: these; new where people judged all]
     with_machine : whether the machine takes part in bounds, said before anything is looked at; None goes by numbers.
     unjudged : "refuse" queries whose documents one of both did not judge, or count these "zero" for that one.
-    most : how many queries, documents and queries to judge next are listed.
     random_state : seed of the bootstrap, of sign flips and of the queries to judge next.
 
     >>> people = {"q": {"a": 1, "b": 0}, "r": {"a": 0, "b": 1}}
@@ -180,57 +181,63 @@ def judge(
     """
     check_fraction(confidence=confidence)
     check_choice(get_args(Unjudged), unjudged=unjudged)
-    check_count(most=most)
     both = TwoJudges.of(people, machine)
     target = ("these" if both.n_machine else "new") if target is None else target
     check_choice(("these", "new"), target=target)
-    agreed = agreement(both, random_state=random_state)
-    rng = np.random.default_rng(random_state)
     others = both.queries[both.n_people :]
     shared: dict[str, Any] = {
         "judge": judge_name,
         "n_people": both.n_people,
         "n_machine": both.n_machine,
-        "agreement": agreed,
-        "documents_apart": tuple(documents_apart(both, most)),
-        "next_queries": tuple(map(str, others[rng.permutation(len(others))[:most]])),
+        "agreement": agreement(both, random_state=random_state),
+        "documents_apart": tuple(documents_apart(both, MOST_DOCUMENTS)),
+        "next_queries": tuple(map(str, np.random.default_rng(random_state).permutation(others))),
     }
     if not runs:
-        return JudgeReport(**shared, **_without_runs(both, most))
+        return JudgeReport(**shared, **_without_runs(both))
     pool = both.same_documents(unjudged)
     measured = measure_by_both(both, {name: Run.of(run) for name, run in runs.items()}, measure, convention)
-    systems, h, f = measured.systems, measured.people, measured.machine
     if baseline is not None:
-        check_choice(systems, baseline=baseline)
-    sample = random_sample(f.mean(axis=0)[: both.n_people], f.mean(axis=0)[both.n_people :], judge_name)
-    base = int(np.argmax(f.mean(axis=1))) if baseline is None else systems.index(baseline)
-    pairs = [(base, other) for other in range(len(systems)) if other != base]
-    apart = np.abs(measured.beside - h).mean(axis=0)
-    worst = np.argsort(-apart, kind="stable")[:most]
-    claims = len(systems) + (0 if baseline is None else len(pairs))
+        check_choice(measured.systems, baseline=baseline)
+    f = measured.machine.mean(axis=0)
+    sample = random_sample(f[: both.n_people], f[both.n_people :], judge_name)
     certified = partial(
         certify_system,
         measured,
         judge_name=judge_name,
         confidence=confidence,
-        claims=claims,
+        claims=len(runs) + (0 if baseline is None else len(runs) - 1),
         target=target,
         with_machine=with_machine,
         sample=sample,
         known=(pool,),
     )
-    return JudgeReport(
-        **shared,
-        measured=measured,
-        biases=tuple(biases(systems, h, measured.beside, random_state=random_state)),
-        favours=tuple(favours(systems, h, measured.beside, random_state=random_state)),
-        suggestions=tuple(suggestions(systems, pairs, h, f, max(1, len(pairs)))),
-        certificates=tuple(certified(i) for i in range(len(systems))),
-        gains={} if baseline is None else {systems[i]: certified(i, against=base) for _, i in pairs},
-        queries_apart=tuple((str(both.queries[i]), float(apart[i])) for i in worst.tolist()),
-        sample=sample,
-        pool=pool,
-    )
+    parts = _with_runs(both, measured, baseline, certified, random_state)
+    return JudgeReport(**shared, **parts, sample=sample, pool=pool)
+
+
+def _with_runs(
+    both: TwoJudges,
+    measured: Measured,
+    baseline: str | None,
+    certified: Callable[..., JudgedCertificate],
+    random_state: int,
+) -> dict[str, Any]:
+    """Return what is said of systems; `certified` makes the certificate of one, or of its difference to another."""
+    systems, h, f = measured.systems, measured.people, measured.machine
+    base = int(np.argmax(f.mean(axis=1))) if baseline is None else systems.index(baseline)
+    pairs = [(base, other) for other in range(len(systems)) if other != base]
+    apart = np.abs(measured.beside - h).mean(axis=0)
+    worst = np.argsort(-apart, kind="stable")
+    return {
+        "measured": measured,
+        "biases": tuple(biases(systems, h, measured.beside, random_state=random_state)),
+        "favours": tuple(favours(systems, h, measured.beside, random_state=random_state)),
+        "suggestions": tuple(suggestions(systems, pairs, h, f, max(1, len(pairs)))),
+        "certificates": tuple(certified(i) for i in range(len(systems))),
+        "gains": {} if baseline is None else {systems[i]: certified(i, against=base) for _, i in pairs},
+        "queries_apart": tuple((str(both.queries[i]), float(apart[i])) for i in worst.tolist()),
+    }
 
 
 def measure_by_both(both: TwoJudges, runs: Mapping[str, Run], measure: str | Measure, convention: str) -> Measured:
@@ -290,9 +297,9 @@ def certify_system(
     )
 
 
-def _without_runs(both: TwoJudges, most: int) -> dict[str, Any]:
+def _without_runs(both: TwoJudges) -> dict[str, Any]:
     gaps = mean_gaps(both)
-    worst = [i for i in np.argsort(-np.nan_to_num(gaps, nan=-1), kind="stable")[:most].tolist() if gaps[i] > 0]
+    worst = [i for i in np.argsort(-np.nan_to_num(gaps, nan=-1), kind="stable").tolist() if gaps[i] > 0]
     return {
         "measured": None,
         "biases": (),

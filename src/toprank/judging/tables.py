@@ -15,8 +15,8 @@ from .favour import POWER
 if TYPE_CHECKING:
     from .report import JudgeReport
 
-PAIRS = 10
-"""Pairs of systems that a table lists; JSON has all."""
+LISTED = 10
+"""Pairs of systems, queries and documents that a table lists; JSON has all."""
 
 
 def all_tables(report: JudgeReport) -> tuple[Table, ...]:
@@ -90,12 +90,12 @@ def favourites(report: JudgeReport) -> Table:
     """Return the pairs of systems between which the machine differs most from people, those that are shown first."""
     first = sorted(report.favours, key=lambda f: (not f.shown, -abs(f.favour)))
     shown = sum(f.shown for f in first)
-    more = f"; the {PAIRS} largest" if len(first) > PAIRS else ""
+    more = f"; the {LISTED} largest" if len(first) > LISTED else ""
     return Table(
         ["compared", "favour", "interval", "p (Holm)", "verdict"],
         [
             [f"{f.a} − {f.b}", signed(f.favour), interval_text(f.interval, sign=True), p_text(f.p_holm), f.verdict]
-            for f in first[:PAIRS]
+            for f in first[:LISTED]
         ],
         title=f"Is {report.judge} kinder to one system than to another? Shown for {shown:,} of {len(first):,} "
         f"pairs{more}",
@@ -103,7 +103,7 @@ def favourites(report: JudgeReport) -> Table:
             "Favour: the difference of two systems by the machine less that by people, on the same queries; paired "
             "sign-flip test, Holm's correction over all pairs. Not shown does not mean that there is none."
         ],
-        bold={(r, 4) for r, f in enumerate(first[:PAIRS]) if f.shown},
+        bold={(r, 4) for r, f in enumerate(first[:LISTED]) if f.shown},
     )
 
 
@@ -129,7 +129,7 @@ def over_baseline(report: JudgeReport) -> Table:
 def further_queries(report: JudgeReport) -> Table:
     """Return how many more queries people must judge to show what the machine suggests."""
     rows = []
-    for s in sorted(report.suggestions, key=lambda s: -abs(s.machine))[:PAIRS]:
+    for s in sorted(report.suggestions, key=lambda s: -abs(s.machine))[:LISTED]:
         more = "no number" if s.needed is None else f"{max(0, s.needed - report.n_people):,}"
         rows.append([f"{s.a} − {s.b}", signed(s.machine), signed(s.people), "yes" if s.agree else "no", more])
     return Table(
@@ -153,13 +153,15 @@ def apart(report: JudgeReport) -> list[Table]:
             if report.measured is None
             else f"mean |difference| of {report.measured.measure}"
         )
-        made.append(Table(["query", what], [list(row) for row in report.queries_apart], title="Queries furthest apart"))
+        made.append(
+            Table(["query", what], [list(row) for row in report.queries_apart[:LISTED]], title="Queries furthest apart")
+        )
     if report.documents_apart:
-        rows: list[list[Cell]] = [list(row) for row in report.documents_apart]
+        rows: list[list[Cell]] = [list(row) for row in report.documents_apart[:LISTED]]
         made.append(Table(["query", "document", "people", report.judge], rows, title="Documents furthest apart"))
     if report.next_queries:
         note = "Drawn at random from the others: judged in this order, people's queries stay a random sample."
-        made.append(Table(["query"], [[q] for q in report.next_queries], title="To judge next", notes=[note]))
+        made.append(Table(["query"], [[q] for q in report.next_queries[:LISTED]], title="To judge next", notes=[note]))
     return made
 
 
