@@ -13,7 +13,7 @@ from scipy.stats import binomtest, hypergeom
 import toprank as tr
 from toprank.certificates.base import Assumption
 from toprank.certificates.judged import judged_difference, judged_interval
-from toprank.certificates.judged_performance import judged_performance, random_sample
+from toprank.certificates.judged_performance import Rival, judged_performance, random_sample
 
 REAL = os.environ.get("TOPRANK_DATA")
 
@@ -115,7 +115,7 @@ def test_the_sentence_of_a_difference_points_the_right_way(gap, said):
     rng = np.random.default_rng(2)
     base = np.clip(base + rng.normal(scale=0.03, size=600), 0, 1)
     judge_b = np.clip(np.r_[f, others] - gap, 0, 1)
-    made = judged_performance(h, f, others, "map", against=(base[:250], judge_b[:250], judge_b[250:]), name="B")
+    made = judged_performance(h, f, others, "map", against=Rival("B", base[:250], judge_b[:250], judge_b[250:]))
     assert said in made.meaning
     assert made.lower <= (everything - base).mean() <= made.upper
     assert made.with_machine

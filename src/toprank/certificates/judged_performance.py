@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,15 @@ class JudgedCertificate(PerformanceCertificate):
         return super().to_dict() | intervals | own
 
 
+class Rival(NamedTuple):
+    """Another system: its name, and its values as those of the first."""
+
+    name: str
+    human: ArrayLike
+    judge: ArrayLike
+    judge_elsewhere: ArrayLike
+
+
 def judged_performance(
     human: ArrayLike,
     judge: ArrayLike,
@@ -53,8 +62,7 @@ def judged_performance(
     measure: str,
     *,
     judge_name: str = "the machine",
-    against: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
-    name: str = "",
+    against: Rival | None = None,
     confidence: float = 0.95,
     claims: int = 1,
     target: str = "these",
@@ -64,7 +72,7 @@ def judged_performance(
 ) -> JudgedCertificate:
     """Certify the mean of a measure by people's grades from few judgements of theirs and many of a machine.
 
-    With the three lists of values of another system in `against`, called `name`, the mean difference is certified.
+    With another system in `against`, the mean difference is certified.
     Where the machine's values on the queries that people judged differ from those on the others (`random_sample`),
     these are no random sample, and nothing is certified.
 
@@ -75,8 +83,7 @@ def judged_performance(
     judge_elsewhere : the measure on all other queries by the machine's grades.
     measure : its name.
     judge_name : what the machine is called in sentences.
-    against : the same three for another system.
-    name : what that system is called.
+    against : another system: its name, and the same three.
     confidence : how often all certificates that are made together hold, at least.
     claims : how many certificates are made from these queries.
     target : "these" queries, those of people and the others together, or "new" ones like all of these.
@@ -97,7 +104,7 @@ def judged_performance(
     check_count(claims=claims)
     check_fraction(confidence=confidence)
     h, f, others = (np.asarray(values, dtype=np.float64) for values in (human, judge, judge_elsewhere))
-    for values in (h, f, others, *(() if against is None else map(np.asarray, against))):
+    for values in (h, f, others, *(() if against is None else map(np.asarray, against[1:]))):
         if np.isnan(values).any():
             raise InputError(
                 f"{measure} has no value on {int(np.isnan(values).sum())} of the queries: take a convention that "
@@ -115,10 +122,11 @@ def judged_performance(
         if against is None:
             found = judged_interval(h, f, others, level, target=target, with_machine=with_machine)
         else:
-            pairs = zip((h, f, others), against, strict=True)
+            pairs = zip((h, f, others), against[1:], strict=True)
             own, beside, elsewhere = pairs
             found = judged_difference(own, beside, elsewhere, level, target=target, with_machine=with_machine)
-    return _certificate(found, measure, name, judge_name, confidence, target, tuple(assumptions), against is not None)
+    name = None if against is None else against.name
+    return _certificate(found, measure, name, judge_name, confidence, target, tuple(assumptions))
 
 
 def random_sample(judge: Floats, judge_elsewhere: Floats, judge_name: str = "the machine") -> Assumption:
@@ -141,18 +149,17 @@ def random_sample(judge: Floats, judge_elsewhere: Floats, judge_name: str = "the
 def _certificate(
     found: JudgedInterval,
     measure: str,
-    rival: str,
+    rival: str | None,
     judge: str,
     confidence: float,
     target: str,
     assumptions: tuple[Assumption, ...],
-    difference: bool,
 ) -> JudgedCertificate:
     lower, mean, upper, n, m = found.lower, found.mean, found.upper, found.n_people, found.n_machine
-    worse = difference and upper < 0
+    worse = rival is not None and upper < 0
     bound, alone = (upper, found.people.upper) if worse else (lower, found.people.lower)
     return JudgedCertificate(
-        statement=f"mean {measure}{f' − that of {rival}' if difference else ''} by people's grades "
+        statement=f"mean {measure}{'' if rival is None else f' − that of {rival}'} by people's grades "
         f"{'≤ upper' if worse else '≥ lower'} bound by betting",
         value=bound,
         observed=mean if mean == mean else bound,
@@ -160,7 +167,7 @@ def _certificate(
         assumptions=assumptions,
         sense="<=" if worse else ">=",
         vacuous_from=0.0,
-        meaning=_sentence(found, measure, rival, judge, confidence, target, bound, alone, difference),
+        meaning=_sentence(found, measure, rival, judge, confidence, target, bound, alone),
         terms={"judged by people": n, "judged by the machine alone": m, "mean": mean, "lower": lower, "upper": upper},
         arithmetic=f"{lower:.4f} ≤ mean by people's grades ≤ {upper:.4f}",
         lower=lower,
@@ -179,15 +186,14 @@ def _certificate(
 def _sentence(
     found: JudgedInterval,
     measure: str,
-    rival: str,
+    rival: str | None,
     judge: str,
     confidence: float,
     target: str,
     bound: float,
     alone: float,
-    difference: bool,
 ) -> str:
-    n, m = found.n_people, found.n_machine
+    n, m, difference = found.n_people, found.n_machine, rival is not None
     of = f"new queries like these {n + m:,}" if target == "new" else f"these {n + m:,} queries"
     sure = f"with {100 * confidence:g}% confidence"
     enough = ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..certificates.base import Assumption
-from ..certificates.judged_performance import JudgedCertificate, judged_performance
+from ..certificates.judged_performance import JudgedCertificate, Rival, judged_performance
 from ..data.dataset import QueryDataset
 from ..data.ids import id_text
 from ..errors import InputError
@@ -76,7 +76,7 @@ def certify_with_judge(
     }
     own = judged_performance(*found[""], measure.name, **shared)
     gains = [
-        judged_performance(*found[""], measure.name, against=found[name], name=name, **shared)
+        judged_performance(*found[""], measure.name, against=Rival(name, *found[name]), **shared)
         for name in baseline or {}
     ]
     return [own, *gains]

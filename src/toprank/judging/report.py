@@ -14,7 +14,7 @@ from .._checkpoint import plain
 from .._tables import Shown, Table
 from .._typing import Floats
 from ..certificates.base import Assumption
-from ..certificates.judged_performance import JudgedCertificate, judged_performance, random_sample
+from ..certificates.judged_performance import JudgedCertificate, Rival, judged_performance, random_sample
 from ..data.trec import Qrels, Run
 from ..data.validation import check_choice, check_fraction
 from ..errors import InputError
@@ -286,8 +286,7 @@ def certify_system(
         *values(system),
         measured.measure,
         judge_name=judge_name,
-        against=None if against is None else values(against),
-        name="" if against is None else measured.systems[against],
+        against=None if against is None else Rival(measured.systems[against], *values(against)),
         confidence=confidence,
         claims=claims,
         target=target,
