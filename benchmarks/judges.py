@@ -85,7 +85,7 @@ def resampled(repeats: int = 3, size: int = 1000) -> None:
                 for _ in range(repeats):
                     population = rng.integers(0, len(a), size)
                     x, y = a[population], b[population]
-                    found.append(judged_interval(x[:n], y[:n], y[n:], 0.9, target=target))
+                    found.append(judged_interval(x[:n], y[:n], y[n:], 0.9, target=target, with_machine=True))
                     truths.append(float(x.mean() if target == "these" else a.mean()))
             line(f"n = {n}", found, truths)
 

@@ -81,7 +81,7 @@ def test_the_interval_holds_whatever_the_judge(judge, target, repeats):
     for _ in range(repeats):
         h = rng.beta(2, 3, size=300)
         f = JUDGES[judge](h, rng)
-        found = judged_interval(h[:60], f[:60], f[60:], 0.8, target=target)
+        found = judged_interval(h[:60], f[:60], f[60:], 0.8, target=target, with_machine=True)
         truth = h.mean() if target == "these" else 0.4
         missed += not found.lower <= truth <= found.upper
         assert found.with_machine

@@ -25,6 +25,8 @@ ENOUGH_PEOPLE = 50
 """From so many queries that people judged, the machine takes part: with fewer it widens the interval."""
 ENOUGH_FOR_DIFFERENCES = 200
 """The same for differences of two systems, whose range is twice as long."""
+ENOUGH_FOR_NEW = 10_000
+"""For new queries, the machine takes part from so many on that it judged alone: its own mean must be known well."""
 PEOPLE_SHARE = 0.1
 """The share of δ that people alone keep where the machine takes part."""
 MEAN_SHARE = 0.1
@@ -80,7 +82,7 @@ def judged_interval(
     judge_elsewhere : the measure on all other queries of the population by the machine's grades.
     confidence : how often the interval holds the mean, at least.
     target : "these" bounds the mean over these queries, judged by people and not, "new" that of new queries like them.
-    with_machine : whether the machine takes part, said before values are seen; None: from 50 queries of people on.
+    with_machine : whether the machine takes part, said before values are seen; None goes by numbers (`is_enough`).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -97,7 +99,7 @@ def judged_interval(
     check_choice(("these", "new"), target=target)
     if len(h) != len(f):
         raise InputError(f"human has {len(h)} values and judge {len(f)}: both are of the queries that people judged")
-    takes_part = len(h) >= ENOUGH_PEOPLE if with_machine is None else bool(with_machine)
+    takes_part = is_enough(len(h), len(others), target) if with_machine is None else bool(with_machine)
     takes_part &= len(others) > 0
     delta, size = (1 - confidence) / 2, len(h) + len(others) if target == "these" else 0
     normal = _normal(h, f, others, size, delta, takes_part)
@@ -115,6 +117,18 @@ def judged_interval(
     lower, upper = max(keep.lower, low), min(keep.upper, 1 - high)
     mean = float(np.clip(normal.mean, lower, upper))
     return JudgedInterval(lower, mean, upper, people, normal, len(h), len(others), True, confidence)
+
+
+def is_enough(n_people: int, n_machine: int, target: str = "these", *, difference: bool = False) -> bool:
+    """Say whether the machine takes part, from the numbers of queries alone.
+
+    From 50 queries that people judged on, 200 for differences; for new queries also from 10,000 of the machine on.
+
+    >>> is_enough(50, 100), is_enough(49, 100), is_enough(50, 100, difference=True), is_enough(50, 100, "new")
+    (True, False, False, False)
+    """
+    enough = n_people >= (ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE)
+    return enough and (target == "these" or n_machine >= ENOUGH_FOR_NEW)
 
 
 def judged_difference(
@@ -140,7 +154,7 @@ def judged_difference(
     True
     """
     h, f, others = (_halves(*pair) for pair in (human, judge, judge_elsewhere))
-    takes_part = len(h) >= ENOUGH_FOR_DIFFERENCES if with_machine is None else with_machine
+    takes_part = is_enough(len(h), len(others), target, difference=True) if with_machine is None else with_machine
     found = judged_interval(h, f, others, confidence, target=target, with_machine=takes_part)
     return replace(
         found,

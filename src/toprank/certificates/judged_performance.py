@@ -13,7 +13,15 @@ from .._typing import ArrayLike, Floats
 from ..data.validation import check_count, check_fraction
 from ..errors import InputError
 from .base import Assumption
-from .judged import ENOUGH_FOR_DIFFERENCES, ENOUGH_PEOPLE, JudgedInterval, judged_difference, judged_interval
+from .judged import (
+    ENOUGH_FOR_DIFFERENCES,
+    ENOUGH_FOR_NEW,
+    ENOUGH_PEOPLE,
+    JudgedInterval,
+    is_enough,
+    judged_difference,
+    judged_interval,
+)
 from .judged import sample_p_value as p_of_random_sample
 from .performance import Interval, PerformanceCertificate
 
@@ -196,14 +204,14 @@ def _sentence(
     n, m, difference = found.n_people, found.n_machine, rival is not None
     of = f"new queries like these {n + m:,}" if target == "new" else f"these {n + m:,} queries"
     sure = f"with {100 * confidence:g}% confidence"
-    enough = ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE
     source = f"from {n:,} queries judged by people"
     if m == 0 and target == "these" and not difference:
         return f"on these {n:,} queries, all judged by people: {measure} {found.mean:.4f}"
     if found.with_machine:
         source += f" and {m:,} by {judge}"
-    elif m and n < enough:
-        source += f" ({judge} takes part from {enough} such queries on)"
+    elif m and not is_enough(n, m, target, difference=difference):
+        source += f" ({judge} takes part from {ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE} such queries on"
+        source += f", and {ENOUGH_FOR_NEW:,} of its own)" if target == "new" else ")"
     elif m:
         source += f" (and none by {judge}, as was asked for)"
     if not difference:

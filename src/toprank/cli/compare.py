@@ -31,7 +31,8 @@ def compare(
     trec: bool = option("The files are TREC runs, two or more: compare them as they are."),
     qrels: str | None = option("With --trec: the judgements.", metavar="FILE"),
     judge: str | None = option(
-        "With --trec: judgements by a machine of the same queries and of others; --qrels are those of people.",
+        "With --trec: judgements by a machine of the same queries and of others; --qrels are those of people. `toprank "
+        "judge` says more, and writes a page.",
         metavar="FILE",
     ),
     judge_label: str | None = option(

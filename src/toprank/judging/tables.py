@@ -39,7 +39,7 @@ def confusion(report: JudgeReport) -> Table:
         rows,
         title=f"Grades of {int(a.confusion.sum()):,} documents of {report.n_people:,} queries that both judged",
         notes=[
-            f"Weighted kappa {a.kappa:.3f} {interval_text(a.interval)} (squared differences; 95% bootstrap over "
+            f"Weighted kappa {a.kappa:.4f} {interval_text(a.interval)} (squared differences; 95% bootstrap over "
             f"queries); equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
             "Agreement is of documents. What the grades are worth for measuring systems is about queries: that is what "
             "bias, favourites and bounds say, for which runs are needed.",
@@ -170,7 +170,7 @@ def sentences(report: JudgeReport) -> tuple[str, ...]:
     a, m = report.agreement, report.measured
     said = [
         f"{report.judge} gives the grade of people to {a.exact:.0%} of the documents that both judged, a higher one to "
-        f"{a.higher:.0%} (weighted kappa {a.kappa:.2f} {interval_text(a.interval)})."
+        f"{a.higher:.0%} (weighted kappa {a.kappa:.2f} [{a.interval[0]:.2f}, {a.interval[1]:.2f}])."
     ]
     if m is None:
         return tuple(said)
