@@ -53,6 +53,13 @@ def test_agreement_is_that_of_the_definition():
         assert gap == pytest.approx(np.mean([abs(g - machine[name][d]) for d, g in people[name].items()]))
 
 
+def test_one_grade_alone_has_no_kappa():
+    found = tr.judge({"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1}, "r": {"a": 1}})
+    assert np.isnan(found.agreement.kappa)
+    assert found.to_dict()["agreement"]["kappa"] is None
+    assert "no weighted kappa, as both gave one grade alone" in found.notes[0]
+
+
 def test_bias_and_favour_are_those_of_the_definition_and_a_kind_judge_is_seen():
     rng = np.random.default_rng(1)
     h = rng.random((3, 40))

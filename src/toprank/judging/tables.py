@@ -13,6 +13,7 @@ from ..comparison import interval_text, p_text
 from .favour import POWER
 
 if TYPE_CHECKING:
+    from .agreement import Agreement
     from .report import JudgeReport
 
 LISTED = 10
@@ -39,13 +40,19 @@ def confusion(report: JudgeReport) -> Table:
         rows,
         title=f"Grades of {int(a.confusion.sum()):,} documents of {report.n_people:,} queries that both judged",
         notes=[
-            f"Weighted kappa {a.kappa:.4f} {interval_text(a.interval)} (squared differences; 95% bootstrap over "
-            f"queries); equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
+            f"{_kappa(a, 4).capitalize()} (squared differences; 95% bootstrap over queries); equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
             "Agreement is of documents. What the grades are worth for measuring systems is about queries: that is what "
             "bias, favourites and bounds say, for which runs are needed.",
         ],
         bold={(i, i + 1) for i in range(len(rows))},
     )
+
+
+def _kappa(a: Agreement, digits: int) -> str:
+    if a.kappa != a.kappa:
+        return "no weighted kappa, as both gave one grade alone"
+    low, high = a.interval
+    return f"weighted kappa {a.kappa:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def systems(report: JudgeReport) -> Table:
@@ -170,7 +177,7 @@ def sentences(report: JudgeReport) -> tuple[str, ...]:
     a, m = report.agreement, report.measured
     said = [
         f"{report.judge} gives the grade of people to {a.exact:.0%} of the documents that both judged, a higher one to "
-        f"{a.higher:.0%} (weighted kappa {a.kappa:.2f} [{a.interval[0]:.2f}, {a.interval[1]:.2f}])."
+        f"{a.higher:.0%} ({_kappa(a, 2)})."
     ]
     if m is None:
         return tuple(said)
