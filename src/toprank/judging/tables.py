@@ -40,7 +40,8 @@ def confusion(report: JudgeReport) -> Table:
         rows,
         title=f"Grades of {int(a.confusion.sum()):,} documents of {report.n_people:,} queries that both judged",
         notes=[
-            f"{_kappa(a, 4).capitalize()} (squared differences; 95% bootstrap over queries); equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
+            f"{_kappa(a, 4).capitalize()} (squared differences; 95% bootstrap over queries); "
+            f"equal grades {a.exact:.1%}, higher by {report.judge} {a.higher:.1%}.",
             "Agreement is of documents. What the grades are worth for measuring systems is about queries: that is what "
             "bias, favourites and bounds say, for which runs are needed.",
         ],
