@@ -43,6 +43,9 @@ from .data.trec import write_run as write_run
 from .errors import InputError as InputError
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
 from .interop.trees import BoostedTrees as BoostedTrees
+from .judging.models import certify_with_judge as certify_with_judge
+from .judging.report import JudgeReport as JudgeReport
+from .judging.report import judge as judge
 from .measures.base import measure as measure
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK

@@ -11,8 +11,11 @@ from ..core.jit import kernel
 
 LARGEST_SLOPE = 1.5
 """The machine's values count at most so many times."""
-PRIOR_ROUNDS = 5.0
-"""The slope is shrunk towards 0 as if so many pairs without any relation had been seen before."""
+PRIOR_ROUNDS = 1.0
+"""The slope is shrunk towards 0 as if so many pairs without relation, of the largest variance, had been seen before."""
+
+ROUNDING = 1e-12
+"""A mean of what is left is impossible where it is below 0 by more than rounding."""
 
 
 @kernel
@@ -54,8 +57,9 @@ def log_capital(h, f, slope, variance, m, judge_mean, size, target):
         if size > 0:
             left = size - t
             m_t, phi_t = (size * m - h_sum) / left, (size * judge_mean - f_sum) / left
-            if m_t < 0.0:
+            if m_t < -ROUNDING:
                 return np.inf
+            m_t = max(m_t, 0.0)
         c = slope[t]
         most = 0.9 / max(m_t + c * (1.0 - phi_t), 1e-12)
         bet = min(sqrt(2.0 * (target - grown) / ((n - t) * variance[t])), most)

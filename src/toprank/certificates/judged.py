@@ -23,13 +23,15 @@ from .performance import Interval, _unit_values, mean_interval
 
 ENOUGH_PEOPLE = 50
 """From so many queries that people judged, the machine takes part: with fewer it widens the interval."""
+ENOUGH_FOR_DIFFERENCES = 200
+"""The same for differences of two systems, whose range is twice as long."""
+ENOUGH_FOR_NEW = 10_000
+"""For new queries, the machine takes part from so many on that it judged alone: its own mean must be known well."""
 PEOPLE_SHARE = 0.1
 """The share of δ that people alone keep where the machine takes part."""
 MEAN_SHARE = 0.1
 """The share of δ for the machine's own mean over new queries, which is not known but bounded."""
 _ORDERS, _PLACES = 20, 2000
-_SAMPLE_LEVEL = 0.01
-"""Judged queries on which the machine's values differ from those of the others at this level are no random sample."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,19 @@ class JudgedInterval:
 
     Attributes
     ----------
-    lower, mean, upper : the bounds, and the estimate: the mean by people, corrected by what the machine says of the
-        other queries where it takes part.
+    lower, mean, upper : the bounds, and the mean by people, corrected by the machine where it takes part.
     people : the interval from the queries that people judged, and nothing else, with the whole of δ.
     n_people, n_machine : how many queries people judged, and how many more the machine judged.
     with_machine : whether the machine takes part. The number of queries that people judged decides it, no value does.
     confidence : how often such an interval holds the mean, at least.
+    approximate : the interval of the normal law, which is narrower and promises nothing at these numbers of queries.
     """
 
     lower: float
     mean: float
     upper: float
     people: Interval
+    approximate: Interval
     n_people: int
     n_machine: int
     with_machine: bool
@@ -69,7 +72,8 @@ def judged_interval(
 
     It holds for any number of queries and any machine. Where the machine takes part, it gets nine tenths of δ and
     people alone keep one tenth; the better of the two bounds counts, and both hold together. So the interval is never
-    wider than that of people alone at a tenth of δ.
+    wider than that of people alone at a tenth of δ. People's queries are a random sample of all. The better of the
+    intervals with and without the machine, chosen after they were seen, would miss more often than either.
 
     Parameters
     ----------
@@ -77,9 +81,8 @@ def judged_interval(
     judge : the measure on the same queries by the machine's grades.
     judge_elsewhere : the measure on all other queries of the population by the machine's grades.
     confidence : how often the interval holds the mean, at least.
-    target : "these" bounds the mean over these queries, those of people and the others together, of which people
-        judged a random sample; "new" bounds what is expected of new queries like all of these.
-    with_machine : whether the machine takes part; None says yes from 50 queries on that people judged.
+    target : "these" bounds the mean over these queries, judged by people and not, "new" that of new queries like them.
+    with_machine : whether the machine takes part, said before values are seen; None goes by numbers (`is_enough`).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -96,25 +99,36 @@ def judged_interval(
     check_choice(("these", "new"), target=target)
     if len(h) != len(f):
         raise InputError(f"human has {len(h)} values and judge {len(f)}: both are of the queries that people judged")
-    takes_part = len(h) >= ENOUGH_PEOPLE if with_machine is None else bool(with_machine)
+    takes_part = is_enough(len(h), len(others), target) if with_machine is None else bool(with_machine)
     takes_part &= len(others) > 0
     delta, size = (1 - confidence) / 2, len(h) + len(others) if target == "these" else 0
+    normal = _normal(h, f, others, size, delta, takes_part)
     if size == len(h) and size > 0:  # people judged all there is
         mean = float(h.mean())
         whole = Interval(mean, mean, mean)
-        return JudgedInterval(mean, mean, mean, whole, len(h), 0, False, confidence)
+        return JudgedInterval(mean, mean, mean, whole, whole, len(h), 0, False, confidence)
     people = _people_alone(h, size, delta)
     if not takes_part:
-        return JudgedInterval(*people, people, len(h), len(others), False, confidence)
+        return JudgedInterval(*people, people, normal, len(h), len(others), False, confidence)
     keep = _people_alone(h, size, PEOPLE_SHARE * delta)
     low, high = (
         _with_machine(*side, size, (1 - PEOPLE_SHARE) * delta) for side in ((h, f, others), (1 - h, 1 - f, 1 - others))
     )
     lower, upper = max(keep.lower, low), min(keep.upper, 1 - high)
-    mean = _estimate(h, f, others)
-    return JudgedInterval(
-        lower, float(np.clip(mean, lower, upper)), upper, people, len(h), len(others), True, confidence
-    )
+    mean = float(np.clip(normal.mean, lower, upper))
+    return JudgedInterval(lower, mean, upper, people, normal, len(h), len(others), True, confidence)
+
+
+def is_enough(n_people: int, n_machine: int, target: str = "these", *, difference: bool = False) -> bool:
+    """Say whether the machine takes part, from the numbers of queries alone.
+
+    From 50 queries that people judged on, 200 for differences; for new queries also from 10,000 of the machine on.
+
+    >>> is_enough(50, 100), is_enough(49, 100), is_enough(50, 100, difference=True), is_enough(50, 100, "new")
+    (True, False, False, False)
+    """
+    enough = n_people >= (ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE)
+    return enough and (target == "these" or n_machine >= ENOUGH_FOR_NEW)
 
 
 def judged_difference(
@@ -128,7 +142,8 @@ def judged_difference(
 ) -> JudgedInterval:
     """Bound the mean difference of two systems by people's grades: each argument has the values of both systems.
 
-    Differences lie in [−1, 1], twice the range of a measure, so they take more queries.
+    Differences lie in [−1, 1], twice the range of a measure, so they take more queries: the machine takes part from 200
+    queries on that people judged. `approximate` is the interval of the normal law beside it.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -139,13 +154,15 @@ def judged_difference(
     True
     """
     h, f, others = (_halves(*pair) for pair in (human, judge, judge_elsewhere))
-    found = judged_interval(h, f, others, confidence, target=target, with_machine=with_machine)
+    takes_part = is_enough(len(h), len(others), target, difference=True) if with_machine is None else with_machine
+    found = judged_interval(h, f, others, confidence, target=target, with_machine=takes_part)
     return replace(
         found,
         lower=2 * found.lower - 1,
         mean=2 * found.mean - 1,
         upper=2 * found.upper - 1,
         people=Interval(*(2 * end - 1 for end in found.people)),
+        approximate=Interval(*(2 * end - 1 for end in found.approximate)),
     )
 
 
@@ -217,9 +234,22 @@ def _lower(h: Floats, f: Floats, judge_mean: float, size: int, delta: float) -> 
     return float(kernels.largest_rejected_mean(h[orders], f[orders], judge_mean, size, delta, _PLACES))
 
 
-def _estimate(h: Floats, f: Floats, others: Floats) -> float:
-    """The mean by people, plus c times how much higher the machine's mean is on all queries than on those."""
+def _normal(h: Floats, f: Floats, others: Floats, size: int, delta: float, takes_part: bool) -> Interval:
+    """h̄ + c (f̄ of all − f̄ of the judged) ± z s/√n, s² the variance of h − c f; over these queries, s² (1 − n/N).
+
+    c is the regression of h on f, clipped to [0, 1.5], 0 where the machine takes no part. For new queries the variance
+    of the machine's own mean, c² var f/N, is added.
+    """
+    from scipy.special import ndtri
+
+    n, everything = len(h), np.concatenate([f, others])
     variance = float(f.var())
     c = float(np.clip(((h - h.mean()) * (f - f.mean())).mean() / variance, 0, 1.5)) if variance > 0 else 0.0
-    everywhere = (f.sum() + others.sum()) / (len(f) + len(others))
-    return float(h.mean() + c * (everywhere - f.mean()))
+    c *= takes_part
+    mean = float(h.mean() + c * (everything.mean() - f.mean()))
+    if n < 2:
+        return Interval(0.0, mean, 1.0)
+    squared = float((h - c * f).var(ddof=1)) / n
+    squared = squared * (1 - n / size) if size else squared + c * c * float(everything.var()) / len(everything)
+    reach = -float(ndtri(delta)) * squared**0.5
+    return Interval(max(0.0, mean - reach), mean, min(1.0, mean + reach))

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import InputError
 from ._common import answer, busy, load_model, read, read_filled, read_for, report
 from ._options import COLUMNS, CONVENTION, JSON, MISSING, command, option
+from .judging import TARGET, judge_name
 
 if TYPE_CHECKING:
     from ..certificates.base import Assumption, Certificate
     from ..data.dataset import QueryDataset
+    from ..model import Model
 
 _BAR = 30
 _MARKS = {True: "✓", False: "✗", None: "?"}
@@ -37,6 +39,13 @@ def certify(
     delta: float | None = option("Probability with which a theorem's bound may fail.  [default: 1 − confidence]"),
     comparator: str | None = option("A saved linear model to state the bounds of online learning for."),
     margin: float | None = option("Without DATA: the margin that is assumed of the stream."),
+    judge: str | None = option(
+        "Queries graded by a machine, those of DATA and more; DATA is then graded by people.", metavar="FILE"
+    ),
+    judge_label: str | None = option(
+        "Column of DATA with a machine's grades; people's (--label) are empty where they did not grade.", metavar="COL"
+    ),
+    target: Literal["these", "new"] | None = TARGET,
     every: bool = option("Print every certificate in full, also those that say nothing.", "--all"),
     columns: dict[str, Any] = COLUMNS,
     as_json: bool = JSON,
@@ -51,14 +60,21 @@ def certify(
     MODEL may be of any origin: trees that LightGBM or XGBoost saved, with --scores what another program wrote, with
     --trec a run. Nothing tells what these learned from, so that DATA took no part is taken on trust.
 
+    With --judge or --judge-label the sentence is from two judges: few queries that people graded and more that a
+    machine did, of which those of people are a random sample. It holds whatever the machine says.
+
     Examples: toprank certify model.json test.txt --baseline bm25; toprank certify --scores mine.csv test.csv;
-    toprank certify --trec mine.run qrels.txt --measure map --baseline bm25.run
+    toprank certify --trec mine.run qrels.txt --measure map --baseline bm25.run;
+    toprank certify model.json human.txt --judge gpt4.txt;
+    toprank certify model.json test.csv --label human --judge-label gpt4
     """
     if scores and trec:
         raise InputError("--scores and --trec differ in what MODEL is: give one of them")
     if scores or trec or not _is_ours(model):
         if delta is not None or comparator is not None or margin is not None:
             raise InputError("--delta, --comparator and --margin are about rankers of toprank: leave them out")
+        if judge is not None or judge_label is not None or target is not None:
+            raise InputError("--judge, --judge-label and --target are for a MODEL that toprank saved: leave them out")
         kind: Literal["scores", "run", "model"] = "scores" if scores else "run" if trec else "model"
         found, about = _anybody(kind, model, data, measure, convention, confidence, baseline, columns, as_json)
         _print(found, about, every, as_json)
@@ -69,6 +85,15 @@ def certify(
     from ..rankers.persistence import load
 
     ranker = load(model)
+    if judge is not None or judge_label is not None:
+        if data is None or comparator or margin or delta:
+            raise InputError(
+                "--judge and --judge-label need DATA, and --comparator, --margin and --delta are not theirs"
+            )
+        _certify_with_judge(ranker, data, judge, judge_label, baseline, confidence, target or "these", columns, as_json)
+        return
+    if target is not None:
+        raise InputError("--target goes with --judge or --judge-label: without them bounds are on new queries")
     queries = None if data is None else read_for(ranker.model_, data, columns)
     if (queries is None and (baseline or comparator)) or (queries is not None and margin):
         raise InputError("--baseline and --comparator need DATA, --margin is for a stream without it")
@@ -153,6 +178,66 @@ def _print(found: list[Certificate], about: Any, every: bool, as_json: bool) -> 
         blocks.append(f"Not shown: {hidden} (--all prints them, --json has every number).")
     values = {"data": about, "certificates": [certificate.to_dict() for certificate in found]}
     answer(as_json, values, "\n\n".join(blocks))
+
+
+def _certify_with_judge(
+    ranker: Any,
+    data: str,
+    judge: str | None,
+    judge_label: str | None,
+    baseline: tuple[str, ...],
+    confidence: float,
+    target: str,
+    columns: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Print what follows from people's grades of some queries and a machine's of more."""
+    from ..judging.models import certify_with_judge
+
+    people, machine = _two_judges(ranker.model_, data, judge, judge_label, columns)
+    rivals = {name: _rival(name, machine) for name in baseline}
+    with busy("certifying"):
+        found = certify_with_judge(
+            ranker,
+            people,
+            machine,
+            judge_name=judge_label or judge_name(judge or ""),
+            baseline=rivals,
+            confidence=confidence,
+            target=target,
+        )
+    answer(as_json, {"certificates": [certificate.to_dict() for certificate in found]}, headline(found))
+
+
+def _two_judges(
+    model: Model, data: str, judge: str | None, judge_label: str | None, columns: dict[str, Any]
+) -> tuple[QueryDataset, QueryDataset]:
+    """Return the queries with people's grades, and all with the machine's."""
+    if judge is not None:
+        if judge_label is not None:
+            raise InputError("--judge names a file and --judge-label a column: give one of them")
+        return read_for(model, data, columns), read_for(model, judge, columns)
+    from ..data.files import is_table, read
+    from ..judging.models import people_and_machine
+
+    if not is_table(data):
+        raise InputError(f"--judge-label names a column of a table, and {data} is none: give --judge FILE")
+    label = columns["label"]
+    by_machine = {**columns, "label": judge_label, "exclude": [*columns["exclude"], label]}
+    machine = read_for(model, data, by_machine)
+    # Cells of a grade may not be empty, those of a feature may: so people's grades are read as one.
+    graded = read(data, **{**by_machine, "features": [label], "exclude": []}, missing="keep")
+    import numpy as np
+
+    return people_and_machine(machine, np.asarray(graded.X[:, 0], dtype=np.float64)), machine
+
+
+def _rival(name: str, data: QueryDataset) -> Any:
+    """Return a feature as a function of a data set, or a model from the file of that name."""
+    names = data.feature_names or ()
+    if name in names or (name.isdecimal() and 1 <= int(name) <= data.n_features):
+        return lambda queries: queries.feature(name if name in names else int(name) - 1)
+    return _baseline(name, data)
 
 
 _HIDDEN = {"vacuous": "that say nothing here", "does not apply": "that do not apply to these data"}

@@ -14,12 +14,14 @@ import click
 from ..errors import InputError
 from ._common import as_wide, check_outputs, check_prepared, check_writable, print_json, report, show
 from ._options import COLUMNS, CONVENTION, FOR, JSON, MISSING, PREPARE, argument, command, option, split_names
+from .judging import judged, read_runs
 
 if TYPE_CHECKING:
     from ..contests.base import Contest
     from ..contests.parts import Parts, ReadWhenNeeded
     from ..data.dataset import QueryDataset
     from ..data.splits import Fold
+    from ..judging.report import JudgeReport
 
 
 @command()
@@ -28,6 +30,15 @@ def compare(
     valid: str | None = option("Queries by which settings are chosen. [default: a quarter of TRAIN, held out]"),
     trec: bool = option("The files are TREC runs, two or more: compare them as they are."),
     qrels: str | None = option("With --trec: the judgements.", metavar="FILE"),
+    judge: str | None = option(
+        "With --trec: judgements by a machine of the same queries and of others; --qrels are those of people. `toprank "
+        "judge` says more, and writes a page.",
+        metavar="FILE",
+    ),
+    judge_label: str | None = option(
+        "Column with a machine's grades, in a table: rankers learn and are chosen by it, and are judged by --label.",
+        metavar="COL",
+    ),
     answered_only: bool = option("With --trec: only queries that every run answers. [default: others count 0]"),
     folds: str | None = option("Instead of TRAIN and TEST: a folder with Fold1, Fold2, … as in LETOR.", metavar="DIR"),
     rankers: tuple[str, ...] = option(
@@ -106,7 +117,7 @@ def compare(
     if trec:
         learning = {"valid": valid, "folds": folds, "rankers": rankers, "output": output, "state": state}
         learning["with"] = entrants
-        _refuse_with_trec(**learning, refit=refit, repeats=repeats, prepare=prepare)
+        _refuse_with_trec(**learning, refit=refit, repeats=repeats, prepare=prepare, judge_label=judge_label)
         result = _runs(
             files,
             qrels,
@@ -120,11 +131,12 @@ def compare(
             n_resamples=resamples,
             random_state=seed,
         )
+        beside = None if judge is None or qrels is None else _judged(files, qrels, judge, measure, convention, baseline)
         _write_page(result, html, baseline)
-        _print(result, html, [], as_json)
+        _print(result, html, [], as_json, judged=beside)
         return
-    if qrels is not None or answered_only:
-        raise InputError("--qrels and --answered-only are about TREC runs: give --trec too")
+    if qrels is not None or answered_only or judge is not None:
+        raise InputError("--qrels, --judge and --answered-only are about TREC runs: give --trec too")
     if len(files) > 2:
         raise InputError(f"compare takes TRAIN and TEST, got {len(files)} files; runs are compared with --trec")
     train, test = (*files, None, None)[:2]
@@ -138,8 +150,10 @@ def compare(
     taking_part = _taking_part(_names(rankers), entrants) or DEFAULT_RANKERS
     # Trees and estimators of others have their own way with missing cells; who has none is left out, which is told.
     keeps = missing != "error" or entrants or not {"BoostedTrees", *ENGINES, CATBOOST}.isdisjoint(taking_part)
-    read_part = partial(read, **columns, missing="keep" if keeps else "error")
-    parts, title = _folds(train, test, valid, folds, read_part, reports)
+    kept_cells: Literal["error", "keep"] = "keep" if keeps else "error"
+    learned = partial(read, **_learned_by(judge_label, columns, folds), missing=kept_cells)
+    tested = partial(read, **_left_out(judge_label, columns), missing=kept_cells)
+    parts, title = _folds(train, test, valid, folds, (learned, tested), reports)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"{output} is a file: name a folder for the models")
     from ..contests.contest import contest
@@ -185,16 +199,18 @@ def _refuse_with_trec(**options: object) -> None:
 
 def _runs(files: tuple[str, ...], qrels: str | None, **options: Any) -> Contest:
     from ..contests.from_reports import of_runs
-    from ..data.trec import read_qrels, read_run
+    from ..data.trec import read_qrels
 
     if len(files) < 2 or qrels is None:
         raise InputError("compare --trec needs two runs or more, and --qrels FILE")
-    stems = [Path(file).name.removesuffix(".gz").rsplit(".", 1)[0] for file in files]
-    names = files if len(set(stems)) < len(stems) else tuple(stems)
-    if len(set(names)) < len(names):
-        raise InputError("a run is named twice: give each file once")
-    runs = {name: read_run(file) for name, file in zip(names, files, strict=True)}
-    return of_runs(runs, read_qrels(qrels), title=Path(qrels).name, **options)
+    return of_runs(read_runs(files), read_qrels(qrels), title=Path(qrels).name, **options)
+
+
+def _judged(
+    files: tuple[str, ...], qrels: str, judge: str, measure: str, convention: str | None, baseline: str | None
+) -> JudgeReport:
+    options: dict[str, Any] = {"convention": convention or "trec_eval", "name": None, "baseline": baseline}
+    return judged(qrels, judge, files, measure, **options)
 
 
 def _write_page(result: Contest, html: str | None, baseline: str | None) -> None:
@@ -217,13 +233,27 @@ class _Reports:
             self.found[part] = report(data, path, self._as_json)
 
 
-def _print(result: Contest, html: str | None, models: list[str], as_json: bool, data: Any = None) -> None:
+def _print(
+    result: Contest,
+    html: str | None,
+    models: list[str],
+    as_json: bool,
+    data: Any = None,
+    judged: JudgeReport | None = None,
+) -> None:
     for warning in result.warnings:
         show(f"toprank: note: {warning}", err=True)
     if as_json:
-        print_json({**result.to_dict(), "html": html, "models": models, **({"data": data} if data else {})})
+        beside = {} if judged is None else {"judge": judged.to_dict()}
+        print_json({**result.to_dict(), "html": html, "models": models, **({"data": data} if data else {}), **beside})
         return
     show(result)
+    if judged is not None:
+        from ..judging import tables
+
+        show("")
+        show(tables.systems(judged))
+        show("\n".join(("", *tables.sentences(judged), *tables.gains(judged))))
     written = [*([] if html is None else [html]), *models]
     if written:
         show(f"\nwrote {', '.join(written)}")
@@ -250,9 +280,17 @@ def _taking_part(names: list[str], entrants: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _folds(
-    train: str | None, test: str | None, valid: str | None, folds: str | None, read: Any, reports: _Reports
+    train: str | None,
+    test: str | None,
+    valid: str | None,
+    folds: str | None,
+    readers: tuple[Any, Any],
+    reports: _Reports,
 ) -> tuple[ReadWhenNeeded, str]:
-    """Return what to read when its turn comes, and a title; a file that is not there is told at once."""
+    """Return what to read when its turn comes, and a title; a file that is not there is told at once.
+
+    The first reader is for what is learned from and chosen by, the second for the test queries.
+    """
     from ..contests.parts import ReadWhenNeeded
     from ..data.splits import PART_FILES, find_part, fold_numbers
 
@@ -263,14 +301,27 @@ def _folds(
         for number in numbers:
             for part in PART_FILES:
                 find_part(Path(folds), number, part)
-        readers = tuple(partial(_fold, folds, n, reports) for n in numbers)
-        return ReadWhenNeeded(readers), Path(folds).resolve().name
+        each = tuple(partial(_fold, folds, n, reports) for n in numbers)
+        return ReadWhenNeeded(each), Path(folds).resolve().name
     if train is None or test is None:
         raise InputError("compare needs TRAIN and TEST, or --folds DIR; see toprank compare --help")
     for path in (train, test, valid):
         if path not in (None, "-") and not Path(str(path)).exists():
             raise InputError(f"{path}: No such file or directory")
-    return ReadWhenNeeded((partial(_parts, train, test, valid, read, reports),)), Path(test).name
+    return ReadWhenNeeded((partial(_parts, train, test, valid, readers, reports),)), Path(test).name
+
+
+def _learned_by(judge_label: str | None, columns: dict[str, Any], folds: str | None) -> dict[str, Any]:
+    """Return the columns of what is learned from: where there is a machine's grade, people's are left out."""
+    if judge_label is None:
+        return columns
+    if folds is not None:
+        raise InputError("--folds reads LETOR text, which has one grade: leave --judge-label out")
+    return {**columns, "label": judge_label, "exclude": [*columns["exclude"], columns["label"]]}
+
+
+def _left_out(judge_label: str | None, columns: dict[str, Any]) -> dict[str, Any]:
+    return columns if judge_label is None else {**columns, "exclude": [*columns["exclude"], judge_label]}
 
 
 def _fold(folder: str, number: int, reports: _Reports) -> Fold:
@@ -281,17 +332,19 @@ def _fold(folder: str, number: int, reports: _Reports) -> Fold:
     return fold
 
 
-def _parts(train: str, test: str, valid: str | None, read: Any, reports: _Reports) -> Parts:
+def _parts(train: str, test: str, valid: str | None, readers: tuple[Any, Any], reports: _Reports) -> Parts:
     from ..contests.parts import Parts
 
-    learned = read(train)
-    others = {path: _as_wide(read(path), path, learned, train) for path in (test, valid) if path is not None}
-    named = {"train": (learned, train), "test": (others[test], test)}
-    if valid is not None:
-        named["valid"] = (others[valid], valid)
+    of_learning, of_test = readers
+    learned = of_learning(train)
+    tested = _as_wide(of_test(test), test, learned, train)
+    chosen = None if valid is None else _as_wide(of_learning(valid), valid, learned, train)
+    named = {"train": (learned, train), "test": (tested, test)}
+    if valid is not None and chosen is not None:
+        named["valid"] = (chosen, valid)
     for part, (data, path) in named.items():
         reports.add(part, data, path)
-    return Parts(learned, others[test], None if valid is None else others[valid])
+    return Parts(learned, tested, chosen)
 
 
 def _as_wide(data: QueryDataset, path: str, train: QueryDataset, train_path: str) -> QueryDataset:

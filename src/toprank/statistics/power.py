@@ -152,7 +152,7 @@ def _needed(measure: str, n: int, difference: float, spread: float, power: float
         spread=spread,
         detectable=spread * _least_effect(lambda effect: power_of(n, effect, level) >= power),
         power=power_of(n, size / spread, level),
-        needed=_least_queries(size / spread, power, level),
+        needed=least_queries(size / spread, power, level),
     )
 
 
@@ -173,7 +173,7 @@ def power_of(n: int, effect: float, alpha: float) -> float:
         return float(np.nan_to_num(nct.sf(bar, n - 1, shift) + nct.cdf(-bar, n - 1, shift), nan=1.0))
 
 
-def _least_queries(effect: float, power: float, alpha: float) -> int | None:
+def least_queries(effect: float, power: float, alpha: float) -> int | None:
     """Return the least n of that power, by doubling and halving; it rises with n."""
     high = 2
     while power_of(high, effect, alpha) < power:
