@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from .. import _statistics as statistics
 from .._typing import Floats
+from ..statistics import _statistics as statistics
 from ..statistics._paired_tests import PairedTest
 from ..statistics.power import least_queries
 
