@@ -33,6 +33,7 @@ KINDS = {
 PREPARE = ("", "log", "log,query", "standard")
 MISSING = ("error", "zero", "median", "indicator")
 SEAMS = [(kind, prepare, missing) for kind in KINDS for prepare in PREPARE for missing in MISSING]
+SEAMS += [("trees", prepare, "native") for prepare in ("", "log")]
 
 
 def queries(gaps: bool, n_queries: int = 14, seed: int = 0) -> tr.QueryDataset:
@@ -63,8 +64,8 @@ def by_hand(train: tr.QueryDataset, data: tr.QueryDataset, prepare: str, missing
     columns = []
     for j in range(3):
         known = [v for v in train.X[:, j].tolist() if not math.isnan(v)]
-        fill = 0.0 if missing == "zero" else sorted(known)[len(known) // 2]
-        if missing != "zero" and len(known) % 2 == 0:
+        fill = {"zero": 0.0, "native": math.nan}.get(missing, sorted(known)[len(known) // 2])
+        if missing not in ("zero", "native") and len(known) % 2 == 0:
             fill = (sorted(known)[len(known) // 2 - 1] + sorted(known)[len(known) // 2]) / 2
         columns.append([fill if math.isnan(v) else v for v in data.X[:, j].tolist()])
     indicated = [j for j in range(3) if missing == "indicator" and np.isnan(train.X[:, j]).any()]

@@ -307,13 +307,15 @@ class QueryDataset:
             changes |= {name: in_order(getattr(self, name), which) for name in names}
         return self._with(**changes)
 
-    def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
+    def with_X(
+        self, X: Any, feature_names: Sequence[str] | None = None, *, missing: validation.Missing = "error"
+    ) -> QueryDataset:
         """Return the same queries with other features, given row by row as `X` is: grouped by query."""
-        X = validation.as_matrix(X, feature_names=feature_names)
+        X, has_missing = validation.as_matrix_with_gaps(X, feature_names=feature_names, missing=missing)
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])
-        return self._with(X=X, feature_names=names, has_missing=False, mapped=None)
+        return self._with(X=X, feature_names=names, has_missing=has_missing, mapped=None)
 
     def with_columns(self, columns: Ints) -> QueryDataset:
         """Return the same queries with these columns of X, in this order."""

@@ -285,8 +285,18 @@ def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
     return None if doc_weight is None else _weights(doc_weight, n_docs, "doc_weight", "document")
 
 
+def as_sample_weight(sample_weight: ArrayLike, n_docs: int) -> Floats:
+    """Return one finite weight ≥ 0 per row, as scikit-learn hands it on."""
+    return _weights(sample_weight, n_docs, "sample_weight", "document")
+
+
+def as_weights(values: ArrayLike, name: str) -> Floats:
+    """Return what holds numbers as an array of them, whatever its shape."""
+    return _floats(values, name, f"{name} must hold numbers: {{}}")
+
+
 def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
-    weight = _floats(values, name, f"{name} must hold numbers: {{}}")
+    weight = as_weights(values, name)
     if weight.shape != (count,):
         raise InputError(f"{name} must have one weight per {what} ({count}), got shape {weight.shape}")
     place = "in row" if what == "document" else "for query"

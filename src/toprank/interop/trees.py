@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -51,9 +51,14 @@ class TreeRanker(Ranker):
 
     With a validation set in `fit_queries`, boosting stops after `patience` rounds without a better `measure` on it, and
     the best round is kept. The booster is in `booster_`; save it with its own `save_model`.
+
+    Missing cells (NaN) reach the trees as they are (`missing="native"`): each split learns a side for them. With the
+    other rules they are refused or filled in before, as for every ranker.
     """
 
     model: ClassVar[type[BoosterFunction]]
+
+    missing: Literal["error", "zero", "median", "indicator", "native"] = "native"  # type: ignore[assignment]
 
     rounds: int = 100
     eta: float = 0.1

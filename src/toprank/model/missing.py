@@ -52,15 +52,17 @@ class MissingRule:
             raise InputError("a missing cell can only be indicated for a feature that is filled")
 
     @classmethod
-    def learned(cls, missing: Missing, X: Matrix) -> MissingRule:
+    def learned(cls, missing: Missing | Literal["native"], X: Matrix) -> MissingRule:
         """Return the rule that a word names, with what it takes from the rows that are learned from.
 
         "median" is that of a feature's own values (0 where it has none), "indicator" the same with an indicator column
-        for each feature that has a missing cell here.
+        for each feature that has a missing cell here. "native" is for trees alone.
         """
-        check_choice(RULES, missing=missing)
+        check_choice((*RULES, "native"), missing=missing)
         if missing == "error":
             return cls()
+        if missing == "native":
+            return cls("native")
         if missing == "zero":
             return cls("fill", np.zeros(X.shape[1]))
         if isinstance(X, RemoteMatrix):

@@ -24,6 +24,7 @@ from ..data.grouping import group_rows
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..data.transforms import steps_of
+from ..data.weights import weight_of_rows
 from ..errors import InputError
 from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
@@ -69,10 +70,9 @@ class Ranker(BaseEstimator, ABC):
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "query_weight": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "query_weight": True, "sample_weight": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
-    # `Pipeline.score` hands on sample_weight=None to whoever is last: it must be a known name, and nothing more.
-    __metadata_request__score: ClassVar[dict[str, bool | None]] = {"qid": True, "sample_weight": None}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
     _depends_on_units: ClassVar[bool] = True
     """Whether what is learned depends on the units of the features."""
@@ -133,17 +133,20 @@ class Ranker(BaseEstimator, ABC):
         qid: ArrayLike | None = None,
         query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from rows X with grades y, grouped by qid.
 
         `query_weight` is a mapping or a Series by query id, one weight per row (the same in all rows of a query), or
-        one per query in order of first appearance.
+        one per query in order of first appearance. `sample_weight` is scikit-learn's name for one weight per row: it
+        must be the same in all rows of a query, which then counts so much. Documents of one query are weighed against
+        each other by the `doc_weight` of a data set.
 
         `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
         set.
         """
         with self._learning_copy() as new:
-            data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
+            data = new._grouped(X, new._first_labels(y), qid, query_weight, sample_weight, reset=True)
             if qid is None and not self._rows_are_one_list:
                 checking.warn_of_one_list("fit", data.n_docs)
             new._learn(data, new._as_valid(valid), None)
@@ -333,8 +336,10 @@ class Ranker(BaseEstimator, ABC):
             columns[rows, j] = ranks(column[rows], ptr)
         return places
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean of `measure` over the queries.
+    def score(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the mean of `measure` over the queries, each with the weight of its rows where there is one.
 
         A ranker that was fitted on several queries refuses to score without qid: taking all rows as one list would
         give a number that means something else.
@@ -349,14 +354,21 @@ class Ranker(BaseEstimator, ABC):
         scores = self.predict(X, qid)
         if qid is None and not self._rows_are_one_list:
             checking.warn_of_one_list("score", len(scores))
-        return self._mean(scores, y, qid)
+        return self._mean(scores, y, qid, sample_weight)
 
-    def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
+    def _mean(
+        self,
+        scores: Floats,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        judge: Judge | None = None,
+    ) -> float:
         """Return the mean value over the queries of rows in the caller's order."""
         if qid is not None:
             ptr, query_ids, _ = group_rows(qid, len(scores))
             checking.warn_of_split_lists(vars(self).get("_lists"), query_ids, np.diff(ptr))
-        return mean_of_rows(judge or self._judge(), scores, self._later_labels(y), qid)
+        return mean_of_rows(judge or self._judge(), scores, self._later_labels(y), qid, sample_weight)
 
     def _judge(self) -> Judge:
         """Return what the ranker is judged by."""
@@ -408,12 +420,24 @@ class Ranker(BaseEstimator, ABC):
         save(self, path)
 
     def _grouped(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None, query_weight: QueryWeight | None = None, *, reset: bool
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        query_weight: QueryWeight | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        reset: bool,
     ) -> QueryDataset:
         """Return the caller's arrays as a data set, and note its features (or compare them, where not `reset`)."""
+        if query_weight is not None and sample_weight is not None:
+            raise InputError("query_weight or sample_weight: both weigh queries, so give one of them")
         if not reset:
             validate_data(self, X, reset=False, skip_check_array=True)
         data = QueryDataset.from_arrays(X, y, qid, query_weight=query_weight, missing="keep")
+        if sample_weight is not None:
+            weight = weight_of_rows(sample_weight, data.query_ids, data.ptr, data.order)
+            data = replace(data, query_weight=weight)
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
         return data
