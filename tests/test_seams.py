@@ -209,5 +209,26 @@ def test_every_export(seam, tmp_path):
     assert ranker.missing != "indicator" or len(refused) == len(tr.export.TARGETS)
 
 
+def test_a_comparison_judges_the_same_scores(seam):
+    ranker, test, scores = seam
+    found = tr.compare({"model": tr.evaluate(ranker, test), "scores": tr.evaluate(scores, test)})
+    assert all(each.difference == 0 and not each.shown for each in found.differences)
+
+
+def test_a_contest_judges_what_its_model_scores(seam):
+    ranker, test, _ = seam
+    again = type(ranker)(**ranker.get_params(deep=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = queries(ranker.missing != "error"), test, queries(ranker.missing != "error", seed=7)
+        held = tr.contest(*parts, rankers={"own": again}, budget=0, progress=False)
+    entrant = held.entrant("own")
+    scores = entrant.rankers[0].model_.scores(test)
+    assert np.array_equal(entrant.scores, scores)
+    assert entrant.report.mean["ndcg@10"] == tr.evaluate(scores, test).mean["ndcg@10"]
+    assert entrant.rankers[0].inputs_.missing.kind == ranker.inputs_.missing.kind
+    assert entrant.rankers[0].inputs_.steps == ranker.inputs_.steps
+
+
 def kind_of(ranker) -> str:
     return next(kind for kind, make in KINDS.items() if type(make()) is type(ranker))

@@ -105,6 +105,7 @@ def contest(
     named = dict.fromkeys(parse(m, convention=convention) for m in measures)
     wanted = [target, *(m for m in named if str(m) != str(target))]
     steps = ",".join(steps_of(prepare))
+    random_state = validation.as_seed(random_state)
     entries = candidates(rankers, target, missing, random_state, steps)
     validation.check_choice(get_args(Test), test=comparison)
     if n_resamples is not None:

@@ -57,6 +57,7 @@ class TreeRanker(Ranker):
     """
 
     model: ClassVar[type[BoosterFunction]]
+    needs_all_rows: ClassVar[bool] = True
 
     missing: Literal["error", "zero", "median", "indicator", "native"] = "native"  # type: ignore[assignment]
 

@@ -89,8 +89,8 @@ class Inputs:
             return data
         if data.has_missing and self.missing.native and self.needs_queries:
             raise InputError(
-                f'prepare="{",".join(self.steps)}" scales features within a query, which missing cells (NaN) leave open: '
-                'fit with missing="zero" or "median", or leave the scaling out, which trees do not need'
+                f'prepare="{",".join(self.steps)}" scales features within a query, which missing cells (NaN) leave '
+                'open: fit with missing="zero" or "median", or leave the scaling out, which trees do not need'
             )
         from ..data.transforms import prepared
 

@@ -10,13 +10,17 @@ import numpy as np
 from .._typing import AnyArray, Floats, Matrix
 from ..data.csr import is_sparse
 from ..data.dataset import QueryDataset
-from ..data.remote import ALL_ROWS, RemoteMatrix
+from ..data.remote import RemoteMatrix
 from ..data.validation import check_choice
 from ..errors import InputError
 
 Missing: TypeAlias = Literal["error", "zero", "median", "indicator"]
 """The rules that a ranker can be given, by the word that its parameter `missing` takes."""
 RULES: tuple[Missing, ...] = ("error", "zero", "median", "indicator")
+NOT_ON_A_CLUSTER = (
+    'missing="{}" is learned from all rows in one memory, and on a cluster they lie on the workers: take '
+    'missing="zero" (--missing zero), or learn on one machine (without --dask)'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,7 @@ class MissingRule:
         if missing == "zero":
             return cls("fill", np.zeros(X.shape[1]))
         if isinstance(X, RemoteMatrix):
-            raise InputError(f'missing="{missing}": {ALL_ROWS}, or take missing="zero"')
+            raise InputError(NOT_ON_A_CLUSTER.format(missing))
         columns = [_stored_column(X, j) for j in range(X.shape[1])]
         fill = np.array([_median(values, absent) for values, absent in columns], dtype=X.dtype).astype(np.float64)
         gaps = tuple(j for j, (values, _) in enumerate(columns) if np.isnan(values).any())

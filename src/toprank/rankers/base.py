@@ -21,8 +21,10 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
+from ..data.mapped import check_whole
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
+from ..data.splits import ROUTING
 from ..data.transforms import steps_of
 from ..data.weights import weight_of_rows
 from ..errors import InputError
@@ -31,7 +33,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
 from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
-from ..model.missing import Missing
+from ..model.missing import NOT_ON_A_CLUSTER, Missing
 from ..solvers.base import Solution, warn_of_failure
 from . import checking
 from ._estimator import BaseEstimator
@@ -218,6 +220,8 @@ class Ranker(BaseEstimator, ABC):
         """Refuse to learn from rows on the workers of a cluster, before anybody reads them."""
         if self.needs_all_rows:
             raise InputError(f"{type(self).__name__}: {ALL_ROWS}")
+        if self.missing in ("median", "indicator"):
+            raise InputError(NOT_ON_A_CLUSTER.format(self.missing))
 
     def _learnable(self, data: QueryDataset, *, first: bool) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here.
@@ -225,6 +229,7 @@ class Ranker(BaseEstimator, ABC):
         The `first` rows decide what the model wants of all others: names, what fills missing cells, preparation.
         """
         checking.check_parameters(self)
+        check_whole(data.X)
         checking.check_learnable(data)
         if not self.weighs_documents:
             checking.check_no_doc_weight(type(self).__name__, data)
@@ -278,6 +283,11 @@ class Ranker(BaseEstimator, ABC):
             return None
         if isinstance(valid, QueryDataset):
             return self._with_labels(valid, self._later_labels(valid.y))
+        if isinstance(valid, (tuple, list)) and any(isinstance(part, (tuple, QueryDataset)) for part in valid):
+            raise InputError(
+                f"valid takes one validation set, by which the learner chooses, and got a list of {len(valid)}: give "
+                "the one to choose by, or put their rows together"
+            )
         if not isinstance(valid, (tuple, list)) or not 2 <= len(valid) <= 4:
             raise InputError("valid must be a data set or (X, y), (X, y, qid) or (X, y, qid, query_weight)")
         X, y, qid, weight = (*valid, None, None)[:4]
@@ -348,8 +358,7 @@ class Ranker(BaseEstimator, ABC):
         if qid is None and self.n_queries_in_ > 1:
             raise InputError(
                 f"score needs qid: this {type(self).__name__} was fitted on {self.n_queries_in_} queries, and without "
-                "qid all rows would count as one list (in cross-validation use toprank.scorer, or switch on "
-                "sklearn.set_config(enable_metadata_routing=True))"
+                f"qid all rows would count as one list: pass qid; in scikit-learn's model selection {ROUTING}"
             )
         scores = self.predict(X, qid)
         if qid is None and not self._rows_are_one_list:

@@ -11,6 +11,7 @@ from .._estimators import response
 from .._typing import AnyArray, ArrayLike
 from ..data import validation
 from ..data.labels import Indicator, TwoClasses
+from ..data.splits import ROUTING
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
@@ -46,10 +47,7 @@ class Scorer(_WantsQid):
     ) -> float:
         """Score a fitted estimator by what it says of order; qid says which rows are one list."""
         if qid is None and not (isinstance(estimator, Ranker) and estimator.n_queries_in_ == 1):
-            raise InputError(
-                f"the {self.measure} scorer needs qid: switch on sklearn.set_config(enable_metadata_routing=True) and "
-                'pass params={"qid": qid} to cross_validate, or qid=qid to GridSearchCV.fit'
-            )
+            raise InputError(f"the {self.measure} scorer needs qid: {ROUTING}")
         if isinstance(estimator, Ranker):
             return estimator._mean(estimator.predict(X, qid), y, qid, sample_weight, self.measure)
         return mean_of_rows(self.measure, validation.as_scores(response(estimator, X, qid)), y, qid, sample_weight)
