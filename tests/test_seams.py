@@ -33,6 +33,7 @@ KINDS = {
 PREPARE = ("", "log", "log,query", "standard")
 MISSING = ("error", "zero", "median", "indicator")
 SEAMS = [(kind, prepare, missing) for kind in KINDS for prepare in PREPARE for missing in MISSING]
+SEAMS += [("trees", prepare, "native") for prepare in ("", "log")]
 
 
 def queries(gaps: bool, n_queries: int = 14, seed: int = 0) -> tr.QueryDataset:
@@ -63,8 +64,8 @@ def by_hand(train: tr.QueryDataset, data: tr.QueryDataset, prepare: str, missing
     columns = []
     for j in range(3):
         known = [v for v in train.X[:, j].tolist() if not math.isnan(v)]
-        fill = 0.0 if missing == "zero" else sorted(known)[len(known) // 2]
-        if missing != "zero" and len(known) % 2 == 0:
+        fill = {"zero": 0.0, "native": math.nan}.get(missing, sorted(known)[len(known) // 2])
+        if missing not in ("zero", "native") and len(known) % 2 == 0:
             fill = (sorted(known)[len(known) // 2 - 1] + sorted(known)[len(known) // 2]) / 2
         columns.append([fill if math.isnan(v) else v for v in data.X[:, j].tolist()])
     indicated = [j for j in range(3) if missing == "indicator" and np.isnan(train.X[:, j]).any()]
@@ -206,6 +207,27 @@ def test_every_export(seam, tmp_path):
     assert all("\n" not in why for _, why in refused)
     assert not plain or not {to for to, _ in refused} - {"onnx"}, refused
     assert ranker.missing != "indicator" or len(refused) == len(tr.export.TARGETS)
+
+
+def test_a_comparison_judges_the_same_scores(seam):
+    ranker, test, scores = seam
+    found = tr.compare({"model": tr.evaluate(ranker, test), "scores": tr.evaluate(scores, test)})
+    assert all(each.difference == 0 and not each.shown for each in found.differences)
+
+
+def test_a_contest_judges_what_its_model_scores(seam):
+    ranker, test, _ = seam
+    again = type(ranker)(**ranker.get_params(deep=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = queries(ranker.missing != "error"), test, queries(ranker.missing != "error", seed=7)
+        held = tr.contest(*parts, rankers={"own": again}, budget=0, progress=False)
+    entrant = held.entrant("own")
+    scores = entrant.rankers[0].model_.scores(test)
+    assert np.array_equal(entrant.scores, scores)
+    assert entrant.report.mean["ndcg@10"] == tr.evaluate(scores, test).mean["ndcg@10"]
+    assert entrant.rankers[0].inputs_.missing.kind == ranker.inputs_.missing.kind
+    assert entrant.rankers[0].inputs_.steps == ranker.inputs_.steps
 
 
 def kind_of(ranker) -> str:

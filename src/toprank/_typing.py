@@ -14,7 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 AnyArray: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
-Seed: TypeAlias = int | np.random.Generator | None
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 class CSR(Protocol):

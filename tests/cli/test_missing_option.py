@@ -96,3 +96,51 @@ def test_trees_of_others_take_the_same_words(capsys, tmp_path, table):
 
 def test_folds_of_letor_text_take_no_rule_for_missing_cells(capsys, tmp_path):
     assert "--folds reads LETOR text" in fail(capsys, "compare", "--folds", tmp_path, "--missing", "zero")
+
+
+def answers(tmp_path):
+    def hit(doc, **values):
+        log = [{"name": name, **({} if value is None else {"value": value})} for name, value in values.items()]
+        return {"_id": doc, "fields": {"_ltrlog": [{"log": log}]}}
+
+    hits = [hit("a", bm25=2.0, age=1.0), hit("b", bm25=4.0, age=None), hit("c", bm25=6.0, age=5.0)]
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps({"query": "q", "answer": {"hits": {"hits": hits}}}) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("missing", "row"), [("zero", [4.0, 0.0]), ("median", [4.0, 3.0]), ("indicator", [4.0, 3.0, 1.0])]
+)
+def test_read_logs_fills(capsys, tmp_path, missing, row):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    out = tmp_path / "out.parquet"
+    run(capsys, "read-logs", answers(tmp_path), "--missing", missing, "-o", out)
+    found = tr.read_table(out)
+    assert found.X[1].tolist() == row
+    assert found.feature_names == ("bm25", "age", "age is missing")[: len(row)]
+
+
+def test_read_logs_refuses_with_the_option(capsys, tmp_path):
+    told = fail(capsys, "read-logs", answers(tmp_path), "-o", tmp_path / "out.txt")
+    assert "feature 'age' does not match document b of query q" in told
+    assert "--missing zero" in told
+    kept = tr.read_ltr_logs(answers(tmp_path), {"q": {"a": 1}}, missing="keep")
+    assert kept.has_missing
+    assert tr.ListNet(missing="median").fit_queries(kept).inputs_.missing.fill.tolist() == [4.0, 3.0]
+
+
+@pytest.mark.parametrize("missing", ["zero", "median", "indicator"])
+def test_clicks_fill_features(capsys, tmp_path, missing):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    log, features, out = tmp_path / "log.csv", tmp_path / "features.csv", tmp_path / "out.parquet"
+    shown = [("q1", "a", 1, 1), ("q1", "b", 2, 0), ("q1", "b", 1, 1), ("q1", "a", 2, 1)] * 5
+    log.write_text("query,document,position,clicked\n" + "".join(",".join(map(str, row)) + "\n" for row in shown))
+    features.write_text("query,doc_id,bm25,age\nq1,a,1.0,7\nq1,b,2.0,\n")
+    told = fail(capsys, "clicks", log, "--features", features, "-o", out)
+    for part in (str(features), "line 3", "'age'", "--missing zero"):
+        assert part in told
+    run(capsys, "clicks", log, "--features", features, "--missing", missing, "-o", out)
+    found = tr.read_table(out)
+    wanted = {"zero": [2.0, 0.0], "median": [2.0, 7.0], "indicator": [2.0, 7.0, 1.0]}[missing]
+    assert found.X[found.doc_ids.tolist().index("b")].tolist() == wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import mmap
+import os
 import pickle
 import re
 import shutil
@@ -321,3 +322,36 @@ def test_more_than_2_to_the_31_sparse_values_are_mapped_without_a_copy(tmp_path)
     finally:
         shutil.rmtree(folder)
     assert int(done.stdout) < 1 << 29
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_file_that_is_cut_after_it_was_opened_is_an_error_and_not_the_end_of_the_process(tmp_path, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 6))
+    made = tr.QueryDataset.from_arrays(csr_array(X) if sparse else X, rng.integers(0, 3, 4_000), np.arange(4_000) // 10)
+    ranker = tr.RankBoost(rounds=2).fit_queries(made[:20])
+    folder = tr.save_queries(made, tmp_path / "queries")
+    opened = tr.open_queries(folder)
+    file = folder / ("values.npy" if sparse else "X.npy")
+    for size in (file.stat().st_size // 2, 0):
+        os.truncate(file, size)
+        for use in (ranker.predict, tr.ListNet().fit_queries, lambda data: tr.evaluate(ranker, data), ranker.certify):
+            with pytest.raises(tr.InputError, match="it was cut meanwhile; write the folder again") as told:
+                use(opened)
+            assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_cell_that_became_nan_after_the_folder_was_opened_is_named(tmp_path, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    made = tr.QueryDataset.from_arrays(csr_array(X) if sparse else X, rng.integers(0, 3, 400), np.arange(400) // 10)
+    ranker = tr.RankSVM().fit_queries(made)
+    folder = tr.save_queries(made, tmp_path / "queries")
+    opened = tr.open_queries(folder)
+    written = np.load(folder / ("values.npy" if sparse else "X.npy"), mmap_mode="r+")
+    written.reshape(-1)[6 * 70 + 2] = np.nan
+    written.flush()
+    for use in (ranker.predict, tr.ListNet().fit_queries, lambda data: tr.evaluate(ranker, data)):
+        with pytest.raises(tr.InputError, match="NaN in row 70, column 2"):
+            use(opened)

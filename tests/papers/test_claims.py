@@ -21,7 +21,7 @@ from toprank.papers.clicks import PEERS
 from toprank.papers.direct_optimization import methods
 from toprank.papers.direct_optimization.methods import ADARANK, RANKBOOST
 from toprank.papers.direct_optimization.tables import SHOWN
-from toprank.papers.exhibits import JUDGES, VERDICTS, judge
+from toprank.papers.exhibits import JUDGES, VERDICTS, Own, judge
 from toprank.papers.online_perceptrons.streams import LISTNET, THREE, TWO
 from toprank.papers.precision_at_top.methods import PAPER, PERCEPTRON_AVG, PERCEPTRON_MAX, SGD_AVG, SGD_MAX
 
@@ -33,7 +33,7 @@ HERE, THERE = np.where(np.arange(8) == 1, 0.0, 1.0)[None], np.where(np.arange(8)
 DIRECT, BASELINES = (*methods.DIRECT, *methods.OUR_DIRECT), (*methods.BASELINES, *methods.OUR_BASELINES)
 RISING, FLAT = np.append(np.linspace(0.1, 0.4, 60), np.full(40, 0.4)), np.full(100, 0.4)
 ORDER = "φL ≺ φS ≺ φE"
-GROUP = np.array([0, 0, 9, 9])
+GROUP = np.repeat([0, 9], 50)
 
 
 def reached(direct, baseline, **other):
@@ -52,13 +52,17 @@ def p_values(label, between, among, difference=0.1, ada=None):
     return ([*rows, {**shared, "a": methods.DIRECT[0], "b": methods.DIRECT[2], "difference": 0.1, "p": among}],)
 
 
-def rates(*values):
-    return ({name: dict.fromkeys(("d-n", "d-p"), np.full(3, v)) for name, v in zip(SHOWN, values, strict=True)},)
+def rates(*values, wide=0.0):
+    found = dict(zip(SHOWN, values, strict=True))
+    noise = {name: wide * np.array([-1.0, 0.0, 1.0]) * (name == ADARANK) for name in found}
+    return ({name: dict.fromkeys(("d-n", "d-p"), v + noise[name]) for name, v in found.items()},)
 
 
-def ahead(label, direct, baseline, **other):
+def ahead(label, direct, baseline, wide=0.01, **other):
     printed = {name: [1.0 if name == "SVMmap" else 0.0] * 5 for name in methods.PAPER.values()}
-    return {label: reached(direct, baseline, **other)}, "MAP", printed, lambda *_: "x"
+    values, rng = reached(direct, baseline, **other), np.random.default_rng(0).normal(size=50)
+    noise = wide * (rng - rng.mean())
+    return {label: values}, "MAP", printed, lambda _, one, two: values[one] - values[two] + noise
 
 
 def trained(curve, sizes, permu=None, bound=None):
@@ -68,9 +72,10 @@ def trained(curve, sizes, permu=None, bound=None):
     return curves, sizes
 
 
-def groups(ada, boost):
-    values = {ADARANK: np.repeat(ada, 2), RANKBOOST: np.repeat(boost, 2)}
-    return {name: [v[0], None, v[2]] for name, v in values.items()}, values, GROUP
+def groups(ada, boost, wide=0.0):
+    noise = wide * np.tile([-1.0, 1.0], 50)
+    values = {ADARANK: np.repeat(ada, 50) + noise, RANKBOOST: np.repeat(boost, 50)}
+    return {name: [v[:50].mean(), None, v[50:].mean()] for name, v in values.items()}, values, GROUP
 
 
 def costs(ada, growth):
@@ -175,7 +180,11 @@ MADE_UP = {
         (({"a": np.array([0.1, 0.0])},), "y"),
         (({"a": np.array([0.1, -0.1])},), "n"),
     ],
-    "direct_optimization.tables._fewer": [(rates(0.2, 0.3, 0.2, 0.3), "yy"), (rates(0.4, 0.3, 0.2, 0.3), "nn")],
+    "direct_optimization.tables._fewer": [
+        (rates(0.2, 0.3, 0.2, 0.3), "yy"),
+        (rates(0.4, 0.3, 0.2, 0.3), "nn"),
+        (rates(0.4, 0.3, 0.2, 0.3, wide=0.5), "??"),  # queries that differ more
+    ],
     "direct_optimization.tables._vary": [
         ((np.arange(1.0, 100.0),), "n"),  # one query has next to none
         ((np.geomspace(1.0, 1e4, 9),), "y"),
@@ -184,11 +193,14 @@ MADE_UP = {
         (groups([0.6, 0.3], [0.4, 0.3]), "yy"),
         (groups([0.4, 0.3], [0.6, 0.3]), "nn"),
         (groups([0.5, 0.6], [0.4, 0.3]), "yn"),
+        (groups([0.6, 0.3], [0.4, 0.3], wide=5.0), "??"),
     ],
     "direct_optimization.tables._ahead": [
-        (ahead("OHSUMED", 0.5, 0.4), "yy"),
+        (ahead("OHSUMED", 0.5, 0.4, SVMmap=0.6), "yy"),
         (ahead("OHSUMED", 0.4, 0.5), "nn"),
-        (ahead("OHSUMED", 0.5, 0.4, **{ADARANK: 0.3}), "ny"),
+        (ahead("OHSUMED", 0.5, 0.4, **{ADARANK: 0.3, "SVMmap": 0.6}), "ny"),
+        (ahead("OHSUMED", 0.5, 0.4, wide=5.0, SVMmap=0.6), "??"),
+        (ahead("OHSUMED", 0.4, 0.5, wide=5.0), "??"),  # below, and not shown: the same rule both ways
         (ahead("TD2003", 0.5, 0.4), "y"),
         (ahead("TD2003", 0.3, 0.4), "n"),
     ],
@@ -373,6 +385,33 @@ def test_every_sentence_comes_out_both_ways(name):
     for text in {text for line, text, _ in found if any(line in place for place in deciding)}:
         letters = {letter for _, other, letter in found if other == text}
         assert {"y", "n"} <= letters, text
+
+
+def test_own_sentences_are_marked():
+    said = [(PAPERS[name], given) for name, cases in MADE_UP.items() for given, _ in cases]
+    own = {text for one in said for text in owned(*one)}
+    every = {text for one in said for _, text, _ in played(*one)}
+    assert {text for text in every if text.startswith(("From 10,000 clicks", "Theorem 1 on"))} <= own
+    assert "Every row of Table 3 has a case under its own condition." in own
+    assert not {text for text in own if "OHSUMED SVMmap" in text or text.startswith("AdaRank")}
+    assert len(own) < len(every) / 3
+
+
+def owned(say, given):
+    return {str(text) for text, *_ in say(*given) if isinstance(text, Own)}
+
+
+def test_the_papers_own_table_is_told_where_it_refutes_its_sentence():
+    given = ahead("OHSUMED", 0.45, 0.46, wide=0.1)
+    printed = {name: [0.44, 0.5] if name in ("SVMmap", "AdaRank", "PermuRank") else [0.45, 0.4] for name in given[2]}
+    why = next(PAPERS["direct_optimization.tables._ahead"](given[0], "MAP", printed, given[3]))[2]
+    assert "(difference -0.0100)" in why
+    assert "In the paper's own table the sentence is not true either, and the numbers replicate" in why
+    assert "would be)" in why
+    far = next(
+        PAPERS["direct_optimization.tables._ahead"](given[0], "MAP", printed, lambda *_: np.array([0.4, 0.5, 0.45]))
+    )[2]
+    assert "numbers replicate" not in far
 
 
 def test_a_claim_is_made_by_a_judge_only():

@@ -81,7 +81,9 @@ def test_a_figure_is_saved_in_four_forms_and_the_same_bytes_twice(tmp_path):
     first, second = (exhibit.save(tmp_path / place) for place in ("first", "second"))
     assert [file.suffix for file in first] == [".json", ".md", ".png", ".svg"]
     assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
-    assert json.loads(first[0].read_text())["claims"] == [{"text": "C.", "verdict": "replicates", "why": "W."}]
+    assert json.loads(first[0].read_text())["claims"] == [
+        {"text": "C.", "verdict": "replicates", "why": "W.", "own": False}
+    ]
     assert "- Replicates: C. W." in first[1].read_text()
 
 
@@ -150,6 +152,27 @@ def test_the_table_of_claims_is_written_from_saved_exhibits_only(tmp_path):
     stored = tmp_path / "precision-at-top" / "counterexample.json"
     stored.write_text(stored.read_text().replace('"replicates"', '"does not replicate"'))
     assert "2 claims: 0 × replicates, 2 × does not replicate" in reproduce.replication(tmp_path)
+
+
+def test_own_sentences_are_not_counted(tmp_path):
+    from toprank.papers.exhibits import Exhibit, Own, judge
+    from toprank.papers.page import render
+
+    @judge
+    def said():
+        yield "The paper's.", True, "1."
+        yield Own("Ours."), False, "2."
+
+    JUDGES.pop()
+    exhibit = Exhibit("counterexample", "T", {}, claims=said())
+    exhibit.save(tmp_path / "precision-at-top")
+    text = reproduce.replication(tmp_path)
+    assert "1 claims: 1 × replicates, 0 × does not replicate" in text
+    first, second = text.split("## Not the papers' sentences")
+    assert ("The paper's." in first, "Ours." in first, "Ours." in second) == (True, False, True)
+    page = render("precision-at-top", [exhibit])
+    assert "Claims: 1, of which 1 × replicates, 0 × does not replicate" in page
+    assert page.index("Not the paper&#x27;s sentences") > page.index("The paper&#x27;s.")
 
 
 def run(*args):

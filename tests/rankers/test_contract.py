@@ -17,6 +17,14 @@ from tests.rankers.test_laws import tight
 from toprank import rankers
 
 ALL = [getattr(rankers, name) for name in rankers.__all__]
+WEIGHTS_INSIDE_A_LIST = (
+    "it weighs the rows of one list against each other, and a ranker weighs lists as a whole (documents by doc_weight)"
+)
+EXPECTED_TO_FAIL = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS_INSIDE_A_LIST,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS_INSIDE_A_LIST,
+    "check_sample_weights_not_overwritten": WEIGHTS_INSIDE_A_LIST,
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +35,7 @@ def data():
 # Its checks fit a few points with made-up labels: little can be learned from some, and learners say so.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*without qid takes all")
-@parametrize_with_checks([kind() for kind in ALL])
+@parametrize_with_checks([kind() for kind in ALL], expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

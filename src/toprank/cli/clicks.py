@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError
 from ._common import answer, busy, check_outputs
-from ._options import JSON, command, option
+from ._options import JSON, MISSING, command, option
 
 if TYPE_CHECKING:
     from ..clicks import ClickLog, Propensities
     from ..data.dataset import QueryDataset
+    from ..model.missing import Missing as Rule
 
 
 @command()
@@ -30,6 +31,7 @@ def clicks(
     events: str | None = option("LOG has User Behavior Insights' queries, and this table its events.", metavar="TABLE"),
     named: tuple[str, ...] = option("Name a column of LOG, e.g. position=rank.", "--column", metavar="ROLE=NAME"),
     holdout: str | None = option("Keep a third of the sessions apart, to choose settings by.", metavar="FILE"),
+    missing: Literal["error", "zero", "median", "indicator"] = MISSING,
     drop_unknown: bool = option("Drop clicks on documents without features."),
     as_json: bool = JSON,
 ) -> None:
@@ -51,7 +53,7 @@ def clicks(
             raise InputError(f"{path}: .parquet files and folders (a name that ends in /) keep weights of documents")
     with busy(f"reading {log}"):
         shown = _read_log(log, events, named)
-        table = _read_features(features)
+        table = _read_features(features, missing)
     if cut is not None:
         check_count(cut=cut)
         shown = shown.take(shown.position <= cut)
@@ -85,12 +87,15 @@ def _read_log(log: str, events: str | None, columns: tuple[str, ...]) -> ClickLo
     return ClickLog.from_table(log, **named)
 
 
-def _read_features(path: str) -> QueryDataset:
-    """Read the features; grades are not read, and are no feature either."""
+def _read_features(path: str, missing: Rule) -> QueryDataset:
+    """Read the features, missing ones filled in; grades are not read, and are no feature either."""
     from ..data._columns import column_names
     from ..data.tables import read_table
+    from ..model.missing import fill_missing
 
-    return read_table(path, label="label" if "label" in column_names(path) else None, doc_id="doc_id")
+    kept: Literal["error", "keep"] = "error" if missing == "error" else "keep"
+    label = "label" if "label" in column_names(path) else None
+    return fill_missing(read_table(path, label=label, doc_id="doc_id", missing=kept), missing)
 
 
 def _report(learn: ClickLog, seen: Propensities, clip: float, judged: QueryDataset, output: str, as_json: bool) -> None:

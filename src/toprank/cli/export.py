@@ -13,6 +13,7 @@ from .._files import open_stream
 from ..errors import InputError
 from ._common import answer, busy, check_outputs, read_for, show, write_text
 from ._options import COLUMNS, JSON, command, option
+from ._options import MISSING as DATA_MISSING
 
 FEATURES = option(
     "Names of the features in the engine: a,b,c or a file with one name a line (or a JSON list).", metavar="NAMES"
@@ -169,7 +170,7 @@ def features(
 def read_logs(
     answers: str,
     qrels: str | None = option("TREC judgements; what they do not name has grade 0."),
-    missing: Literal["error", "zero"] = option("What to do with a feature that does not match.", default="error"),
+    missing: Literal["error", "zero", "median", "indicator"] = DATA_MISSING,
     id_field: str = option("Solr's field of document ids.", default="id"),
     output: str = option(
         "Where to write the data set: .parquet, a folder/, or LETOR text.", "-o", "--output", required=True
@@ -178,17 +179,20 @@ def read_logs(
 ) -> None:
     """Read features that a search engine logged into a data set.
 
-    ANSWERS has one JSON object per line: {"query": ID, "answer": what Elasticsearch, OpenSearch or Solr answered}.
+    ANSWERS has one JSON object per line: {"query": ID, "answer": what Elasticsearch, OpenSearch or Solr answered}. A
+    feature that does not match is a missing cell.
 
     \b
     Example: toprank read-logs answers.jsonl --qrels judgements.txt --missing zero -o train.parquet
     """
     from ..data.files import write
     from ..interop import read_ltr_logs
+    from ..model.missing import fill_missing
 
     check_outputs([output], [answers, qrels])
     with busy(f"reading {answers}"):
-        data = read_ltr_logs(answers, qrels, missing=missing, id_field=id_field)
+        kept: Literal["error", "keep"] = "error" if missing == "error" else "keep"
+        data = fill_missing(read_ltr_logs(answers, qrels, missing=kept, id_field=id_field), missing)
     write(data, output)
     counts = {"queries": data.n_queries, "documents": data.n_docs, "features": list(data.feature_names or ())}
     answer(as_json, {"file": output, **counts}, f"wrote {output}: {data}")

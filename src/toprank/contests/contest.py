@@ -107,6 +107,7 @@ def contest(
     target = parse(measure, convention=convention)
     named = dict.fromkeys(parse(m, convention=convention) for m in measures)
     wanted = [target, *(m for m in named if str(m) != str(target))]
+    random_state = validation.as_seed(random_state)
     validation.check_choice(get_args(Test), test=comparison)
     plan = Plan(target, budget, seconds, refit, repeats, random_state)
     _check(plan, fusion, margin, n_resamples)

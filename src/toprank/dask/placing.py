@@ -19,6 +19,7 @@ from ..data import blocks, validation
 from ..data.blocks import BlockResults, Grid, PartialResult
 from ..data.dataset import QueryDataset
 from ..data.remote import RemoteMatrix
+from ..errors import InputError
 from .parts import Chain, Part, PartSpec, load, names_of, reduce_parts, relabel, step
 from .unchanged import Marks, check_marks, marks_of_folder
 from .workers import ATTEMPTS, Request, Workers
@@ -278,6 +279,11 @@ def place(
     again.
     """
     workers = checked(client, parts, timeout)
+    if data.has_missing:
+        raise InputError(
+            "the data set has missing cells (NaN), and on the workers of a cluster nothing fills them: make it with "
+            'missing="zero", or stay on one machine'
+        )
 
     marks = None if data.mapped is None else marks_of_folder(data.mapped[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from ..data._text import PACKED
 from ..data.dataset import PER_ROW, QueryDataset
 from ..data.grouping import bounds_of
 from ..data.splits import joined
-from ..data.validation import Missing
+from ..data.validation import Missing, check_choice
 from ..errors import InputError, naming, needed
 from .pieces import Piece, read_letor_part, read_table_part, scan_letor, scan_table
 from .placing import checked, placed
 from .unchanged import check_marks
 from .workers import Request, Workers
 
+_TEXT_TABLES = frozenset((".csv", ".tsv", ".xlsx"))
 RANGE_BYTES = 1 << 26
 """Bytes of LETOR text that are parsed at a time."""
 
@@ -51,9 +53,16 @@ def read_table(
     file; one that comes back later is refused, and so are files without rows or with other columns or types. `parts`,
     `mapped` and `timeout` are as in `place`.
     """
+    check_choice(("error", "zero"), missing=missing)
     workers = checked(client, parts, timeout)
     needed("pyarrow", "reading Parquet")
     fs, files = _find(path, storage_options, ".parquet")
+    text = next((file for file in files if _TEXT_TABLES & set(PurePath(file).suffixes)), None)
+    if text is not None:
+        raise InputError(
+            f"{text}: a cluster reads Parquet and LETOR text: turn the table into Parquet first (toprank convert "
+            "TABLE TABLE.parquet)"
+        )
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "query_weight": query_weight}
     roles["doc_weight"] = doc_weight
     scan = partial(scan_table, fs, roles=roles, features=features, exclude=tuple(exclude), missing=missing)

@@ -35,7 +35,8 @@ def bits_of(value):
 def row_marks(values, indices, indptr, n_features, ptr):
     """One mark for each row: 48 bits of its values other than 0, then 16 bits of its list; 0 for a row of zeros.
 
-    The bits of a list are those of the sum over its rows, so the order of the rows does not matter. They are never 0.
+    A missing cell (NaN) counts as 0: a row is the same whether it was filled with 0 when it was read or later. The bits
+    of a list are those of the sum over its rows, so the order of the rows does not matter. They are never 0.
     """
     sparse, n_rows = len(indptr) > 0, ptr[-1]
     factor = np.empty(0 if sparse else n_features, np.uint64)
@@ -48,13 +49,13 @@ def row_marks(values, indices, indptr, n_features, ptr):
             total, filled = np.uint64(0), False
             if sparse:
                 for p in range(indptr[row], indptr[row + 1]):
-                    if values[p] != 0:
+                    if values[p] != 0 and not np.isnan(values[p]):
                         total += bits_of(values[p]) * (mixed(np.uint64(indices[p] + 1)) | np.uint64(1))
                         filled = True
             else:
                 for column in range(n_features):
                     value = values[row * n_features + column]
-                    if value != 0:
+                    if value != 0 and not np.isnan(value):
                         total += bits_of(value) * factor[column]
                         filled = True
             if filled:

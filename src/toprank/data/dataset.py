@@ -307,15 +307,18 @@ class QueryDataset:
             changes |= {name: in_order(getattr(self, name), which) for name in names}
         return self._with(**changes)
 
-    def with_X(self, X: Any, feature_names: Sequence[str] | None = None) -> QueryDataset:
+    def with_X(
+        self, X: Any, feature_names: Sequence[str] | None = None, *, missing: validation.Missing | None = None
+    ) -> QueryDataset:
         """Return the same queries with other features, given row by row as `X` is: grouped by query.
 
-        Missing cells are refused, unless dense rows of a data set that has some are replaced by dense rows.
+        Missing cells are refused, unless dense rows of a data set that has some are replaced by dense rows, or
+        `missing` says otherwise.
         """
-        keep = self.has_missing and not (self.is_sparse or validation.is_sparse(X))
-        X, has_missing = validation.as_matrix_with_gaps(
-            X, feature_names=feature_names, missing="keep" if keep else "error"
-        )
+        if missing is None:
+            keep = self.has_missing and not (self.is_sparse or validation.is_sparse(X))
+            missing = "keep" if keep else "error"
+        X, has_missing = validation.as_matrix_with_gaps(X, feature_names=feature_names, missing=missing)
         if X.shape[0] != self.n_docs:
             raise InputError(f"X has {X.shape[0]} rows for {self.n_docs} documents")
         names = validation.as_feature_names(feature_names, X.shape[1])

@@ -21,6 +21,7 @@ from ._memory import mostly_empty
 from .csr import is_sparse
 from .dataset import PER_QUERY, PER_ROW, QueryDataset
 from .ids import id_text
+from .remote import RemoteMatrix
 
 _FORMAT = {"format": "toprank-queries", "version": 1}
 _ALWAYS_THERE = ("y", "query_ids")
@@ -154,6 +155,31 @@ def _advised(X: Any, order: Ints) -> Iterator[None]:
     finally:
         for found in maps:
             found.madvise(mmap.MADV_NORMAL)
+
+
+def check_whole(X: Any) -> None:
+    """Refuse a mapped X whose file was cut since it was opened: reading on would end the process.
+
+    >>> check_whole(np.zeros((2, 2)))
+    """
+    if isinstance(X, RemoteMatrix):
+        return
+    for part in (X.data, X.indices) if csr.is_sparse(X) else (X,):
+        found = _map_of(part)
+        size = None if found is None else _size_of_file(found)
+        if found is not None and size is not None and size < len(found):
+            raise InputError(
+                f"the mapped file is {size:,} bytes long and was {len(found):,} when it was opened: it was cut "
+                "meanwhile; write the folder again and open it anew"
+            )
+
+
+def _size_of_file(mapped: mmap.mmap) -> int | None:
+    """Return how long the file behind a map is now; None for memory without a file."""
+    try:
+        return mapped.size()
+    except OSError:
+        return None
 
 
 def _map_of(array: Any) -> mmap.mmap | None:

@@ -13,6 +13,7 @@ from .._typing import AnyArray, Ints, Matrix
 from ..errors import InputError
 from .dataset import QueryDataset
 from .linear import parts
+from .mapped import check_whole
 from .remote import RemoteMatrix
 
 SIZE = 3072
@@ -161,6 +162,7 @@ def row_marks(X: Matrix, ptr: Ints) -> AnyArray:
     """Return a 64-bit mark of each row, its list in the last 16 bits; 0 for a row of zeros."""
     if isinstance(X, RemoteMatrix):
         return X.collect(row_marks)
+    check_whole(X)
     marks: AnyArray = _kernels().row_marks(*parts(X), X.shape[1], ptr)
     return marks
 

@@ -21,15 +21,21 @@ from .csr import csr_of, dense, is_sparse
 from .dataset import QueryDataset
 from .grouping import bounds_of, numbered
 
+ROUTING = (
+    'switch on sklearn.set_config(enable_metadata_routing=True), then pass params={"qid": qid} to cross_validate and '
+    "cross_val_score, or qid=qid to GridSearchCV.fit"
+)
+"""How query ids get through scikit-learn's model selection: there is one way, and every message names it."""
+
 
 @dataclass(frozen=True)
 class QueryKFold:
     """K folds of whole queries: a scikit-learn splitter.
 
     Each fold holds a run of queries in order of first appearance (after a permutation, with `shuffle=True`), and the
-    numbers of queries differ by at most one. Query ids come as `groups`, as in scikit-learn's group splitters:
-    `cross_validate(ranker, X, y, cv=QueryKFold(), groups=qid, params={"qid": qid})`. With metadata routing switched on,
-    `params={"qid": qid}` alone reaches fit, score and the splitter.
+    numbers of queries differ by at most one. Query ids come as `groups`, as in scikit-learn's group splitters. In
+    `cross_validate` and `GridSearchCV` switch on metadata routing: `params={"qid": qid}` (`fit(X, y, qid=qid)`) then
+    reaches fit, score and the splitter; without it, score gets no ids.
 
     >>> folds = QueryKFold(n_splits=2).split(np.zeros((5, 1)), groups=["b", "a", "b", "c", "a"])
     >>> [(train.tolist(), test.tolist()) for train, test in folds]
@@ -63,7 +69,10 @@ class QueryKFold:
         """Yield the rows of the train part and of the test part, fold by fold, each in the caller's order."""
         ids = groups if qid is None else qid
         if ids is None:
-            raise InputError("QueryKFold needs the query of each row: pass groups=qid (or route qid)")
+            raise InputError(
+                "QueryKFold needs the query of each row: split(X, groups=qid); in scikit-learn's model selection "
+                + ROUTING
+            )
         query = numbered(validation.as_qid(ids, _n_rows(X)))
         for test in self._folds(int(query.max()) + 1):
             in_test = test[query]
@@ -82,7 +91,7 @@ class QueryKFold:
             )
         queries = np.arange(n_queries)
         if self.shuffle:
-            queries = np.random.default_rng(self.random_state).permutation(n_queries)
+            queries = validation.as_generator(self.random_state).permutation(n_queries)
         for fold in np.array_split(queries, self.n_splits):
             mask = np.zeros(n_queries, dtype=bool)
             mask[fold] = True
@@ -156,7 +165,7 @@ def _test_mask(n_queries: int, test_size: float, random_state: Seed) -> AnyArray
             " both parts need at least one"
         )
     mask = np.zeros(n_queries, dtype=bool)
-    mask[np.random.default_rng(random_state).permutation(n_queries)[:n_test]] = True
+    mask[validation.as_generator(random_state).permutation(n_queries)[:n_test]] = True
     return mask
 
 

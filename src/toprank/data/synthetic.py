@@ -55,7 +55,7 @@ def make_separable(
     """
     validation.check_count(n_queries=n_queries, n_docs=n_docs, n_features=n_features, n_grades=n_grades)
     validation.check_positive(margin=margin)
-    rng = np.random.default_rng(random_state)
+    rng = validation.as_generator(random_state)
     ranker = rng.standard_normal(n_features)
     ranker /= np.linalg.norm(ranker)
     means = rng.standard_normal((n_grades, n_features))
@@ -105,7 +105,7 @@ def make_graded(
     if density is not None and not 0 < density <= 1:
         raise InputError(f"density must be a share above 0 and up to 1, got {density!r}")
     informative, redundant = _roles(n_features, n_informative, n_redundant)
-    rng = np.random.default_rng(random_state)
+    rng = validation.as_generator(random_state)
     lengths = rng.integers(*_length_range(n_docs), size=n_queries, endpoint=True)
     ptr = bounds_of(lengths)
     X: Any = rng.standard_normal((ptr[-1], n_features))
@@ -149,7 +149,7 @@ def make_mslr_like(
     validation.check_count(n_queries=n_queries, n_features=n_features)
     if n_docs < 1:
         raise InputError(f"n_docs must be at least 1, got {n_docs!r}")
-    rng = np.random.default_rng(random_state)
+    rng = validation.as_generator(random_state)
     lengths = _web_lengths(rng, n_queries, round(n_queries * n_docs))
     informative = np.arange(0, n_features, 10)
     w = rng.standard_normal(len(informative))

@@ -130,7 +130,7 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def transform_queries(self, data: QueryDataset) -> QueryDataset:
         """Return the data set with the logarithms of its features."""
-        return data.with_X(self._logs(data.X), data.feature_names)
+        return data.with_X(self._logs(data.X), data.feature_names, missing="keep" if data.has_missing else "error")
 
     def _logs(self, X: Matrix) -> Matrix:
         if validation.is_sparse(X):

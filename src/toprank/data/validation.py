@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix
+from .._typing import AnyArray, ArrayLike, Floats, Ints, Matrix, Seed
 from ..errors import InputError
 from .csr import as_csr, dense
 from .csr import is_sparse as is_sparse
@@ -320,8 +320,18 @@ def as_doc_weight(doc_weight: ArrayLike | None, n_docs: int) -> Floats | None:
     return None if doc_weight is None else _weights(doc_weight, n_docs, "doc_weight", "document")
 
 
+def as_sample_weight(sample_weight: ArrayLike, n_docs: int) -> Floats:
+    """Return one finite weight ≥ 0 per row, as scikit-learn hands it on."""
+    return _weights(sample_weight, n_docs, "sample_weight", "document")
+
+
+def as_weights(values: ArrayLike, name: str) -> Floats:
+    """Return what holds numbers as an array of them, whatever its shape."""
+    return _floats(values, name, f"{name} must hold numbers: {{}}")
+
+
 def _weights(values: ArrayLike, count: int, name: str, what: str) -> Floats:
-    weight = _floats(values, name, f"{name} must hold numbers: {{}}")
+    weight = as_weights(values, name)
     if weight.shape != (count,):
         raise InputError(f"{name} must have one weight per {what} ({count}), got shape {weight.shape}")
     place = "in row" if what == "document" else "for query"
@@ -446,13 +456,23 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """Return the generator of a seed; a generator stays what it is, and None is another one each time."""
     seed = random_state
-    if seed is not None and not isinstance(seed, np.random.Generator):
+    if seed is not None and not isinstance(seed, np.random.Generator | np.random.RandomState):
         whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
         _check_each({"random_state": seed}, lambda seed: whole and seed >= 0, "a whole number not below 0")
     return np.random.default_rng(seed)
+
+
+def as_seed(random_state: Seed) -> int:
+    """Return the number that a seed is, or one that a generator draws.
+
+    >>> as_seed(7), as_seed(np.random.RandomState(0)) == as_seed(np.random.RandomState(0))
+    (7, True)
+    """
+    rng = as_generator(random_state)
+    return int(random_state) if isinstance(random_state, int | np.integer) else int(rng.integers(2**31))
 
 
 def check_choice(choices: Sequence[object], **values: object) -> None:

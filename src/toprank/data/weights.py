@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..errors import InputError
+from . import validation
 
 
 def weight_of_queries(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | None) -> Any:
@@ -35,20 +36,35 @@ def weight_of_queries(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | 
         known = {str(query) for query in by_id}
         if not of_rows and len(by_id) == len(index) and all(str(query) in known for query in query_ids.tolist()):
             return _by_id(by_id, query_ids)
-    try:
-        values = np.asarray(given)
-    except Exception:  # a package cannot make an array of what it holds: the check of weights says so
-        return given
+    values = validation.as_weights(given, "query_weight")
     if values.ndim != 1 or len(values) != n_docs or n_docs == n_queries:
-        return given
+        return values
+    return _same_in_lists("query_weight", values, query_ids, ptr, order)
+
+
+def weight_of_rows(given: Any, query_ids: AnyArray, ptr: Ints, order: Ints | None) -> Floats:
+    """Return one weight per query from scikit-learn's `sample_weight`, which has one per row of the caller.
+
+    >>> weight_of_rows([2.0, 1.0, 2.0], np.array(["b", "a"]), np.array([0, 2, 3]), np.array([0, 2, 1])).tolist()
+    [2.0, 1.0]
+    """
+    values = validation.as_sample_weight(given, int(ptr[-1]))
+    if not values.any():
+        raise InputError("sample_weight is zero in all rows: no query has a weight, so there is nothing to go by")
+    return _same_in_lists("sample_weight", values, query_ids, ptr, order)
+
+
+def _same_in_lists(name: str, values: Floats, query_ids: AnyArray, ptr: Ints, order: Ints | None) -> Floats:
+    """Return one weight per query from those of the caller's rows, which must be the same in all rows of a query."""
     rows = values if order is None else values[order]
     first = rows[ptr[:-1]]
-    uneven = np.flatnonzero(rows != np.repeat(first, np.diff(ptr)))
+    every = np.repeat(first, np.diff(ptr))
+    uneven = np.flatnonzero((rows != every) & ~(np.isnan(rows) & np.isnan(every)))
     if len(uneven):
         query = query_ids[int(np.searchsorted(ptr, uneven[0], side="right")) - 1]
         raise InputError(
-            f"the weights of rows must be the same in all rows of a query, and those of query {query} differ: lists "
-            "are weighed as a whole (documents by doc_weight)"
+            f"{name} differs inside query {query}, and a query is weighed as a whole: give all its rows one weight, or "
+            "weigh its documents by doc_weight (QueryDataset.from_arrays)"
         )
     return first
 
@@ -60,4 +76,4 @@ def _by_id(weights: Mapping[Any, Any], query_ids: AnyArray) -> Floats:
     unknown = next((query for query in queries if str(query) not in by_text), None)
     if unknown is not None:
         raise InputError(f"query_weight has no weight for query {unknown}")
-    return np.array([by_text[str(query)] for query in queries], dtype=np.float64)
+    return validation.as_weights([by_text[str(query)] for query in queries], "query_weight")

@@ -287,5 +287,18 @@ def stand_in(model: Model, roots: Sequence[Tree], target: str) -> dict[int, floa
                 'missing values where no single value goes: say missing="zero" (--missing zero) if they are 0 for you, '
                 'or missing="error" if there are none'
             )
-        found[feature] = 0.0 if high < 0 <= low else float(low) if math.isfinite(low) else next_single(high, math.inf)
+        found[feature] = 0.0 if high < 0 <= low else _clear_of(high, low)
     return found
+
+
+def _clear_of(high: float, low: float) -> float:
+    """Return a number above `high` and not above `low`, far from both where there is room, so that rounding is too.
+
+    >>> _clear_of(2.0, math.inf), _clear_of(-math.inf, -0.5), _clear_of(1.0, 2.0)
+    (4.0, -1.5, 1.5)
+    """
+    if math.isinf(low):
+        return next_single(high + max(abs(high), 1.0), math.inf) if math.isinf(2 * high) else 2 * max(high, 1.0)
+    wanted = (high + low) / 2 if math.isfinite(high) else low - max(abs(low), 1.0)
+    single = float(np.float32(wanted))
+    return single if high < single <= low else float(low)

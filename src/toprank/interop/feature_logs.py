@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -34,8 +34,9 @@ def read_ltr_logs(
 
     `answers` are the engine's answers by query: a dictionary {query: answer}, or a file with one JSON object per line,
     {"query": ..., "answer": ...}. `judgments` are TREC qrels (a file, `Qrels`, or {query: {document: grade}});
-    documents without a judgement get grade 0, and without any judgments all do. A feature that does not match is
-    refused by name, or 0 with `missing="zero"`. `id_field` is Solr's field of document ids.
+    documents without a judgement get grade 0, and without any judgments all do. A feature that does not match is a
+    missing cell: refused by name, 0 with `missing="zero"`, or left (NaN) to the model with `missing="keep"`. `id_field`
+    is Solr's field of document ids.
 
     >>> def hit(id, *values):
     ...     return {"_id": id, "fields": {"_ltrlog": [{"log": [{"name": n, "value": v} for n, v in values]}]}}
@@ -44,7 +45,7 @@ def read_ltr_logs(
     >>> data.feature_names, data.X.tolist(), data.y.tolist(), data.doc_ids.tolist()
     (('bm25', 'age'), [[9.5, 3.0], [1.5, 8.0]], [2.0, 0.0], ['d7', 'd2'])
     """
-    check_choice(("error", "zero"), missing=missing)
+    check_choice(get_args(Missing), missing=missing)
     grades = _grades(judgments)
     names: dict[str, int] = {}
     rows: list[dict[int, float]] = []
@@ -67,15 +68,17 @@ def read_ltr_logs(
         query, doc_id = keys[first]
         raise InputError(
             f"feature {list(names)[column]!r} does not match document {doc_id} of query {query}: say missing='zero' "
-            "(--missing zero) if such features are 0 where the model will run"
+            "(--missing zero) if such features are 0 where the model will run, or what else stands in (--missing "
+            "median or indicator)"
         )
     labels = [grades.get(query, {}).get(doc_id, 0.0) for query, doc_id in keys]
     return QueryDataset.from_arrays(
-        np.nan_to_num(X),
+        np.nan_to_num(X) if missing == "zero" else X,
         labels,
         [query for query, _ in keys],
         feature_names=list(names),
         doc_ids=[doc_id for _, doc_id in keys],
+        missing="keep" if missing == "keep" else "error",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ..data.dataset import QueryDataset
 from ..data.matching import match_columns
@@ -43,7 +44,9 @@ class Inputs:
             )
 
     @classmethod
-    def fit(cls, data: QueryDataset, missing: Missing = "error", prepare: str | Sequence[str] = "") -> Inputs:
+    def fit(
+        cls, data: QueryDataset, missing: Missing | Literal["native"] = "error", prepare: str | Sequence[str] = ""
+    ) -> Inputs:
         """Return what a model that learns from these rows will want of all others."""
         rule = MissingRule.learned(missing, data.X)
         return cls(data.n_features, data.feature_names, rule, _steps_of(prepare))
@@ -84,6 +87,11 @@ class Inputs:
             data = data.with_X(self.missing.filled(data.X), self.output_labels if self.names else None)
         if not self.steps:
             return data
+        if data.has_missing and self.missing.native and self.needs_queries:
+            raise InputError(
+                f'prepare="{",".join(self.steps)}" scales features within a query, which missing cells (NaN) leave '
+                'open: fit with missing="zero" or "median", or leave the scaling out, which trees do not need'
+            )
         from ..data.transforms import prepared
 
         return prepared(data, self.steps)

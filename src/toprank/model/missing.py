@@ -10,13 +10,17 @@ import numpy as np
 from .._typing import AnyArray, Floats, Matrix
 from ..data.csr import is_sparse
 from ..data.dataset import QueryDataset
-from ..data.remote import ALL_ROWS, RemoteMatrix
+from ..data.remote import RemoteMatrix
 from ..data.validation import check_choice
 from ..errors import InputError
 
 Missing: TypeAlias = Literal["error", "zero", "median", "indicator"]
 """The rules that a ranker can be given, by the word that its parameter `missing` takes."""
 RULES: tuple[Missing, ...] = ("error", "zero", "median", "indicator")
+NOT_ON_A_CLUSTER = (
+    'missing="{}" is learned from all rows in one memory, and on a cluster they lie on the workers: take '
+    'missing="zero" (--missing zero), or learn on one machine (without --dask)'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +60,17 @@ class MissingRule:
         """Return the rule that a word names, with what it takes from the rows that are learned from.
 
         "median" is that of a feature's own values (0 where it has none), "indicator" the same with an indicator column
-        for each feature that has a missing cell here; "native" leaves missing cells to trees.
+        for each feature that has a missing cell here. "native" leaves missing cells to trees, and is for them alone.
         """
-        if missing == "native":
-            return cls("native")
-        check_choice(RULES, missing=missing)
+        check_choice((*RULES, "native"), missing=missing)
         if missing == "error":
             return cls()
+        if missing == "native":
+            return cls("native")
         if missing == "zero":
             return cls("fill", np.zeros(X.shape[1]))
         if isinstance(X, RemoteMatrix):
-            raise InputError(f'missing="{missing}": {ALL_ROWS}, or take missing="zero"')
+            raise InputError(NOT_ON_A_CLUSTER.format(missing))
         columns = [_stored_column(X, j) for j in range(X.shape[1])]
         fill = np.array([_median(values, absent) for values, absent in columns], dtype=X.dtype).astype(np.float64)
         gaps = tuple(j for j, (values, _) in enumerate(columns) if np.isnan(values).any())

@@ -11,8 +11,9 @@ import numpy as np
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
 from ..data.grouping import group_rows, in_order
+from ..data.mapped import check_whole
 from ..data.remote import RemoteMatrix
-from ..data.validation import as_matrix_with_gaps, check_collected
+from ..data.validation import as_matrix, as_matrix_with_gaps, check_collected
 from ..errors import InputError
 from .functions import LinearFunction, LinearFunctions, ScoringFunction
 from .inputs import Inputs
@@ -114,7 +115,10 @@ class Model:
         if isinstance(matched.X, RemoteMatrix):
             gathered: Floats = matched.X.collect(self._scores_of_part)
             return gathered
+        check_whole(matched.X)
         found = self.function.scores(self.inputs.prepared(matched).X)
+        if data.mapped is not None and not np.isfinite(found).all():
+            as_matrix(matched.X, feature_names=matched.feature_names)  # names the cell
         return found + self.offset if self.offset else found
 
     def _scores_of_part(self, X: Matrix, ptr: Ints) -> Floats:

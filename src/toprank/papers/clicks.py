@@ -26,7 +26,7 @@ from ..data.splits import Fold
 from ..errors import InputError
 from ..rankers import PDGD, ListNet, OnlineListNet
 from ..statistics.evaluation import evaluate
-from .exhibits import Checkpoint, Exhibit, Panel, Said, interval, judge, panels
+from .exhibits import Checkpoint, Exhibit, Own, Panel, Said, interval, judge, panels
 from .experiments import MQ2008, OHSUMED_3, Place, digest, homes, left_out, piece
 
 COLLECTIONS = (MQ2008, OHSUMED_3)
@@ -159,14 +159,14 @@ def _goal(found: Mapping[str, Reached]) -> Said:
         ways = (("", means), (", with the whole 95% interval", np.append(means - halves, means + halves)))
         for how, ends in ways[: 1 if other in PEERS else 2]:
             holds = bool(((least < ends) & (ends < most)).all()) if gaps and np.isfinite(ends).all() else None
-            yield f"From 10,000 clicks on, {text}{how}.", holds, _told(gaps)
+            yield Own(f"From 10,000 clicks on, {text}{how}."), holds, _told(gaps)
 
 
 @judge
 def _helps(found: Mapping[str, Reached]) -> Said:
     gaps = {cell: _gap(reached, "estimated", "naive") for cell, reached in found.items()}
     text = "The correction beats clicks as they are, whoever served."
-    yield text, all(gap > 0 for gap, _ in gaps.values()), _told(gaps)
+    yield Own(text), all(gap > 0 for gap, _ in gaps.values()), _told(gaps)
 
 
 def _trials(
@@ -314,7 +314,7 @@ def online(
 def _beats(ends: Mapping[str, tuple[Floats, Floats]]) -> Said:
     gaps = {cell: float(np.mean(ours) - np.mean(raw)) for cell, (ours, raw) in ends.items()}
     told = "; ".join(f"{cell} {gap:+.4f}" for cell, gap in gaps.items())
-    yield "PDGD beats online ListNet on raw clicks in every cell.", min(gaps.values()) > 0, f"{told}."
+    yield Own("PDGD beats online ListNet on raw clicks in every cell."), min(gaps.values()) > 0, f"{told}."
 
 
 def _online_trial(fold: Fold, user: str, pages: int, *, seed: int) -> dict[str, float]:

@@ -27,14 +27,27 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, what these numbers say about it, and the numbers."""
+    """A statement of the paper, or one of our own, what these numbers say about it, and the numbers."""
 
     text: str
     verdict: Verdict
     why: str
+    own: bool = False
+    """Whether the statement is not the paper's: it stands apart and is not counted in what replicates."""
 
     def __str__(self) -> str:
         return f"{self.verdict.capitalize()}: {self.text} {self.why}"
+
+
+class Own(str):
+    """A sentence that is not the paper's: an experiment of our own, or a reading that the paper does not have.
+
+    >>> @judge
+    ... def compared(a, b):
+    ...     yield Own("On our stream A is above B."), a > b, f"{a:.3f} against {b:.3f}."
+    >>> [claim.own for claim in compared(0.3, 0.4)]
+    [True]
+    """
 
 
 Said: TypeAlias = Iterator[tuple[str, bool | None, str]]
@@ -60,7 +73,10 @@ def judge(say: Callable[P, Said]) -> Callable[P, tuple[Claim, ...]]:
     @wraps(say)
     def judged(*args: P.args, **kwargs: P.kwargs) -> tuple[Claim, ...]:
         found = ((text, holds, MINUS.sub("−", why)) for text, holds, why in say(*args, **kwargs))
-        return tuple(Claim(text, VERDICTS[2 if holds is None else not holds], why) for text, holds, why in found)
+        return tuple(
+            Claim(str(text), VERDICTS[2 if holds is None else not holds], why, isinstance(text, Own))
+            for text, holds, why in found
+        )
 
     return judged
 

@@ -26,7 +26,7 @@ def write_page(paper: str, exhibits: Sequence[Exhibit], path: str | Path) -> Non
 def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
     """Return the page of a paper."""
     title = f"{paper.replace('-', ' ').capitalize()}: what replicates"
-    claims = [found for exhibit in exhibits for found in exhibit.claims]
+    claims = [found for exhibit in exhibits for found in exhibit.claims if not found.own]
     counts = ", ".join(f"{sum(c.verdict == v for c in claims)} × {v}" for v in VERDICTS)
     told = escape(f"Exhibits: {len(exhibits)}. Claims: {len(claims)}, of which {counts}.")
     head = element("header", element("h1", escape(title)), element("p", told, class_="note"))
@@ -37,9 +37,12 @@ def render(paper: str, exhibits: Sequence[Exhibit]) -> str:
 
 def _all_claims(exhibits: Sequence[Exhibit]) -> str:
     links = {e.name: element("a", escape(e.name), href=f"#{e.name}") for e in exhibits}
-    rows = [_claim(found, links[e.name]) for e in exhibits for found in e.claims]
-    listed = element("ul", *rows, class_="claims")
-    return element("section", element("h2", "Claims"), listed, id="claims") if rows else ""
+    found = ""
+    for title, name, own in (("Claims", "claims", False), ("Not the paper's sentences", "own", True)):
+        rows = [_claim(claim, links[e.name]) for e in exhibits for claim in e.claims if claim.own is own]
+        listed = element("ul", *rows, class_="claims")
+        found += element("section", element("h2", escape(title)), listed, id=name) if rows else ""
+    return found
 
 
 def _claim(found: Claim, link: str = "") -> str:

@@ -74,9 +74,17 @@ def _refused(option: str, paper: str, figure: str | None, takers: list[str]) -> 
     return f"{who} {flag}" + (f"; {', '.join(takers)} {'do' if len(takers) > 1 else 'does'}" if takers else "")
 
 
+SHOWN = (
+    "A difference decides where its 95% interval leaves 0 out, or the number that the sentence names. Where it does "
+    'not, the sentence cannot be decided here: "not shown" says so, with the difference that these runs or queries '
+    "would have shown in four of five cases (80% power)."
+)
+
+
 def replication(folder: str | Path) -> str:
     """Return every claim with its verdict as Markdown, from the exhibits that were saved in a folder."""
     rows: list[tuple[str, str, str, str, str]] = []
+    own: list[tuple[str, str, str, str, str]] = []
     missing: list[str] = []
     unusual: list[str] = []
     for paper in papers():
@@ -91,8 +99,10 @@ def replication(folder: str | Path) -> str:
             if given:
                 told = ", ".join(f"--{key.replace('_', '-')} {value}" for key, value in given.items())
                 unusual.append(f"{paper} {name} ({told})")
-            rows += [(paper, name, c["text"], c["verdict"], c["why"]) for c in stored["claims"]]
-    if not rows:
+            for claim in stored["claims"]:
+                row = (paper, name, claim["text"], claim["verdict"], claim["why"])
+                (own if claim.get("own") else rows).append(row)
+    if not (rows or own):
         raise InputError(f"{folder} holds no exhibits: run `toprank reproduce PAPER --out {folder}` first")
     counts = ", ".join(f"{sum(row[3] == verdict for row in rows)} × {verdict}" for verdict in VERDICTS)
     parts = [
@@ -100,8 +110,15 @@ def replication(folder: str | Path) -> str:
         "Every claim of the papers that an exhibit tests, with a verdict computed from the numbers. Written by "
         "`toprank reproduce --claims docs/replication.md --out FOLDER` from the exhibits in that folder, not by hand.",
         f"{len(rows)} claims: {counts}.",
+        SHOWN,
         Table(("paper", "exhibit", "claim", "verdict", "numbers"), rows).markdown(),
     ]
+    if own:
+        parts += [
+            "## Not the papers' sentences",
+            "Experiments of our own, streams and readings that the papers do not have. They are not counted above.",
+            Table(("exhibits", "exhibit", "sentence", "verdict", "numbers"), own).markdown(),
+        ]
     if unusual:
         parts.append(f"With other options than the usual ones: {'; '.join(unusual)}.")
     if missing:

@@ -21,15 +21,18 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
+from ..data.mapped import check_whole
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
+from ..data.splits import ROUTING
 from ..data.transforms import steps_of
+from ..data.weights import weight_of_rows
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
 from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
-from ..model.missing import Missing
+from ..model.missing import NOT_ON_A_CLUSTER, Missing
 from ..solvers.base import Solution, warn_of_failure
 from ..statistics.evaluation import checked_data_set
 from . import checking
@@ -70,10 +73,9 @@ class Ranker(BaseEstimator, ABC):
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "query_weight": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "query_weight": True, "sample_weight": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
-    # `Pipeline.score` hands on sample_weight=None to whoever is last: it must be a known name, and nothing more.
-    __metadata_request__score: ClassVar[dict[str, bool | None]] = {"qid": True, "sample_weight": None}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
     _depends_on_units: ClassVar[bool] = True
     """Whether what is learned depends on the units of the features."""
@@ -134,6 +136,7 @@ class Ranker(BaseEstimator, ABC):
         qid: ArrayLike | None = None,
         query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         eval_set: Any = None,
         eval_qid: Any = None,
@@ -142,7 +145,9 @@ class Ranker(BaseEstimator, ABC):
         """Learn from rows X with grades y, grouped by qid.
 
         `query_weight` is a mapping or a Series by query id, one weight per row (the same in all rows of a query), or
-        one per query in order of first appearance.
+        one per query in order of first appearance. `sample_weight` is scikit-learn's name for one weight per row: it
+        must be the same in all rows of a query, which then counts so much. Documents of one query are weighed against
+        each other by the `doc_weight` of a data set.
 
         `valid` is what to choose by where the learner chooses: (X, y), (X, y, qid), (X, y, qid, query_weight) or a data
         set. `eval_set` with `eval_qid` is the same in the words of XGBoost and LightGBM, and `early_stopping_rounds`
@@ -150,7 +155,7 @@ class Ranker(BaseEstimator, ABC):
         """
         valid = valid_of(valid, eval_set, eval_qid)
         with self._learning_copy() as new, patience_of(new, early_stopping_rounds):
-            data = new._grouped(X, new._first_labels(y), qid, query_weight, reset=True)
+            data = new._grouped(X, new._first_labels(y), qid, query_weight, sample_weight, reset=True)
             if qid is None and not self._rows_are_one_list:
                 checking.warn_of_one_list("fit", data.n_docs)
             new._learn(data, new._as_valid(valid), None)
@@ -222,6 +227,8 @@ class Ranker(BaseEstimator, ABC):
         """Refuse to learn from rows on the workers of a cluster, before anybody reads them."""
         if self.needs_all_rows:
             raise InputError(f"{type(self).__name__}: {ALL_ROWS}")
+        if self.missing in ("median", "indicator"):
+            raise InputError(NOT_ON_A_CLUSTER.format(self.missing))
 
     def _learnable(self, data: QueryDataset, *, first: bool) -> QueryDataset:
         """Return checked data as the learner sees them: every way in leads through here.
@@ -229,6 +236,7 @@ class Ranker(BaseEstimator, ABC):
         The `first` rows decide what the model wants of all others: names, what fills missing cells, preparation.
         """
         checking.check_parameters(self)
+        check_whole(data.X)
         checking.check_learnable(data)
         if not self.weighs_documents:
             checking.check_no_doc_weight(type(self).__name__, data)
@@ -296,6 +304,11 @@ class Ranker(BaseEstimator, ABC):
             return None
         if isinstance(valid, QueryDataset):
             return self._with_labels(valid, self._later_labels(valid.y))
+        if isinstance(valid, (tuple, list)) and any(isinstance(part, (tuple, QueryDataset)) for part in valid):
+            raise InputError(
+                f"valid takes one validation set, by which the learner chooses, and got a list of {len(valid)}: give "
+                "the one to choose by, or put their rows together"
+            )
         if not isinstance(valid, (tuple, list)) or not 2 <= len(valid) <= 4:
             raise InputError("valid must be a data set or (X, y), (X, y, qid) or (X, y, qid, query_weight)")
         X, y, qid, weight = (*valid, None, None)[:4]
@@ -354,8 +367,10 @@ class Ranker(BaseEstimator, ABC):
             columns[rows, j] = ranks(column[rows], ptr)
         return places
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean of `measure` over the queries.
+    def score(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the mean of `measure` over the queries, each with the weight of its rows where there is one.
 
         A ranker that was fitted on several queries refuses to score without qid: taking all rows as one list would
         give a number that means something else.
@@ -364,20 +379,26 @@ class Ranker(BaseEstimator, ABC):
         if qid is None and self.n_queries_in_ > 1:
             raise InputError(
                 f"score needs qid: this {type(self).__name__} was fitted on {self.n_queries_in_} queries, and without "
-                "qid all rows would count as one list (in cross-validation use toprank.scorer, or switch on "
-                "sklearn.set_config(enable_metadata_routing=True))"
+                f"qid all rows would count as one list: pass qid; in scikit-learn's model selection {ROUTING}"
             )
         scores = self.predict(X, qid)
         if qid is None and not self._rows_are_one_list:
             checking.warn_of_one_list("score", len(scores))
-        return self._mean(scores, y, qid)
+        return self._mean(scores, y, qid, sample_weight)
 
-    def _mean(self, scores: Floats, y: ArrayLike, qid: ArrayLike | None, judge: Judge | None = None) -> float:
+    def _mean(
+        self,
+        scores: Floats,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        judge: Judge | None = None,
+    ) -> float:
         """Return the mean value over the queries of rows in the caller's order."""
         if qid is not None:
             ptr, query_ids, _ = group_rows(qid, len(scores))
             checking.warn_of_split_lists(vars(self).get("_lists"), query_ids, np.diff(ptr))
-        return mean_of_rows(judge or self._judge(), scores, self._later_labels(y), qid)
+        return mean_of_rows(judge or self._judge(), scores, self._later_labels(y), qid, sample_weight)
 
     def _judge(self) -> Judge:
         """Return what the ranker is judged by."""
@@ -429,12 +450,24 @@ class Ranker(BaseEstimator, ABC):
         save(self, path)
 
     def _grouped(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None, query_weight: QueryWeight | None = None, *, reset: bool
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        query_weight: QueryWeight | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        reset: bool,
     ) -> QueryDataset:
         """Return the caller's arrays as a data set, and note its features (or compare them, where not `reset`)."""
+        if query_weight is not None and sample_weight is not None:
+            raise InputError("query_weight or sample_weight: both weigh queries, so give one of them")
         if not reset:
             validate_data(self, X, reset=False, skip_check_array=True)
         data = QueryDataset.from_arrays(X, y, qid, query_weight=query_weight, missing="keep")
+        if sample_weight is not None:
+            weight = weight_of_rows(sample_weight, data.query_ids, data.ptr, data.order)
+            data = replace(data, query_weight=weight)
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
         return data

@@ -16,6 +16,7 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.ids import id_text
 from ..data.remote import RemoteMatrix
+from ..data.splits import ROUTING
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ def check_parameters(ranker: Ranker) -> None:
 
 def _check_seed(random_state: object) -> None:
     if not isinstance(random_state, Integral) or random_state < 0:
-        raise InputError(f"random_state must be a whole number not below 0, got {random_state!r}")
+        drawn = hasattr(random_state, "bit_generator") or hasattr(random_state, "get_state")
+        remedy = ": a generator changes with every use, and a ranker repeats its fits, so draw a number from it"
+        raise InputError(
+            f"random_state must be a whole number not below 0, got {random_state!r}{remedy if drawn else ''}"
+        )
 
 
 _COUNTS = (
@@ -89,7 +94,9 @@ def check_learnable(data: QueryDataset) -> None:
     largest = validation.LARGEST_GRADE
     remedy = f"grades go up to {largest:g}, as 2^grade overflows: renumber them"
     validation.check_largest_grade(grades, largest, remedy, data.place)
-    # What lies in files or on a cluster is not read for this: learners refuse what overflows.
+    if data.mapped is not None:
+        validation.as_matrix(data.X, feature_names=data.feature_names)  # a file can change after it was opened
+    # Nothing else is asked of what lies in files or on a cluster: learners refuse what overflows.
     if data.mapped is None and not isinstance(data.X, RemoteMatrix):
         order = data.order
         known = None if data.source is None else lambda row: data.place(row if order is None else int(order[row]))
@@ -109,8 +116,7 @@ def warn_of_one_list(what: str, rows: int) -> None:
     if rows > ONE_LIST:
         warnings.warn(
             f"{what} without qid takes all {rows:,} rows as one list; if they belong to several queries, pass "
-            "qid=... (in cross_validate: switch on sklearn's metadata routing and pass "
-            'params={"qid": qid}; one list on purpose: qid=[0] * len(y))',
+            f"qid=... (in scikit-learn's model selection {ROUTING}; one list on purpose: qid=[0] * len(y))",
             stacklevel=3,
         )
 

@@ -11,6 +11,7 @@ from .._estimators import response
 from .._typing import AnyArray, ArrayLike
 from ..data import validation
 from ..data.labels import Indicator, TwoClasses
+from ..data.splits import ROUTING
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure, mean_value
@@ -22,11 +23,11 @@ from .watching import mean_of_rows
 
 class _WantsQid:
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that this scorer takes qid."""
+        """Tell scikit-learn that this scorer takes qid and sample_weight."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias=True)
+        request.score.add_request(param="qid", alias=True).add_request(param="sample_weight", alias=True)
         return request
 
 
@@ -36,16 +37,20 @@ class Scorer(_WantsQid):
 
     measure: Measure
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Score a fitted estimator by what it says of order; qid says which rows are one list."""
         if qid is None and not (isinstance(estimator, Ranker) and estimator.n_queries_in_ == 1):
-            raise InputError(
-                f"the {self.measure} scorer needs qid: switch on sklearn.set_config(enable_metadata_routing=True) and "
-                'pass params={"qid": qid} to cross_validate, or qid=qid to GridSearchCV.fit'
-            )
+            raise InputError(f"the {self.measure} scorer needs qid: {ROUTING}")
         if isinstance(estimator, Ranker):
-            return estimator._mean(estimator.predict(X, qid), y, qid, self.measure)
-        return mean_of_rows(self.measure, validation.as_scores(response(estimator, X, qid)), y, qid)
+            return estimator._mean(estimator.predict(X, qid), y, qid, sample_weight, self.measure)
+        return mean_of_rows(self.measure, validation.as_scores(response(estimator, X, qid)), y, qid, sample_weight)
 
 
 def scorer(measure: str | Measure, convention: str = "standard") -> Scorer:
@@ -71,7 +76,14 @@ class PrecisionScorer(_WantsQid):
     kappa: float | None
     pos_label: Any
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Score a fitted ranker, classifier or regressor; of several labels for each row, each is one list."""
         labels, judge = Indicator.of(y), top_precision(self.k, self.kappa)
         if labels is not None:
@@ -79,11 +91,12 @@ class PrecisionScorer(_WantsQid):
             found = np.asarray(estimator.predict(X, qid) if own else response(estimator, X, qid))
             if found.shape != labels.columns.shape:
                 raise InputError(f"y has the shape {labels.columns.shape} and what is predicted {found.shape}")
-            each = [mean_of_rows(judge, found[:, j], labels.column(j), qid) for j in range(labels.count)]
+            rows = ((found[:, j], labels.column(j)) for j in range(labels.count))
+            each = [mean_of_rows(judge, *one, qid, sample_weight) for one in rows]
             return mean_value(np.array(each))
         scores, positive = _response(estimator, X, qid, self.pos_label)
         coding = TwoClasses.of(y, self.pos_label) if positive is None else positive
-        return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid)
+        return mean_of_rows(judge, validation.as_scores(scores), coding.encode(y), qid, sample_weight)
 
 
 def precision_at_k(*, k: int | None = None, kappa: float | None = None, pos_label: Any = None) -> PrecisionScorer:

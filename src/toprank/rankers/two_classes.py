@@ -78,6 +78,7 @@ class TwoClassRanker(Ranker):
         qid: ArrayLike | None = None,
         query_weight: QueryWeight | None = None,
         valid: QueryDataset | Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         eval_set: Any = None,
         eval_qid: Any = None,
@@ -89,10 +90,12 @@ class TwoClassRanker(Ranker):
         """
         labels, valid = Indicator.of(y), valid_of(valid, eval_set, eval_qid)
         if labels is None:
-            return super().fit(X, y, qid, query_weight, valid, early_stopping_rounds=early_stopping_rounds)
+            return super().fit(
+                X, y, qid, query_weight, valid, sample_weight, early_stopping_rounds=early_stopping_rounds
+            )
         with self._learning_copy() as new, patience_of(new, early_stopping_rounds):
             before = new._learned_before(labels) if vars(self).get("warm_start") and "function_" in vars(self) else None
-            data = new._grouped(X, labels.column(0), qid, query_weight, reset=True)
+            data = new._grouped(X, labels.column(0), qid, query_weight, sample_weight, reset=True)
             held, held_labels = new._valid_with_labels(valid, labels.count)
 
             def learn(one: Self, label: int) -> None:
@@ -147,7 +150,7 @@ class TwoClassRanker(Ranker):
     def _first_labels(self, y: ArrayLike) -> Floats:
         if vars(self).pop("estimators_", None):
             del self.function_  # of several labels: there is nothing to go on from
-        if not np.size(y):
+        if not np.asarray(y).size:
             return np.empty(0)  # the data set is refused as empty, in the words that every ranker has
         return self._read(TwoClasses.of(y, self.pos_label), y)
 
@@ -164,11 +167,18 @@ class TwoClassRanker(Ranker):
     def _judge(self) -> Measure:
         return top_precision(self.k, self.kappa)
 
-    def _mean(self, scores: Floats, y: Any, qid: ArrayLike | None, judge: Judge | None = None) -> float:
+    def _mean(
+        self,
+        scores: Floats,
+        y: Any,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        judge: Judge | None = None,
+    ) -> float:
         if "estimators_" not in vars(self):
-            return super()._mean(scores, y, qid, judge)
-        labels = self._same_labels(y)
-        each = [one._mean(scores[:, j], labels.column(j), qid, judge) for j, one in enumerate(self.estimators_)]
+            return super()._mean(scores, y, qid, sample_weight, judge)
+        labels, rest = self._same_labels(y), (qid, sample_weight, judge)
+        each = [one._mean(scores[:, j], labels.column(j), *rest) for j, one in enumerate(self.estimators_)]
         return mean_value(np.array(each))
 
     def _same_labels(self, y: Any) -> Indicator:

@@ -11,7 +11,8 @@ from .._typing import ArrayLike, Floats
 from ..clicks.evaluation import choice_value
 from ..data.dataset import QueryDataset, informative_queries
 from ..data.grouping import group_rows
-from ..data.validation import as_labels, check_count
+from ..data.validation import as_labels, as_query_weight, check_count
+from ..data.weights import weight_of_rows
 from ..errors import InputError
 from ..measures.base import mean_value
 from ..model.functions import ScoringFunction
@@ -91,13 +92,17 @@ def mean_on(judge: Judge, scores: Floats, data: QueryDataset) -> float:
     return mean_value(judge.per_query(scores, data.y, data.ptr, doc_ids=data.doc_ids), data.query_weight)
 
 
-def mean_of_rows(judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None) -> float:
-    """Return the mean value over lists of rows in the caller's order."""
-    labels = as_labels(y, len(scores))
-    ptr, _, order = group_rows(qid, len(scores))
+def mean_of_rows(
+    judge: Judge, scores: Floats, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the mean value over lists of rows in the caller's order, each list with the weight of its rows."""
+    labels, weight = as_labels(y, len(scores)), None
+    ptr, query_ids, order = group_rows(qid, len(scores))
+    if sample_weight is not None:
+        weight = as_query_weight(weight_of_rows(sample_weight, query_ids, ptr, order), len(query_ids))
     if order is not None:
         scores, labels = scores[order], labels[order]
-    return mean_value(judge.per_query(scores, labels, ptr))
+    return mean_value(judge.per_query(scores, labels, ptr), weight)
 
 
 def _check_can_choose(judge: Judge, valid: QueryDataset) -> None:

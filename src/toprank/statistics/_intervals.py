@@ -251,6 +251,18 @@ def surely(values: Sequence[float] | Floats, least: float = 0.0) -> bool | None:
     return True if mean - half > least else False if mean + half <= least else None
 
 
+def detectable(values: Sequence[float] | Floats, power: float = 0.8) -> float:
+    """Return the mean that so many values, spread as these are, show at 5% with that power: (t_.975 + t_power) s/√n.
+
+    >>> round(detectable([0.5, 0.6, 0.7]), 4)
+    0.3097
+    """
+    from scipy.special import stdtrit
+
+    n = len(values)
+    return float((stdtrit(n - 1, 0.975) + stdtrit(n - 1, power)) * np.std(values, ddof=1) / np.sqrt(n))
+
+
 def every(found: Iterable[bool | None]) -> bool | None:
     """Tell whether all hold; one that does not decides, then one that cannot be decided.
 
@@ -264,15 +276,18 @@ def every(found: Iterable[bool | None]) -> bool | None:
 def spread(values: Sequence[float] | Floats, digits: int = 4) -> str:
     """Say a mean with its sign and half of its 95% interval; that it is not shown where that holds 0.
 
-    >>> spread([0.2, 0.3, 0.2]), spread([0.2, -0.4], 1), spread([0.2]), spread([])
-    ('+0.2333 ± 0.1434', '-0.1 ± 3.8, not shown', '+0.2000 in one run', 'none')
+    Where it is not shown, the difference that would have been with 80% power stands beside.
+
+    >>> spread([0.2, 0.3, 0.2]), spread([0.2, -0.4, 0.1], 1), spread([0.2]), spread([])
+    ('+0.2333 ± 0.1434', '-0.0 ± 0.8, not shown (1.0 would be)', '+0.2000 in one run', 'none')
     """
     if not len(values):
         return "none"
     mean, half = interval(values)
     if len(values) == 1:
         return f"{mean:+.{digits}f} in one run"
-    return f"{mean:+.{digits}f} ± {half:.{digits}f}" + ("" if abs(mean) > half else ", not shown")
+    told = f"{mean:+.{digits}f} ± {half:.{digits}f}"
+    return told if abs(mean) > half else f"{told}, not shown ({detectable(values):.{digits}f} would be)"
 
 
 def spreads(gaps: Mapping[str, Sequence[float] | Floats], digits: int = 4) -> str:

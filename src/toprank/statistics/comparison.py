@@ -11,7 +11,7 @@ import numpy as np
 
 from .._checkpoint import plain
 from .._tables import Shown, Table, signed
-from .._typing import Floats
+from .._typing import Floats, Seed
 from ..data import validation
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -275,7 +275,7 @@ def compare(
     alpha: float = 0.05,
     margin: float | None = None,
     n_resamples: int | None = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Comparison:
     """Test the differences d = a − b over queries for every pair of systems and every measure.
 
@@ -308,8 +308,9 @@ def compare(
     pairs = pairs_of(systems, baseline)
     family = len(pairs) * len(values)
     drawn = draws_for(family, RESAMPLES) if n_resamples is None else n_resamples
-    paired = PairedTest(test, drawn, random_state, None if n_resamples is not None else alpha / family)
-    rng = np.random.default_rng(random_state)
+    seed = validation.as_seed(random_state)
+    paired = PairedTest(test, drawn, seed, None if n_resamples is not None else alpha / family)
+    rng = np.random.default_rng(seed)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
     found: list[PairResult] = []
     sizes: list[tuple[float, float | None]] = []

@@ -25,7 +25,7 @@ from ...solvers.ball import project
 from ...statistics._intervals import every, spreads, surely
 from ...surrogates.listwise import ListMLE, ListNet, Listwise, RankCosine
 from ...surrogates.transforms import Sigmoid, Transform
-from ..exhibits import Checkpoint, Exhibit, Panel, Said, judge, panels
+from ..exhibits import Checkpoint, Exhibit, Own, Panel, Said, judge, panels
 from ..experiments import MQ2008, OHSUMED_3, Place, homes, left_out, piece
 from .tables import SHORT, transforms
 
@@ -181,7 +181,7 @@ def _within(rows: Sequence[Sequence[Any]], usual: float | None) -> Said:
         text = f"Theorem 1 on {label}: the held-out risk of {algorithm} is within the bound, taken list by list."
         told = f"Largest gap of a fold {largest:+.4f}; bound as printed {printed:.3g}, list by list {own:.3g}"
         told += "." if best < most else ", more than a loss can be."
-        yield text, largest <= best if best < most else None, told
+        yield Own(text), largest <= best if best < most else None, told
     if usual is not None:
         text = "The lists of OHSUMED have about 150 documents on average."
         yield text, abs(usual - 150) <= 15, f"{usual:.1f}; read as: 135 to 165."

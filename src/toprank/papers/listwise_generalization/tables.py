@@ -14,7 +14,7 @@ from ..._tables import Cell, Table
 from ..._typing import Floats
 from ...certificates.generalization import ALGORITHMS, Algorithm, generalization_bound, log_c
 from ...surrogates.transforms import Exponential, Linear, Sigmoid, Transform
-from ..exhibits import Exhibit, Panel, Said, judge, panels
+from ..exhibits import Exhibit, Own, Panel, Said, judge, panels
 
 SHORT = {"linear": "φL", "exponential": "φE", "sigmoid": "φS"}
 
@@ -165,7 +165,7 @@ def table_3(*, points: int = 5000) -> Exhibit:
 @judge
 def _cases(empty: Sequence[str], printed: str, exact: str) -> Said:
     told = f"No point was found for {', '.join(empty)}." if empty else "All rows have points."
-    yield "Every row of Table 3 has a case under its own condition.", not empty, told
+    yield Own("Every row of Table 3 has a case under its own condition."), not empty, told
     needs, order = f"by its own Table 3, φS ≺ φE needs log m > {10 * (math.exp(10) - 1):.0f}", "φL ≺ φS ≺ φE"
     text = f"The example (a = 1, M = 1, B = 10, b = 11) has {order}, with the printed N(φ)."
     yield text, printed == order, f"At m = 1000 it is {printed}; {needs}."

@@ -20,7 +20,7 @@ from ...rankers import ListNet, MinimaxPerceptron, SlamPerceptron
 from ...rankers.replay import largest_weight_ratio
 from ...surrogates import ListNet as CrossEntropy
 from ...surrogates import Slam
-from ..exhibits import Claim, Exhibit, Panel, Said, judge, panels
+from ..exhibits import Claim, Exhibit, Own, Panel, Said, judge, panels
 from .streams import LISTNET, MULTIPLES, NAMES, STYLES, THREE, TWO, thin
 
 NOISE = 6.0  # how much wider the hard stream is across the separating direction
@@ -86,21 +86,22 @@ def _separated(
     stream: str, ends: Mapping[str, tuple[float, int, float]], bounds: Mapping[str, float], rounds: int, apart: float
 ) -> Said:
     (last, lost), (latest, more) = (ends[name][1:] for name in (TWO, THREE))
+    said = Own if stream == "hard" else str  # the paper has one stream
     # A finite run can show that mistakes ended, or that there were more than the bound allows; else it is too short.
     ended = True if max(last, latest) <= rounds / 2 else None
     text = f"Stream {stream}: both perceptrons rank all but a finite number of lists correctly."
     told = f"Last mistakes in rounds {last:,} and {latest:,} of {rounds:,}; read as: none in the second half."
-    yield text, ended if lost <= bounds[TWO] and more <= bounds[THREE] else False, told
+    yield said(text), ended if lost <= bounds[TWO] and more <= bounds[THREE] else False, told
     text = f"Stream {stream}: the perceptrons converge to 1 faster than ListNet."
     told = ", ".join(f"{name} {end[0]:.6f}" for name, end in ends.items())
-    yield text, min(ends[TWO][0], ends[THREE][0]) > ends[LISTNET][0], f"{told} at the end."
+    yield said(text), min(ends[TWO][0], ends[THREE][0]) > ends[LISTNET][0], f"{told} at the end."
     text = f"Stream {stream}: the two perceptrons differ imperceptibly."
     told = f"By {apart:.6f} at most from a hundredth of the rounds on; read as: less than 0.001."
-    yield text, apart < 0.001, told
+    yield said(text), apart < 0.001, told
     for name, number in ((TWO, 7), (THREE, 11)):
         text = f"Stream {stream}: the loss of {name} stays below the bound of Corollary {number}."
         told = f"{ends[name][2]:.2f} of {bounds[name]:.3g}; at most {rounds:,} can be lost in so many rounds."
-        yield text, ends[name][2] <= bounds[name] if bounds[name] < rounds else None, told
+        yield said(text), ends[name][2] <= bounds[name] if bounds[name] < rounds else None, told
 
 
 def regret(*, passes: int = 100, random_state: int = 0) -> Exhibit:
