@@ -109,13 +109,12 @@ class AdaRankRounds:
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
         h: list[int] = []
         alpha: list[float] = []
-        T = len(played) + self.rounds
         trace: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
         f = _Ensemble.without_features(in_training(self.measure), self.both, data, importance, executor)
         step_share = 1.0
         try:
             set_aside = np.zeros(len(f.phi), dtype=bool)
-            while len(h) < T:
+            while len(h) < len(played) + self.rounds:
                 replayed = len(h) < len(played)
                 if replayed:
                     k, step = played[len(h)]
