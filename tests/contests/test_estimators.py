@@ -125,6 +125,49 @@ class TestEarlyStopping:
         model = hold(parts, {"mine": mine}).entrant("mine").rankers[0]
         assert model.n_iter_ == model.best_iteration_ + 3 or model.best_iteration_ == model.n_iter_ < 300
 
+    @pytest.mark.parametrize("measure", ["map", "mrr", "ndcg"])
+    def test_every_library_finds_a_measure_to_stop_by(self, parts, measure):
+        lgb, xgb, cat = (pytest.importorskip(name) for name in ("lightgbm", "xgboost", "catboost"))
+        rankers = {
+            "lightgbm": lgb.LGBMRanker(n_estimators=5, n_jobs=1, verbosity=-1),
+            "xgboost": xgb.XGBRanker(n_estimators=5, n_jobs=1),
+            "catboost": cat.CatBoostRanker(iterations=5, thread_count=1, allow_writing_files=False),
+            "classifier": lgb.LGBMClassifier(n_estimators=5, n_jobs=1, verbosity=-1),
+            "regressor": xgb.XGBRegressor(n_estimators=5, n_jobs=1),
+        }
+        result = hold(parts, rankers, measure=measure)
+        assert result.warnings == ()
+        assert all(len(result.entrant(name).curves["valid"]) == 5 for name in rankers)
+        again = hold(parts, rankers, measure=measure, refit=True)
+        assert again.warnings == ()
+        assert {e.name for e in again.entrants} == {e.name for e in result.entrants}
+
+    def test_weights_of_queries_reach_each_library_as_it_wants_them(self, parts):
+        lgb, xgb, cat = (pytest.importorskip(name) for name in ("lightgbm", "xgboost", "catboost"))
+        train, valid, test = parts
+        weight = np.where(np.arange(train.n_queries) % 3 == 0, 5.0, 0.1)
+        heavy = train._with(query_weight=weight)
+        plain = {"n_estimators": 10, "n_jobs": 1}
+        rankers = {
+            "lightgbm": lgb.LGBMRanker(**plain, verbosity=-1, early_stopping_rounds=99),
+            "xgboost": xgb.XGBRanker(**plain),
+            "catboost": cat.CatBoostRanker(iterations=10, thread_count=1, allow_writing_files=False, od_wait=99),
+            "ridge": Ridge(),
+        }
+        result = hold((heavy, valid, test), rankers)
+        even = hold(parts, rankers)
+        rows = np.repeat(weight, train.lengths)
+        alone = Ridge().fit(train.X, train.y, sample_weight=rows).predict(test.X)
+        np.testing.assert_array_equal(result.entrant("ridge").scores, alone)
+        alone = sklearn.clone(rankers["xgboost"]).set_params(early_stopping_rounds=50, eval_metric="ndcg@10")
+        alone.fit(
+            train.X, train.y, qid=ids(train), sample_weight=weight, verbose=False,
+            eval_set=[(valid.X, valid.y)], eval_qid=[ids(valid)],
+        )  # fmt: skip
+        np.testing.assert_array_equal(result.entrant("xgboost").scores, alone.predict(test.X))
+        for name in rankers:
+            assert not np.array_equal(result.entrant(name).scores, even.entrant(name).scores)
+
     def test_a_refit_keeps_the_rounds_that_were_chosen(self, parts):
         lgb = pytest.importorskip("lightgbm")
         train, valid, test = parts

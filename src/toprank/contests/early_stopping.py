@@ -49,6 +49,8 @@ def early_stopping(
 
     y = labels_of(valid, is_classifier(estimator))
     k, kind = measure.k, "map" if measure.name.startswith("map") else "ndcg"
+    if kind == "map" and package == "xgboost" and valid.y.max(initial=0) > 1:  # its MAP takes grades of 0 and 1 alone
+        kind = "ndcg"
     if package == "lightgbm":
         import lightgbm as lgb
 
@@ -103,16 +105,7 @@ def rounds_name(estimator: Any) -> str | None:
 
 def trace_of(estimator: Any) -> dict[str, Floats]:
     """Return the values on the validation queries round by round, however a library calls them."""
-    package = package_of(estimator)
-    try:
-        if package == "lightgbm":
-            found: Any = estimator.evals_result_
-        elif package in ("xgboost", "catboost"):
-            found = estimator.evals_result()
-        else:
-            return {}
-    except Exception:  # each library has an error of its own for "nothing was evaluated"
-        return {}
+    found: Any = getattr(estimator, "evals_result_", None) if package_of(estimator) else None
     parts = [values for part, values in (found or {}).items() if part != "learn"]
     values: Any = next(iter(parts[-1].values()), []) if parts else []
     return {"valid": np.asarray(values, dtype=np.float64)} if len(values) else {}

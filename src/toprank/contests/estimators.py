@@ -11,6 +11,7 @@ import numpy as np
 
 from .._typing import Floats
 from ..data.dataset import QueryDataset
+from ..data.remote import ALL_ROWS, RemoteMatrix
 from ..errors import InputError
 from ..measures.base import Measure
 from ..statistics.evaluation import grouped_scores
@@ -63,6 +64,8 @@ class Guest:
         name = type(self.estimator).__name__
         if train.doc_weight is not None:
             raise InputError(f"{name} learns without weights of documents: leave doc_weight out, or take a ranker")
+        if isinstance(train.X, RemoteMatrix):
+            raise InputError(f"{name}: {ALL_ROWS}")
         try:
             learned = self._copy({**self.setting, **changes})
             self._fit(learned, train, valid)
@@ -186,7 +189,7 @@ def _fit_last(
     given = _queries(parameters, train) | _weights(parameters, train)
     if held_out is not None:
         given |= early_stopping(estimator, parameters, *held_out, measure)
-    if package_of(estimator) == "catboost" and "verbose" in parameters:
+    if package_of(estimator) in ("catboost", "xgboost") and "verbose" in parameters:
         given["verbose"] = False
     estimator.fit(X, y, **given)
 
