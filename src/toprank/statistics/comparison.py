@@ -283,12 +283,12 @@ def compare(
     (paired t test) or `"wilcoxon"` (signed ranks). The permutation test's null is that a and b could be exchanged on
     every query. With a `baseline` the other systems are compared with it alone. Holm's correction covers one family:
     every pair on every measure. The interval of a difference holds what the test does not reject, at the level at
-    which Holm's procedure decided: it leaves 0 out exactly where the difference is shown. Intervals of means are
-    bootstrapped (BCa).
+    which Holm's procedure decided: it leaves 0 out exactly where the difference is shown. Means have bootstrap
+    intervals (BCa). Where the reports weigh queries, means, differences, intervals and the permutation test do too.
+
     With a `margin` it is also tested who is no worse by more than that, and who is equivalent. That rests on bets that
-    hold for any differences in [−1, 1], and so do the intervals beside it, those of fewer than 50 queries and those of
-    skewed differences (`by_betting`): tests and the bootstrap take what was seen for all that there can be.
-    Where the reports weigh queries, means, differences, intervals and the permutation test do too.
+    hold for any differences in [−1, 1]. So do the intervals beside it, those of fewer than 50 queries and those of
+    skewed differences (`by_betting`).
 
     Up to 28 differing queries all 2^n flips are counted. Beyond, 10,000 are drawn, half of them tilted towards sums as
     large as the correction asks for and weighted back (Harrison 2012, "Conservative hypothesis tests and confidence
@@ -306,9 +306,8 @@ def compare(
     systems, values = aligned(reports)
     _check(test, alpha, margin, n_resamples)
     pairs = pairs_of(systems, baseline)
-    family = len(pairs) * len(values)
+    seed, family = validation.as_seed(random_state), len(pairs) * len(values)
     drawn = draws_for(family, RESAMPLES) if n_resamples is None else n_resamples
-    seed = validation.as_seed(random_state)
     paired = PairedTest(test, drawn, seed, None if n_resamples is not None else alpha / family)
     rng = np.random.default_rng(seed)
     spans: dict[str, dict[str, tuple[float, float]]] = {}
