@@ -21,8 +21,8 @@ from ..clicks.evaluation import CLICK_VALUE
 from ..comparison import Comparison, compare
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.preparation import words_of
 from ..data.splits import Fold
-from ..data.transforms import steps_of
 from ..errors import InputError
 from ..evaluation import Report, evaluate_grouped
 from ..fusion import NAMES, Method, fuse_scores
@@ -104,7 +104,7 @@ def contest(
     target = parse(measure, convention=convention)
     named = dict.fromkeys(parse(m, convention=convention) for m in measures)
     wanted = [target, *(m for m in named if str(m) != str(target))]
-    steps = ",".join(steps_of(prepare))
+    steps = ",".join(words_of(prepare))
     entries = candidates(rankers, target, missing, random_state, steps)
     validation.check_choice(get_args(Test), test=comparison)
     if n_resamples is not None:

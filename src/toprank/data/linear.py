@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
+from .lazy import LazyRows
 from .remote import RemoteMatrix
 from .validation import is_sparse
 
@@ -73,6 +74,10 @@ def adjoint(X: Matrix, g: Floats) -> Floats:
     array([31., 42.])
     """
     out = np.zeros(X.shape[1])
+    if isinstance(X, LazyRows):
+        for rows, part in X.runs():
+            add_adjoint(rows_of(part), 0, np.ascontiguousarray(g[rows]), out)
+        return out
     _kernels().adjoint(rows_of(X), 0, np.ascontiguousarray(g), out)
     return out
 

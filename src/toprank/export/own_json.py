@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from .._version import __version__
-from ..data.transforms import steps_of as steps_of_preparation
+from ..data.preparation import steps_of as steps_of_preparation
 from ..errors import InputError, naming
 from ..model import Inputs, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
 from .model_trees import ModelSplit, Tree, forest_of, steps_of
@@ -118,7 +118,7 @@ def encode(model: Model, name: str | None = None) -> bytes:
     head = {"format": kind, "version": VERSION, "toprank": __version__, "source": model.source}
     about = {} if name is None else {"name": name}
     policy = "follow" if model.rule.native else "refuse" if model.rule.fill is None else "fill"
-    steps = [_IN_FILES.get(step, step) for step in model.inputs.steps]
+    steps = [_IN_FILES.get(step, step) for step in model.inputs.words]
     known = {"missing": policy, "offset": model.offset, **({"prepare": steps} if steps else {})}
     return to_json({**head, **about, **known, **msgspec.to_builtins(body)})
 

@@ -185,7 +185,7 @@ class Terms:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.steps = model.inputs.steps
+        self.steps = model.inputs.words
         self.roots: list[Tree] = []
         if isinstance(self.model.function, LinearFunction):
             self.used = np.flatnonzero(self.model.weights).tolist()

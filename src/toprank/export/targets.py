@@ -119,7 +119,7 @@ class Target(ABC):
         """Refuse preparations that the target cannot compute from the features that it has."""
         for step in steps:
             if step not in self.prepares:
-                raise InputError(f"{self.name} cannot compute {_PREPARED[step]}")
+                raise InputError(f"{self.name} cannot compute {_PREPARED[step.partition(':')[0]]}")
 
     def write(self, model: Model, settings: Settings) -> Artifact:
         """Check that model and settings fit this target, and encode."""
@@ -130,7 +130,7 @@ class Target(ABC):
                 f"{self.name} has no column that says where {model.names[model.rule.indicated[0]]!r} is missing: fit "
                 'with missing="median" or "zero"'
             )
-        self.check_preparation(model.inputs.steps)
+        self.check_preparation(model.inputs.words)
         default = Settings()
         for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
@@ -151,6 +151,11 @@ _PREPARED = {
     "instead, or take another target (sql does it)",
     "standard": "features standardised within a query: it scores documents one by one. Scale over all queries "
     "instead, or take another target (sql does it)",
+    "+rank": "ranks of a feature within a query: let the server score (toprank serve)",
+    "+minmax": "features scaled to 0 … 1 within a query: let the server score (toprank serve)",
+    "+standard": "features standardised within a query: let the server score (toprank serve)",
+    "ramps": "curves of a feature: let the server score (toprank serve)",
+    "steps": "steps of a feature: let the server score (toprank serve)",
 }
 
 
@@ -168,7 +173,7 @@ def model_name(model: Model, settings: Settings, pattern: re.Pattern[str] = NAME
 def fingerprint(model: Model, settings: Settings) -> str:
     """Return eight letters that change whenever a score could."""
     content: list[Any] = [model.names, None if model.rule.fill is None else model.rule.fill.tolist(), settings.shift]
-    content += [list(model.inputs.steps)] if model.inputs.steps else []
+    content += [list(model.inputs.words)] if model.inputs.words else []
     function = model.function
     if isinstance(function, LinearFunction):
         content += [function.coef.tolist(), model.offset, settings.normalizers]

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
 from ..data.grouping import group_rows, in_order
+from ..data.preparation import steps_of
 from ..data.remote import RemoteMatrix
 from ..data.validation import as_matrix_with_gaps, check_collected
 from ..errors import InputError
@@ -80,7 +81,7 @@ class Model:
         """
         rule = MissingRule() if fill is None else MissingRule("fill", np.asarray(fill, dtype=np.float64))
         function = LinearFunction(np.asarray(weights, dtype=np.float64))
-        return cls(function, Inputs(len(names), tuple(names), rule, tuple(steps)), source, offset)
+        return cls(function, Inputs(len(names), tuple(names), rule, steps_of(steps)), source, offset)
 
     @property
     def n_features(self) -> int:
@@ -114,7 +115,7 @@ class Model:
         if isinstance(matched.X, RemoteMatrix):
             gathered: Floats = matched.X.collect(self._scores_of_part)
             return gathered
-        found = self.function.scores(self.inputs.prepared(matched).X)
+        found = self.function.scores(self.inputs.prepared_lazily(matched).X)
         return found + self.offset if self.offset else found
 
     def _scores_of_part(self, X: Matrix, ptr: Ints) -> Floats:

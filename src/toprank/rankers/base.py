@@ -21,9 +21,9 @@ from ..data import validation
 from ..data.dataset import QueryDataset
 from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
+from ..data.preparation import words_of
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
-from ..data.transforms import steps_of
 from ..errors import InputError
 from ..evaluation import checked_data_set
 from ..measures import measure as parse_measure
@@ -61,11 +61,14 @@ class Ranker(BaseEstimator, ABC):
     final: their fields are hyper-parameters, and they implement `_fit`.
 
     `prepare` names what is done to the features first, in learning and in scoring: "log" (`SignedLog`), "query"
-    (`QueryNormalizer`), "standard" (its other method), or several by commas. What is prepared query by query needs
-    `qid` to score, too. `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero" takes them for
-    0, "median" for the median of the feature in the rows that were learned from, "indicator" does the same and adds a
-    column that says where cells were missing. Both rules are fixed by `fit` with what they learned (`inputs_`), belong
-    to the model (`model_`) and are kept in its file: setting the parameters later changes the next fit only.
+    (`QueryNormalizer`), "standard" (its other method), then copies beside the features that are relative to the query
+    ("+rank", "+minmax", "+standard"), then knots at quantiles of every column so far, which `fit` learns: "ramps:8"
+    makes curves of straight lines of a linear function, "steps:16" steps; several by commas. What is prepared query by
+    query needs `qid` to score, too. `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero"
+    takes them for 0, "median" for the median of the feature in the rows that were learned from, "indicator" does the
+    same and adds a column that says where cells were missing. Both rules are fixed by `fit` with what they learned
+    (`inputs_`), belong to the model (`model_`) and are kept in its file: setting the parameters later changes the next
+    fit only.
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
@@ -229,14 +232,18 @@ class Ranker(BaseEstimator, ABC):
             names = vars(self).get("feature_names_in_")
             fitted = Inputs.fit(data, self.missing, self.prepare)
             self.inputs_ = replace(fitted, names=None if names is None else tuple(map(str, names)))
-            return self.inputs_.prepared(data)
-        if steps_of(self.prepare) != self.inputs_.steps:
-            before = ",".join(self.inputs_.steps)
+            return self._prepared(data)
+        if words_of(self.prepare) != self.inputs_.words:
+            before = ",".join(self.inputs_.words)
             raise InputError(
                 f'prepare cannot change while learning goes on: the weights so far belong to prepare="{before}"; fit '
                 "anew, without warm_start"
             )
-        return self.inputs_.apply(data, type(self).__name__)
+        return self._prepared(self.inputs_.matched(data, type(self).__name__))
+
+    def _prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return rows whose columns are those of the fit as the learner reads them."""
+        return self.inputs_.prepared(data)
 
     @property
     def model_(self) -> Model:
