@@ -49,6 +49,7 @@ from .fusion import fuse as fuse
 from .interop.feature_logs import read_ltr_logs as read_ltr_logs
 from .measures.base import measure as measure
 from .power import queries_needed as queries_needed
+from .rankers.additive import AdditiveRanker as AdditiveRanker
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK
 from .rankers.at_k import SGDAtK as SGDAtK

@@ -120,6 +120,13 @@ class Objective:
             return LocalResults.of(self.data, blocks.RUN_VALUES, self.executor).keep(prepare)
         return self.data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES)
 
+    def with_penalty(self, penalty: L2) -> Objective:
+        """Return the same with another penalty; what was computed of the rows is not computed again."""
+        made = replace(self, penalty=penalty)
+        known = ("weight", "total_weight", "_parts", "_spread")
+        vars(made).update({name: value for name, value in vars(self).items() if name in known})
+        return made
+
     @property
     def n_features(self) -> int:
         """Length of w."""
@@ -150,6 +157,10 @@ class Objective:
         It is the curvature of ListNet at w = 0, and near that of other losses up to a factor. The variances are those
         of all queries; a part of them is enough to know the correlations by.
         """
+        return self._spread
+
+    @cached_property
+    def _spread(self) -> Floats:
         step = max(1, self.data.n_docs // max(SAMPLE, 32 * self.n_features))
         if isinstance(self.data.X, LazyRows):  # copies and knots nearly depend on each other: a sample misses how far
             step = 1

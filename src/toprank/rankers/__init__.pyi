@@ -1,5 +1,6 @@
 """Estimators with a scikit-learn face."""
 
+from .additive import AdditiveRanker as AdditiveRanker
 from .at_k import OnePassMiniBatch as OnePassMiniBatch
 from .at_k import PerceptronAtK as PerceptronAtK
 from .at_k import SGDAtK as SGDAtK

@@ -230,16 +230,25 @@ class Ranker(BaseEstimator, ABC):
             checking.check_no_doc_weight(type(self).__name__, data)
         if first:
             names = vars(self).get("feature_names_in_")
-            fitted = Inputs.fit(data, self.missing, self.prepare)
+            fitted = self._fitted_inputs(data)
             self.inputs_ = replace(fitted, names=None if names is None else tuple(map(str, names)))
             return self._prepared(data)
-        if words_of(self.prepare) != self.inputs_.words:
+        if self._wanted_words != self.inputs_.words:
             before = ",".join(self.inputs_.words)
             raise InputError(
                 f'prepare cannot change while learning goes on: the weights so far belong to prepare="{before}"; fit '
                 "anew, without warm_start"
             )
         return self._prepared(self.inputs_.matched(data, type(self).__name__))
+
+    def _fitted_inputs(self, data: QueryDataset) -> Inputs:
+        """Return what the model will want of all rows, learned from the first ones."""
+        return Inputs.fit(data, self.missing, self.prepare)
+
+    @property
+    def _wanted_words(self) -> tuple[str, ...]:
+        """The preparation that the parameters ask for."""
+        return words_of(self.prepare)
 
     def _prepared(self, data: QueryDataset) -> QueryDataset:
         """Return rows whose columns are those of the fit as the learner reads them."""
