@@ -1,5 +1,6 @@
 """Copies, ramps and steps in engines: the same scores, or a refusal in one line; a file with other knots disagrees."""
 
+import json
 import re
 import warnings
 
@@ -8,6 +9,7 @@ import pytest
 
 import toprank as tr
 from tests.test_seams import queries
+from toprank.export.own_json import decode
 
 CHAINS = ["+rank,+minmax,ramps:4", "steps:4", "log,+standard,ramps:3", "+rank", "ramps:4"]
 
@@ -38,6 +40,43 @@ def test_curves_of_single_documents_are_an_expression(prepare, to, form, tmp_pat
     tr.export.write(ranker, tmp_path / "score", to, form=form)
     check = tr.export.verify(ranker, tmp_path / "score", queries(False, seed=5), to=to)
     assert check.agrees, str(check)
+
+
+@pytest.mark.parametrize("missing", ["error", "zero"])
+@pytest.mark.parametrize("prepare", CHAINS)
+def test_json_has_them_and_comes_back_with_the_same_bits(prepare, missing, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    ranker, test = fitted(prepare, missing), queries(missing != "error", seed=5)
+    tr.export.write(ranker, tmp_path / "score.json", "json")
+    check = tr.export.verify(ranker, tmp_path / "score.json", test)
+    assert check.agrees, str(check)
+    content = (tmp_path / "score.json").read_bytes()
+    assert np.array_equal(decode(content, "score.json").scores(test), ranker.model_.scores(test))
+    jsonschema.Draft202012Validator(tr.export.schema("additive")).validate(json.loads(content))
+    ranker.save(tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text())
+    jsonschema.Draft202012Validator(tr.export.schema("model")).validate(model)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda c: c["curves"][0].update(feature=9), "which is not there"),
+        (lambda c: c["curves"][0].update(view="standard"), "which is not there"),
+        (lambda c: c["curves"].append(c["curves"][0]), "two curves are of one feature"),
+        (lambda c: c["curves"][0]["scales"].pop(), "as many scales and weights as knots"),
+        (lambda c: c["curves"][0]["knots"].reverse(), "rising order"),
+        (lambda c: c.update(knots="none"), "there are some"),
+        (lambda c: c["curves"][0]["scales"].__setitem__(0, 0.0), "scales above 0"),
+    ],
+)
+def test_a_spoilt_json_file_is_one_line(change, why, tmp_path):
+    tr.export.write(fitted("+rank,ramps:4"), tmp_path / "score.json", "json")
+    content = json.loads((tmp_path / "score.json").read_text())
+    change(content)
+    with pytest.raises(tr.InputError, match=why) as refused:
+        decode(json.dumps(content).encode(), "score.json")
+    assert "\n" not in str(refused.value)
 
 
 def test_other_knots_are_found_out(tmp_path):
