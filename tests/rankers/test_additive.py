@@ -112,3 +112,34 @@ def test_theorems_about_fixed_columns_do_not_apply_to_learned_knots():
     fixed, learned = (tr.ListNet(prepare=prepare).fit_queries(data).certify(data) for prepare in ("", "ramps:3"))
     assert {certificate.verdict for certificate in learned} == {"does not apply"}
     assert {certificate.verdict for certificate in fixed} != {"does not apply"}
+
+
+def test_the_features_that_count():
+    data = tr.datasets.make_graded(n_queries=40, n_features=3, random_state=0)
+    named = tr.QueryDataset.from_arrays(data.X, data.y, data.qid, feature_names=["a", "b", "c"])
+    ranker = tr.ListNet(prepare="+rank,ramps:2").fit_queries(named)
+    assert ranker.features_ == ("a", "b", "c")
+    origins = ranker.inputs_.origins
+    w = np.zeros(len(origins))
+    w[np.flatnonzero(origins == 1)[-1]] = 2.0  # the last ramp of the rank of b
+    ranker.function_ = type(ranker.function_)(w)
+    assert ranker.features_ == ("b",)
+    moved = np.array(named.X)
+    moved[:, [0, 2]] = np.random.default_rng(0).normal(size=(named.n_docs, 2))
+    other = tr.QueryDataset.from_arrays(moved, data.y, data.qid, feature_names=["a", "b", "c"])
+    assert np.array_equal(ranker.predict(other), ranker.predict(named))
+    stumps = tr.RankBoost(rounds=1).fit_queries(named)
+    assert len(stumps.features_) == 1
+    assert tr.KernelSlamPerceptron(budget=100, epochs=1).fit_queries(named).features_ == ("a", "b", "c")
+
+
+def test_the_explanation_of_a_document_is_a_sum_of_curves(curved):
+    from toprank.report.additive import contributions
+
+    data = bent()[:3]
+    parts = contributions(curved.model_, data)
+    assert parts.shape == (data.n_docs, 2)
+    np.testing.assert_allclose(parts.sum(axis=1), curved.model_.scores(data), atol=1e-9)
+    if curved.choice_["prepare"] == "ramps:8":  # the part of a feature depends on its value alone
+        moved = data.with_X(np.column_stack([data.X[:, 0], data.X[:, 1] + 1.0]))
+        assert np.array_equal(contributions(curved.model_, moved)[:, 0], parts[:, 0])

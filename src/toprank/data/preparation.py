@@ -65,6 +65,10 @@ class Step(ABC):
     def labels(self, before: tuple[str, ...]) -> tuple[str, ...]:
         """Return a name for each column that it makes, given those of the columns before."""
 
+    def origins(self, before: Ints) -> Ints:
+        """Return what each column that it makes comes from, given that of the columns before."""
+        return before
+
     @abstractmethod
     def apply(self, data: QueryDataset) -> QueryDataset:
         """Return the data set with the columns that the step makes."""
@@ -146,6 +150,10 @@ class QueryRelative(Step):
     def labels(self, before: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names, and with what the copies are."""
         return (*before, *(f"{view} of {name}" for view in self.views for name in before))
+
+    def origins(self, before: Ints) -> Ints:
+        """Return the columns, once more for each copy."""
+        return np.tile(before, 1 + len(self.views))
 
     def apply(self, data: QueryDataset) -> QueryDataset:
         """Return the data set with the copies behind the columns; a sparse X stays sparse where that is possible."""
@@ -243,6 +251,10 @@ class Knotted(Step):
         place = np.arange(len(column)) - self.starts[column] + 1
         pairs = zip(column.tolist(), place.tolist(), knot.tolist(), strict=True)
         return (*before, *(f"{before[j]} {self.word[:-1]} {k} (above {t:.6g})" for j, k, t in pairs))
+
+    def origins(self, before: Ints) -> Ints:
+        """Return the columns, then those of the knots."""
+        return np.append(before, before[self.learned[0]])
 
     def fit(self, data: QueryDataset, before: Callable[[QueryDataset], QueryDataset]) -> Self:
         """Return the step with knots at quantiles of each column as `before` prepares it.

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+import numpy as np
+
+from .._typing import Ints
 from ..data.csr import is_sparse
 from ..data.dataset import QueryDataset
 from ..data.lazy import LazyRows
@@ -112,6 +115,11 @@ class Inputs:
         for step in self.steps:
             names = step.labels(names)
         return names
+
+    @property
+    def origins(self) -> Ints:
+        """The filled-in column that each column of the scoring function is made of, by its place in `filled_labels`."""
+        return reduce(lambda origins, step: step.origins(origins), self.steps, np.arange(self.filled_width))
 
     def apply(self, data: QueryDataset, who: str = "the model") -> QueryDataset:
         """Return the data set as the scoring function sees it; `who` names the model in messages."""

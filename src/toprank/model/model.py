@@ -15,7 +15,7 @@ from ..data.preparation import steps_of
 from ..data.remote import RemoteMatrix
 from ..data.validation import as_matrix_with_gaps, check_collected
 from ..errors import InputError
-from .functions import LinearFunction, LinearFunctions, ScoringFunction
+from .functions import LinearFunction, LinearFunctions, ScoringFunction, StumpFunction, TreeFunction
 from .inputs import Inputs
 from .missing import MissingRule
 
@@ -104,6 +104,22 @@ class Model:
         if not isinstance(self.function, LinearFunction):
             raise AttributeError(f"{self.source} has no weights: it is not linear")
         return self.function.coef
+
+    @property
+    def features_used(self) -> tuple[str, ...]:
+        """The names of the features on which a score depends."""
+        inputs, function = self.inputs, self.function
+        if isinstance(function, (LinearFunction, LinearFunctions)):
+            columns = np.flatnonzero(np.atleast_2d(function.coef).any(axis=0))
+        elif isinstance(function, StumpFunction):
+            columns = np.unique(function.feature[function.weight != 0])
+        elif isinstance(function, TreeFunction):
+            columns = np.unique(function.feature[function.feature >= 0])
+        else:
+            columns = np.arange(inputs.n_outputs)
+        filled = inputs.origins[columns]
+        behind = np.append(np.arange(self.n_features), np.array(inputs.missing.indicated, dtype=np.int64))
+        return tuple(self.names[j] for j in np.unique(behind[filled]).tolist())
 
     def renamed(self, names: Sequence[str]) -> Model:
         """Return the same score with other names for the features."""

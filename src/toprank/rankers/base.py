@@ -389,6 +389,12 @@ class Ranker(BaseEstimator, ABC):
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return function.coef
 
+    @property
+    def features_(self) -> tuple[str, ...]:
+        """The features that count: a document scores the same whatever the others are."""
+        check_is_fitted(self, "model_")
+        return self.model_.features_used
+
     def certify(
         self, data: QueryDataset | None = None, comparator: Any = None, *, delta: float = 0.05
     ) -> list[Certificate]:
