@@ -60,6 +60,10 @@ WHOLE = 500
 """Up to this many features the spread is a whole matrix; with more, one number for each feature."""
 
 
+WHOLE_OF_COPIES = 2000
+"""The same for columns that copies and knots make, which without it take hundreds of iterations."""
+
+
 SAMPLE = 1 << 12
 """At least this many documents are read to see how features vary together."""
 
@@ -162,10 +166,11 @@ class Objective:
     @cached_property
     def _spread(self) -> Floats:
         step = max(1, self.data.n_docs // max(SAMPLE, 32 * self.n_features))
+        whole = WHOLE
         if isinstance(self.data.X, LazyRows):  # copies and knots nearly depend on each other: a sample misses how far
-            step = 1
+            step, whole = 1, WHOLE_OF_COPIES
         diagonal = self._parts.map_reduce(_variances) / self.total_weight
-        if self.n_features > WHOLE:
+        if self.n_features > whole:
             return diagonal
         found = self._parts.map_reduce(partial(_covariances, step))
         seen = found.diagonal()
@@ -222,9 +227,15 @@ def _variances(part: _Part) -> Floats:
 def _covariances(step: int, part: _Part) -> Floats:
     block = part.block
     if isinstance(block.X, LazyRows):
-        zero = np.zeros((block.n_features, block.n_features))
-        return sum((_covariances(step, each) for each in _computed(part, block.X)), zero)
-    return linear.covariances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight, step)
+        found = np.zeros((block.n_features, block.n_features))
+        for each in _computed(part, block.X):
+            linear.covariances(each.block.X, each.block.ptr, _weights_of(each.block), step, found)
+        return found
+    return linear.covariances(block.X, block.ptr, _weights_of(block), step)
+
+
+def _weights_of(block: QueryDataset) -> Floats:
+    return NO_FLOATS if block.query_weight is None else block.query_weight
 
 
 def _computed(part: _Part, X: LazyRows) -> Iterator[_Part]:

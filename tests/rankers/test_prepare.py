@@ -61,7 +61,7 @@ def test_every_ranker_learns_saves_loads_and_judges_prepared(kind, prepare, tmp_
     data = raw()
     outside = prepared(data, prepare)
     ours = small(kind).set_params(prepare=prepare).fit(data.X, data.y, qid=data.qid)
-    theirs = small(kind).fit(outside.X, outside.y, qid=data.qid)
+    theirs = small(kind).set_params(prepare="").fit(outside.X, outside.y, qid=data.qid)
     assert np.array_equal(ours.predict(data), theirs.predict(outside))
     assert ours.score(data.X, data.y, qid=data.qid) == theirs.score(outside.X, outside.y, qid=data.qid)
     assert np.array_equal(ours.rank(data.X, qid=data.qid), theirs.rank(outside))
