@@ -11,6 +11,7 @@ from tests.oracles import preparation as oracle
 from toprank.data import linear
 from toprank.data.lazy import LazyRows
 from toprank.data.preparation import QueryRelative, Ramps, Thresholds, steps_of, words_of
+from toprank.data.remote import RemoteMatrix
 from toprank.model import Inputs, inputs
 from toprank.objective import Objective
 from toprank.surrogates import ListNet
@@ -189,3 +190,33 @@ def test_words_and_labels():
     assert steps_of("+rank,+minmax") == (QueryRelative(("rank", "minmax")),)
     made = Inputs(1, ("age",), steps=(*steps_of("+rank"), Ramps(2, 2, np.array([0]), np.array([0.5]), np.ones(1))))
     assert made.output_labels == ("age", "rank of age", "age ramp 1 (above 0.5)")
+
+
+class Far(RemoteMatrix):
+    """Rows that lie elsewhere, and are given to nobody."""
+
+    def __init__(self, X):
+        self.shape, self.dtype, self.row_values = X.shape, X.dtype, float(X.shape[1])
+
+    def keep(self, *given):
+        self.refuse()
+
+    collect = walk_parts = keep
+
+
+@pytest.mark.parametrize("prepare", ["ramps:3", "+rank", "+minmax,steps:3"])
+@pytest.mark.parametrize("kind", [tr.ListNet, tr.AdditiveRanker])
+def test_rows_on_a_cluster_are_refused_in_one_line(kind, prepare):
+    data = tr.datasets.make_graded(n_queries=40, n_features=3, random_state=0)
+    with pytest.raises(tr.InputError, match="all rows of X are needed in one memory") as refused:
+        kind(prepare=prepare).fit_queries(data._with(X=Far(data.X)))
+    assert "\n" not in str(refused.value)
+
+
+def test_mapped_rows_give_the_same_weights(tmp_path):
+    data = tr.datasets.make_graded(n_queries=40, n_features=3, random_state=0)
+    tr.save_queries(data, tmp_path / "folder")
+    mapped = tr.open_queries(tmp_path / "folder")
+    ours, theirs = (tr.ListNet(prepare="+rank,ramps:3").fit_queries(rows) for rows in (data, mapped))
+    assert np.array_equal(ours.coef_, theirs.coef_)
+    assert np.array_equal(ours.predict(mapped), theirs.predict(data))
