@@ -30,6 +30,7 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
 from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
+from ..model.importance import score_shares
 from ..model.missing import Missing
 from ..solvers.base import Solution, warn_of_failure
 from . import checking
@@ -394,6 +395,18 @@ class Ranker(BaseEstimator, ABC):
         """The features that count: a document scores the same whatever the others are."""
         check_is_fitted(self, "model_")
         return self.model_.features_used
+
+    def feature_importances(self, data: QueryDataset) -> dict[str, float]:
+        """Return each feature's share of the variance of the scores inside lists, the largest first.
+
+        That is the covariance of the scores with what they lose when the feature is held at its mean in each list. The
+        shares of a sum of curves add up to 1; one below 0 works against the others.
+        """
+        check_is_fitted(self, "model_")
+        model = self.model_
+        model.check_one_score()
+        shares = score_shares(model, checked_data_set(data))
+        return {model.names[j]: float(shares[j]) for j in np.argsort(-shares, kind="stable").tolist()}
 
     def certify(
         self, data: QueryDataset | None = None, comparator: Any = None, *, delta: float = 0.05
