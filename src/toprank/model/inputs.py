@@ -119,7 +119,10 @@ class Inputs:
     @property
     def origins(self) -> Ints:
         """The filled-in column that each column of the scoring function is made of, by its place in `filled_labels`."""
-        return reduce(lambda origins, step: step.origins(origins), self.steps, np.arange(self.filled_width))
+        found: Ints = np.arange(self.filled_width, dtype=np.int64)
+        for step in self.steps:
+            found = step.origins(found)
+        return found
 
     def apply(self, data: QueryDataset, who: str = "the model") -> QueryDataset:
         """Return the data set as the scoring function sees it; `who` names the model in messages."""
