@@ -17,6 +17,7 @@ import pytest
 
 import toprank as tr
 from tests.cli.calling import run
+from tests.oracles import preparation as oracle
 from tests.serve.starting import running
 from toprank.errors import InputError
 from toprank.rankers.certifying import certify_performance
@@ -30,7 +31,7 @@ KINDS = {
     "kernel": lambda **p: tr.KernelSlamPerceptron(kernel="rbf", budget=60, epochs=1, random_state=0, **p),
     "trees": lambda **p: tr.BoostedTrees(rounds=3, loss="ListNet", **p),
 }
-PREPARE = ("", "log", "log,query", "standard")
+PREPARE = ("", "log", "log,query", "standard", "+rank,+minmax,ramps:4", "steps:4")
 MISSING = ("error", "zero", "median", "indicator")
 SEAMS = [(kind, prepare, missing) for kind in KINDS for prepare in PREPARE for missing in MISSING]
 SEAMS += [("trees", prepare, "native") for prepare in ("", "log")]
@@ -59,34 +60,24 @@ def fitted(kind: str, prepare: str, missing: str) -> tr.rankers.base.Ranker:
         return KINDS[kind](prepare=prepare, missing=missing).fit_queries(queries(missing != "error"))
 
 
+def column_of(data, j: int, missing: str, train=None) -> list[float]:
+    """A feature with its missing cells filled in from the rows that were learned from."""
+    known = sorted(v for v in (train or data).X[:, j].tolist() if not math.isnan(v))
+    middle = len(known) // 2
+    fill = known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    fill = {"zero": 0.0, "native": math.nan}.get(missing, fill)
+    return [fill if math.isnan(v) else v for v in data.X[:, j].tolist()]
+
+
 def by_hand(train: tr.QueryDataset, data: tr.QueryDataset, prepare: str, missing: str) -> np.ndarray:
     """What the scoring function must see, from the definitions."""
-    columns = []
-    for j in range(3):
-        known = [v for v in train.X[:, j].tolist() if not math.isnan(v)]
-        fill = {"zero": 0.0, "native": math.nan}.get(missing, sorted(known)[len(known) // 2])
-        if missing not in ("zero", "native") and len(known) % 2 == 0:
-            fill = (sorted(known)[len(known) // 2 - 1] + sorted(known)[len(known) // 2]) / 2
-        columns.append([fill if math.isnan(v) else v for v in data.X[:, j].tolist()])
+    columns = [column_of(data, j, missing, train) for j in range(3)]
     indicated = [j for j in range(3) if missing == "indicator" and np.isnan(train.X[:, j]).any()]
     columns += [[float(math.isnan(v)) for v in data.X[:, j].tolist()] for j in indicated]
-    out = []
-    for column in columns:
-        for step in filter(None, prepare.split(",")):
-            if step == "log":
-                column = [math.copysign(math.log1p(abs(v)), v) for v in column]
-                continue
-            scaled = []
-            for a, b in zip(data.ptr[:-1], data.ptr[1:], strict=True):
-                part = column[a:b]
-                low, width = min(part), max(part) - min(part)
-                if step == "standard":
-                    low = math.fsum(part) / len(part)
-                    width = 0.0 if not width else math.sqrt(math.fsum((v - low) ** 2 for v in part) / len(part))
-                scaled += [(v - low) / width if width else 0.0 for v in part]
-            column = scaled
-        out.append(column)
-    return np.array(out).T
+    learned = [column_of(train, j, missing) for j in range(3)]
+    learned += [[float(math.isnan(v)) for v in train.X[:, j].tolist()] for j in indicated]
+    words = list(filter(None, prepare.split(",")))
+    return np.array(oracle.prepared(columns, data.ptr.tolist(), learned, train.ptr.tolist(), words)).T
 
 
 @pytest.fixture(scope="module", params=SEAMS, ids=lambda seam: "-".join(part or "plain" for part in seam))

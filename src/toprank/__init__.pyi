@@ -47,6 +47,7 @@ from .judging.models import certify_with_judge as certify_with_judge
 from .judging.report import JudgeReport as JudgeReport
 from .judging.report import judge as judge
 from .measures.base import measure as measure
+from .rankers.additive import AdditiveRanker as AdditiveRanker
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK
 from .rankers.at_k import SGDAtK as SGDAtK

@@ -15,8 +15,9 @@ import numpy as np
 
 from ._typing import Floats, Ints
 from .data import blocks, linear
-from .data.blocks import BlockResults
+from .data.blocks import BlockResults, LocalResults
 from .data.dataset import QueryDataset
+from .data.lazy import LazyRows
 from .data.validation import check_informative
 from .errors import InputError
 from .penalties import L2
@@ -57,6 +58,10 @@ _NO_PENALTY = L2()
 
 WHOLE = 500
 """Up to this many features the spread is a whole matrix; with more, one number for each feature."""
+
+
+WHOLE_OF_COPIES = 2000
+"""The same for columns that copies and knots make, which without it take hundreds of iterations."""
 
 
 SAMPLE = 1 << 12
@@ -114,7 +119,17 @@ class Objective:
     def _parts(self) -> BlockResults[_Part]:
         """The blocks with the weights of their queries, where they lie."""
         refuse_doc_weight(self.surrogate, self.data.doc_weight)
-        return self.data.keep(partial(_prepare, self.surrogate), executor=self.executor, values=blocks.RUN_VALUES)
+        prepare = partial(_prepare, self.surrogate)
+        if isinstance(self.data.X, LazyRows):  # blocks of rows that are computed whenever they are read
+            return LocalResults.of(self.data, blocks.RUN_VALUES, self.executor).keep(prepare)
+        return self.data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES)
+
+    def with_penalty(self, penalty: L2) -> Objective:
+        """Return the same with another penalty; what was computed of the rows is not computed again."""
+        made = replace(self, penalty=penalty)
+        known = ("weight", "total_weight", "_parts", "_spread")
+        vars(made).update({name: value for name, value in vars(self).items() if name in known})
+        return made
 
     @property
     def n_features(self) -> int:
@@ -146,9 +161,16 @@ class Objective:
         It is the curvature of ListNet at w = 0, and near that of other losses up to a factor. The variances are those
         of all queries; a part of them is enough to know the correlations by.
         """
+        return self._spread
+
+    @cached_property
+    def _spread(self) -> Floats:
         step = max(1, self.data.n_docs // max(SAMPLE, 32 * self.n_features))
+        whole = WHOLE
+        if isinstance(self.data.X, LazyRows):  # copies and knots nearly depend on each other: a sample misses how far
+            step, whole = 1, WHOLE_OF_COPIES
         diagonal = self._parts.map_reduce(_variances) / self.total_weight
-        if self.n_features > WHOLE:
+        if self.n_features > whole:
             return diagonal
         found = self._parts.map_reduce(partial(_covariances, step))
         seen = found.diagonal()
@@ -197,12 +219,30 @@ def _weight_of_part(part: _Part) -> float:
 
 def _variances(part: _Part) -> Floats:
     block = part.block
+    if isinstance(block.X, LazyRows):
+        return sum((_variances(each) for each in _computed(part, block.X)), np.zeros(block.n_features))
     return linear.variances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight)
 
 
 def _covariances(step: int, part: _Part) -> Floats:
     block = part.block
-    return linear.covariances(block.X, block.ptr, NO_FLOATS if block.query_weight is None else block.query_weight, step)
+    if isinstance(block.X, LazyRows):
+        found = np.zeros((block.n_features, block.n_features))
+        for each in _computed(part, block.X):
+            linear.covariances(each.block.X, each.block.ptr, _weights_of(each.block), step, found)
+        return found
+    return linear.covariances(block.X, block.ptr, _weights_of(block), step)
+
+
+def _weights_of(block: QueryDataset) -> Floats:
+    return NO_FLOATS if block.query_weight is None else block.query_weight
+
+
+def _computed(part: _Part, X: LazyRows) -> Iterator[_Part]:
+    """Yield the runs of a block as blocks, with the rows computed."""
+    for run in part.runs:
+        rows = X.lists(run.lists.start, run.lists.stop)
+        yield _Part(part.block[run.lists]._with(X=rows), part.place[run.rows], [])
 
 
 class _RefusedError(InputError):
@@ -235,12 +275,16 @@ def _runs(block: QueryDataset) -> list[_Run]:
 
 def _loss_and_grad(surrogate: Surrogate, w: Floats, part: _Part) -> tuple[float, Floats]:
     """Return Σ_q c_q ℓ(X_q w, y_q) over a block, and its gradient Xᵀ g."""
-    rows, total, grad = linear.rows_of(part.block.X), 0.0, np.zeros(len(w))
+    X, total, grad = part.block.X, 0.0, np.zeros(len(w))
     for run in part.runs:
-        s = linear.scores_between(rows, run.rows.start, run.rows.stop, w)
+        if isinstance(X, LazyRows):
+            rows, first = linear.rows_of(X.lists(run.lists.start, run.lists.stop)), 0
+        else:
+            rows, first = linear.rows_of(X), run.rows.start
+        s = linear.scores_between(rows, first, first + int(run.ptr[-1]), w)
         losses, g = _losses(surrogate, s, run, part)
         loss, g = weighted(losses, g, run.ptr, _at(part.block.query_weight, run.lists))
-        linear.add_adjoint(rows, run.rows.start, g, grad)
+        linear.add_adjoint(rows, first, g, grad)
         total += loss
     return total, grad
 

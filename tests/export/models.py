@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.data.transforms import steps_of
+from toprank.data.preparation import steps_of
 from toprank.model import Inputs, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
 
 

@@ -60,9 +60,9 @@ def check_writable(path: str | None) -> None:
 
 def check_prepared(prepare: str | Sequence[str], target: str | None) -> None:
     """Refuse unknown preparations, and those that the target cannot compute, before anything is read or trained."""
-    from ..data.transforms import steps_of
+    from ..data.preparation import words_of
 
-    steps = steps_of(prepare)
+    steps = words_of(prepare)
     if target is not None:
         from ..export import check_preparation
 

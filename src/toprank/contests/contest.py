@@ -14,8 +14,8 @@ import numpy as np
 from ..clicks.evaluation import CLICK_VALUE
 from ..data import validation
 from ..data.dataset import QueryDataset
+from ..data.preparation import words_of
 from ..data.splits import Fold
-from ..data.transforms import steps_of
 from ..errors import InputError
 from ..measures.base import Measure
 from ..measures.base import measure as parse
@@ -111,7 +111,7 @@ def contest(
     validation.check_choice(get_args(Test), test=comparison)
     plan = Plan(target, budget, seconds, refit, repeats, random_state)
     _check(plan, fusion, margin, n_resamples)
-    defaults = Defaults(target, missing, random_state, ",".join(steps_of(prepare)))
+    defaults = Defaults(target, missing, random_state, ",".join(words_of(prepare)))
     held = Held(entries_of(rankers, grids or {}, defaults), plan)
     if baseline is not None:
         fused = (NAMES[method] for method in fusion)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Floats, Ints, Matrix
+from .lazy import LazyRows
 from .remote import RemoteMatrix
 from .validation import is_sparse
 
@@ -73,6 +74,10 @@ def adjoint(X: Matrix, g: Floats) -> Floats:
     array([31., 42.])
     """
     out = np.zeros(X.shape[1])
+    if isinstance(X, LazyRows):
+        for rows, part in X.runs():
+            add_adjoint(rows_of(part), 0, np.ascontiguousarray(g[rows]), out)
+        return out
     _kernels().adjoint(rows_of(X), 0, np.ascontiguousarray(g), out)
     return out
 
@@ -121,13 +126,15 @@ def variances(X: Matrix, ptr: Ints, weight: Floats) -> Floats:
     return out
 
 
-def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1) -> Floats:
+def covariances(X: Matrix, ptr: Ints, weight: Floats, step: int = 1, out: Floats | None = None) -> Floats:
     """Return Σ_q c_q · covariance of the features in query q, over every step-th query, on and above the diagonal.
+
+    They are added to `out` where there is one.
 
     >>> covariances(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 2]), np.empty(0)).round(9).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    out = np.zeros((X.shape[1], X.shape[1]))
+    out = np.zeros((X.shape[1], X.shape[1])) if out is None else out
     _kernels().covariances(rows_of(X), ptr, step, weight, out)
     return out
 

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from .._suggest import did_you_mean
 from .._typing import CSR, AnyArray, ArrayLike, Matrix
 from ..errors import InputError
 from . import validation
 from .csr import csr_of, dense
 from .dataset import QueryDataset
 from .grouping import group_rows
+from .preparation import steps_of
 
 Method = Literal["minmax", "standard"]
 
@@ -141,39 +141,24 @@ class SignedLog(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return _tags(self, super().__sklearn_tags__(), sparse=True)
 
 
-Step = Literal["log", "query", "standard"]
-"""A preparation in short: `SignedLog()`, `QueryNormalizer("minmax")`, `QueryNormalizer("standard")`."""
-
-
-def steps_of(prepare: str | Sequence[str]) -> tuple[Step, ...]:
-    """Return the preparations that a text or a list names, in their order; "minmax" is another word for "query".
-
-    >>> steps_of("log,query"), steps_of(["log"]), steps_of("")
-    (('log', 'query'), ('log',), ())
-    """
-    named = prepare.split(",") if isinstance(prepare, str) else prepare
-    words = [str(step).strip() for step in named if str(step).strip()]
-    steps = ["query" if step == "minmax" else step for step in words]
-    for step in steps:
-        if step not in get_args(Step):
-            known = f"{', '.join(get_args(Step))} and chains of them such as 'log,query'"
-            raise InputError(f"prepare has {step!r}{did_you_mean(step, get_args(Step))}: there are {known}")
-    return tuple(steps)  # type: ignore[arg-type]
-
-
 def prepared(data: QueryDataset, prepare: str | Sequence[str]) -> QueryDataset:
-    """Return the data set with its features prepared, one step after the other.
+    """Return the data set with its features prepared, one step after the other; knots are learned from it.
 
     >>> prepared(QueryDataset.from_arrays([[1.0], [3.0]], [0, 1]), "log,query").X.tolist()
     [[0.0], [1.0]]
     """
     for step in steps_of(prepare):
-        data = _transformer(step).transform_queries(data)
+        data = step.fit(data, _itself).apply(data)
     return data
 
 
-def _transformer(step: Step) -> Any:
-    return SignedLog() if step == "log" else QueryNormalizer("minmax" if step == "query" else "standard")
+def _itself(data: QueryDataset) -> QueryDataset:
+    return data
+
+
+def transformer_of(word: str) -> Any:
+    """Return the transformer of a step that replaces values: "log", "query" or "standard"."""
+    return SignedLog() if word == "log" else QueryNormalizer("minmax" if word == "query" else "standard")
 
 
 def _matrix(transformer: Any, X: Any, *, reset: bool) -> Matrix:

@@ -22,6 +22,7 @@ from ..contests.search import Failure, Search, Winner, curves, entrant
 from ..contests.settings import Candidate
 from ..errors import InputError
 from ..measures import measure as parse
+from ..rankers.additive import AdditiveRanker
 from ..rankers.base import Ranker
 from ..rankers.boosting import AdaRank, RankBoost
 from ..rankers.listwise import ListNet
@@ -47,6 +48,7 @@ CHOICE = (
 def contestants() -> list[Candidate]:
     """Return who takes part, each with the few settings that the validation queries choose among."""
     settings: dict[str, list[Ranker]] = {
+        "AdditiveRanker": [AdditiveRanker(MEASURE)],
         "ListNet": [ListNet(MEASURE, alpha=alpha) for alpha in (1e-3, 1e-4)],
         "RankSVM": [RankSVM(MEASURE, C=(0.01, 0.1, 1.0, 10.0))],
         "RankBoost": [RankBoost(MEASURE)],

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._files import read_whole
 from .._typing import Floats, Ints
+from ..data.preparation import steps_of
 from ..data.transforms import QueryNormalizer, SignedLog
 from ..data.validation import check_choice
 from ..errors import InputError
@@ -171,11 +172,16 @@ def _from_pipeline(pipeline: Any) -> Model:
         return inner
     if inner.rule.indicated:
         raise InputError('missing="indicator" behind other steps cannot be folded: fit with missing="median" or "zero"')
+    if inner.inputs.widens:
+        raise InputError(
+            f"prepare={','.join(inner.inputs.words)!r} makes more columns and cannot be folded behind other steps: "
+            "export a ranker that stands alone"
+        )
     width = int(pipeline.n_features_in_)
     chain = _Affine(np.arange(width), np.ones(width), np.zeros(width), np.full(width, np.nan))
     linear = isinstance(inner.function, LinearFunction)
     chain = _applied(steps[:-1], chain, _FOLDABLE if linear else _UNSCALED)
-    for step in inner.inputs.steps:
+    for step in inner.inputs.words:
         chain = chain.prepared(step, inner.source, inner.rule.fill)
     if not linear and not chain.plain:
         raise InputError(f"scalers cannot be folded into {inner.source}, which is not linear: {_UNSCALED}")
@@ -183,7 +189,7 @@ def _from_pipeline(pipeline: Any) -> Model:
         chain = chain.filled(inner.rule.fill)
     known = getattr(pipeline, "feature_names_in_", None)
     names = None if known is None else tuple(str(name) for name in known)
-    inputs = Inputs(width, names, steps=chain.steps)
+    inputs = Inputs(width, names, steps=steps_of(chain.steps))
     fill = _fill_of(chain, inputs.labels)
     inputs = inputs if fill is None else replace(inputs, missing=MissingRule("fill", fill))
     return _widened(inner, inputs, chain)

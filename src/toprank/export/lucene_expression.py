@@ -50,7 +50,7 @@ class LuceneExpression(Target):
 
     name = "lucene-expression"
     settings = frozenset({"shift", "form"})
-    prepares = frozenset({"log"})
+    prepares = frozenset({"log", "ramps", "steps"})
     marks = re.compile(rb'"lang"\s*:\s*"expression"')
     """The language of the script; an expression alone cannot be told from other text."""
     file = "an expression as toprank writes it"
@@ -61,7 +61,7 @@ class LuceneExpression(Target):
             raise InputError("lucene-expression is a search (--form select) or an expression, not a view")
         check_names(model.names, self.name, bad="'\\")
         name = model_name(model, settings)
-        writer = _Writer(model)
+        writer = _Writer(model, self.name)
         shift, shift_notes = writer.shift(settings)
         source = writer.source(shift)
         notes = [
@@ -140,6 +140,8 @@ def _in_sqlite(text: str) -> str:
 
 
 class _Writer(Terms):
+    larger, above = "({x} > {t} ? {x} : {t})", "({x} > {t} ? 1e0 : 0e0)"
+
     def shift(self, settings: Settings) -> tuple[float, list[str]]:
         """Return what is added to every score, and what to know of it."""
         if self.roots:
@@ -147,7 +149,8 @@ class _Writer(Terms):
         shift = settings.shift or 0.0
         shift_notes = [model_trees.shift_note(shift)] if shift else []
         if not settings.shift:
-            negative = [self.model.names[j] for j in np.flatnonzero(self.model.weights < 0).tolist()]
+            columns = self.model.inputs.output_labels
+            negative = [columns[j] for j in np.flatnonzero(self.model.weights < 0).tolist()]
             if negative or self.model.offset < 0:
                 why = f"{listing(negative)} count against a document" if negative else "the constant is below 0"
                 shift_notes.append(

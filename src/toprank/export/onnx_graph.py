@@ -86,7 +86,7 @@ class Onnx(Target):
                 helper.make_node("Where", ["gaps", "fill", "features"], ["filled"]),
             ]
             entry = "filled"
-        steps = model.inputs.steps
+        steps = model.inputs.words
         if steps and not isinstance(model.function, LinearFunction):
             raise InputError(
                 f"onnx takes logarithms in float32, which can move a value across a threshold of {model.source}: fit "

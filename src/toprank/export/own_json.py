@@ -1,8 +1,9 @@
 """Our own exchange formats: names, numbers and values for missing ones, for any program that can read JSON.
 
 toprank-linear: score = offset + Σ weight · value. toprank-stumps: score = offset + Σ scores[number of thresholds below
-the value]. toprank-trees: score = offset + Σ leaves. All in float64; the schemas are published as
-`toprank.export.schema("linear")`, `schema("stumps")` and `schema("trees")`.
+the value]. toprank-trees: score = offset + Σ leaves. toprank-additive: score = offset + Σ curves. All in float64; the
+schemas are published as `toprank.export.schema("linear")`, `schema("stumps")`, `schema("trees")` and
+`schema("additive")`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import msgspec
 import numpy as np
 
 from .._version import __version__
-from ..data.transforms import steps_of as steps_of_preparation
+from ..data.preparation import Knotted, QueryRelative, Ramps, Step, Thresholds
+from ..data.preparation import steps_of as steps_of_preparation
 from ..errors import InputError, naming
 from ..model import Inputs, LinearFunction, MissingRule, Model, StumpFunction, TreeFunction
+from .curves import CurvesReplica, curves_of
 from .model_trees import ModelSplit, Tree, forest_of, steps_of
 from .replicas import LinearReplica, PreparedReplica, Replica
 from .targets import Artifact, Settings, Target, model_name, to_json
 from .tree_replicas import EngineSplit, TreeReplica
 
 LINEAR, STUMPS, TREES = "toprank-linear", "toprank-stumps", "toprank-trees"
-FORMATS = (LINEAR, STUMPS, TREES)
+ADDITIVE = "toprank-additive"
+FORMATS = (LINEAR, STUMPS, TREES, ADDITIVE)
 VERSION = 1
 
 
@@ -101,13 +105,35 @@ class TreesFile(_File, kw_only=True):
     nodes: list[Node]
 
 
-_LAYOUTS: dict[str, Any] = {LINEAR: LinearFile, STUMPS: StumpsFile, TREES: TreesFile}
+class CurveRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One curve: weight · z + Σ weights · (functions of the knots)/scales, z a feature in one view."""
+
+    feature: int
+    view: Literal["", "rank", "minmax", "standard"]
+    weight: float
+    knots: list[float]
+    scales: list[float]
+    weights: list[float]
+
+
+class AdditiveFile(_File, kw_only=True):
+    """The layout of the file."""
+
+    knots: Literal["none", "ramps", "steps"]
+    copies: list[Literal["rank", "minmax", "standard"]]
+    features: list[TreeFeature]
+    curves: list[CurveRow]
+
+
+_LAYOUTS: dict[str, Any] = {LINEAR: LinearFile, STUMPS: StumpsFile, TREES: TreesFile, ADDITIVE: AdditiveFile}
 
 
 def encode(model: Model, name: str | None = None) -> bytes:
     """Return a model as JSON."""
     body: dict[str, Any]
-    if isinstance(model.function, LinearFunction):
+    if model.inputs.widens:
+        kind, body = ADDITIVE, _additive_rows(model)
+    elif isinstance(model.function, LinearFunction):
         kind, body = LINEAR, {"features": _linear_rows(model)}
     elif isinstance(model.function, StumpFunction):
         kind, body = STUMPS, {"features": _stump_rows(model)}
@@ -118,13 +144,56 @@ def encode(model: Model, name: str | None = None) -> bytes:
     head = {"format": kind, "version": VERSION, "toprank": __version__, "source": model.source}
     about = {} if name is None else {"name": name}
     policy = "follow" if model.rule.native else "refuse" if model.rule.fill is None else "fill"
-    steps = [_IN_FILES.get(step, step) for step in model.inputs.steps]
+    replaced = [word for step in model.inputs.steps if not step.widens for word in step.words]
+    steps = [_IN_FILES.get(step, step) for step in replaced]
     known = {"missing": policy, "offset": model.offset, **({"prepare": steps} if steps else {})}
     return to_json({**head, **about, **known, **msgspec.to_builtins(body)})
 
 
 _IN_FILES = {"query": "minmax"}
 """Steps of preparation that have another name in files."""
+
+
+def _additive_rows(model: Model) -> dict[str, Any]:
+    steps = model.inputs.steps
+    copies = [view for step in steps if isinstance(step, QueryRelative) for view in step.views]
+    knots = next((step.word for step in steps if isinstance(step, Knotted)), "none")
+    rows = []
+    for curve in curves_of(model, "json", everything=True):
+        columns = [list(column) for column in zip(*curve.knots, strict=True)] or [[], [], []]
+        rows.append(CurveRow(curve.feature, curve.view, curve.weight, *columns))  # type: ignore[arg-type]
+    features = [TreeFeature(name, model.rule.fill_value(j)) for j, name in enumerate(model.names)]
+    return {"knots": knots, "copies": copies, "features": features, "curves": rows}
+
+
+def _additive_model(file: AdditiveFile, inputs: Inputs) -> Model:
+    """Return the model: the weights of the straight columns, view by view, then those of the knots."""
+    views, d = ["", *file.copies], len(file.features)
+    rows = {}
+    for row in file.curves:
+        if row.view not in views or not 0 <= row.feature < d:
+            raise InputError(f"a curve is of the feature {row.feature} in the view {row.view!r}, which is not there")
+        if not len(row.knots) == len(row.scales) == len(row.weights):
+            raise InputError("a curve has as many scales and weights as knots")
+        rows[views.index(row.view) * d + row.feature] = row
+    if len(rows) != len(file.curves):
+        raise InputError("two curves are of one feature in one view")
+    order, width = sorted(rows), d * len(views)
+    weights = np.zeros(width)
+    weights[order] = [rows[column].weight for column in order]
+    steps: list[Step] = [*inputs.steps, *([QueryRelative(tuple(file.copies))] if file.copies else [])]
+    lengths = [len(rows[column].knots) for column in order]
+    if file.knots == "none" and any(lengths):
+        raise InputError("$.knots is 'none', and there are some")
+    if file.knots != "none":
+        knot, scale, more = (
+            np.array([value for column in order for value in getattr(rows[column], name)], dtype=np.float64)
+            for name in ("knots", "scales", "weights")
+        )
+        kind = Ramps if file.knots == "ramps" else Thresholds
+        steps.append(kind(max([1, *lengths]), width, np.repeat(order, lengths).astype(np.int64), knot, scale))
+        weights = np.append(weights, more)
+    return Model(LinearFunction(weights), replace(inputs, steps=tuple(steps)), file.source, file.offset)
 
 
 def _tree_rows(model: Model, trees: TreeFunction) -> dict[str, Any]:
@@ -156,13 +225,15 @@ def decode(content: bytes, path: Path | str) -> Model:
         return _model(file)
 
 
-def _model(file: LinearFile | StumpsFile | TreesFile) -> Model:
+def _model(file: LinearFile | StumpsFile | TreesFile | AdditiveFile) -> Model:
     names = tuple(row.name for row in file.features)
     numbered = Inputs(len(names)).labels  # what a model without names of its own is written with
     rule = MissingRule("native" if file.missing == "follow" else "error")
     if file.missing == "fill":
         rule = MissingRule("fill", np.array([row.missing for row in file.features], dtype=np.float64))
     inputs = Inputs(len(names), None if names == numbered else names, rule, steps_of_preparation(file.prepare))
+    if isinstance(file, AdditiveFile):
+        return _additive_model(file, inputs)
     if isinstance(file, TreesFile):
         return Model(_tree_function(file), inputs, file.source, file.offset)
     if isinstance(file, StumpsFile):
@@ -223,8 +294,8 @@ class OwnJson(Target):
 
     name = "json"
     settings = frozenset({"shift"})
-    prepares = frozenset({"log", "query", "standard"})
-    marks = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees))"')
+    prepares = frozenset({"log", "query", "standard", "+rank", "+minmax", "+standard", "ramps", "steps"})
+    marks = re.compile(rb'"format"\s*:\s*"(toprank-(?:linear|stumps|trees|additive))"')
     file = "a file of toprank"
 
     def encode(self, model: Model, settings: Settings) -> Artifact:
@@ -237,8 +308,13 @@ class OwnJson(Target):
         """Return the score as a careful reader would compute it."""
         model, file = decode(content, path), _checked(content, path)
         names, rule = tuple(row.name for row in file.features), f"float64; {model.rule.words}"
-        like = _replica(model, names, file, rule)
-        if model.inputs.steps:
+        like: Replica
+        if isinstance(file, AdditiveFile):
+            curves = tuple(curves_of(model, "json"))
+            like = CurvesReplica(names, curves, rule, file.offset, model.rule.fill)
+        else:
+            like = _replica(model, names, file, rule)
+        if file.prepare:
             return PreparedReplica(names, tuple(file.prepare), like, model.rule.fill, rule)
         return like
 

@@ -158,4 +158,4 @@ class PreparedReplica(Replica):
                         np.where(spread > 0, rows.std(axis=0), 0),
                     )
                 X[query == one] = (rows - low) / np.where(spread > 0, spread, 1.0)
-        return self.like.score_rows(X)
+        return self.like.score_rows(X, query)

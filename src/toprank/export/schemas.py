@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any, Literal
 
 
-def schema(kind: Literal["linear", "stumps", "trees", "model"]) -> dict[str, Any]:
+def schema(kind: Literal["linear", "stumps", "trees", "additive", "model"]) -> dict[str, Any]:
     """Return the JSON Schema of a file: "model" is what `Ranker.save` writes, the others what export to json writes.
 
     >>> schema("linear")["title"]

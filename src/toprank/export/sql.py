@@ -24,6 +24,7 @@ from .._version import __version__
 from ..data.validation import check_choice
 from ..errors import InputError
 from ..model import LinearFunction, Model
+from .curves import curves_of
 from .model_trees import ModelSplit, Tree, forest_of, used_features, used_note
 from .replicas import Replica
 from .sql_engines import SqlReplica, run_duckdb, runner_of
@@ -133,7 +134,7 @@ class Sql(Target):
 
     name = "sql"
     settings = frozenset({"dialect", "form", "table", "qid", "doc_id", "shift"})
-    prepares = frozenset({"log", "query", "standard"})
+    prepares = frozenset({"log", "query", "standard", "+rank", "+minmax", "+standard", "ramps", "steps"})
     marks = re.compile(rb"\A.*\n" + HEAD.encode())
     file = "SQL as toprank writes it"
 
@@ -181,13 +182,20 @@ class Sql(Target):
 
 
 class Terms:
-    """A model as terms of a sum: the features that count, its preparations, and its trees where it has any."""
+    """A model as terms of a sum: the features that count, its preparations, its curves or trees where it has any."""
 
-    def __init__(self, model: Model) -> None:
+    larger, above = "", ""
+    """How max(x, t) and [x > t] are written."""
+
+    def __init__(self, model: Model, who: str) -> None:
         self.model = model
-        self.steps = model.inputs.steps
+        self.steps = tuple(word for step in model.inputs.steps if not step.widens for word in step.words)
+        """What is put in the place of features; copies and knots behind it are `curves`."""
+        self.curves = curves_of(model, who) if model.inputs.widens else []
         self.roots: list[Tree] = []
-        if isinstance(self.model.function, LinearFunction):
+        if model.inputs.widens:
+            self.used = sorted({curve.feature for curve in self.curves})
+        elif isinstance(self.model.function, LinearFunction):
             self.used = np.flatnonzero(self.model.weights).tolist()
         else:
             self.roots = forest_of(self.model)
@@ -197,21 +205,30 @@ class Terms:
         self, literal: Callable[[float], str], value: Callable[[int], str], tree: Callable[[Tree], str], shift: float
     ) -> list[str]:
         """Return the terms as text: weight times value or a tree each, and a constant where there is one."""
-        if isinstance(self.model.function, LinearFunction):
+        if self.model.inputs.widens:
+            shapes = (literal, self.larger, self.above)
+            terms = [term for c in self.curves for term in c.terms(self.view(value(c.feature), c.view), *shapes)]
+        elif isinstance(self.model.function, LinearFunction):
             terms = [f"{literal(float(self.model.weights[j]))} * {value(j)}" for j in self.used]
         else:
             terms = [tree(root) for root in self.roots]
         constant = self.model.offset + shift
         return [*terms, literal(constant)] if constant or not terms else terms
 
+    def view(self, value: str, view: str) -> str:
+        """Return a view of a feature; its own is the feature."""
+        return f"{view}_{value}" if view else value
+
 
 class _Writer(Terms):
     """One model in one dialect."""
 
     def __init__(self, model: Model, dialect: Dialect, settings: Settings) -> None:
-        super().__init__(model)
+        super().__init__(model, "sql")
         self.dialect, self.settings = dialect, settings
-        self.per_query = any(step != "log" for step in self.steps)
+        self.above = f"CASE WHEN {{x}} > {{t}} THEN {dialect.literal(1.0)} ELSE {dialect.literal(0.0)} END"
+        self.larger = "CASE WHEN {x} > {t} THEN {x} ELSE {t} END"
+        self.per_query = model.inputs.needs_queries
         keys = (settings.qid, settings.doc_id)
         clash = next((key for key in keys if key.lower() in ("score", "rank")), None)
         if clash is not None:
@@ -236,16 +253,20 @@ class _Writer(Terms):
         q, d = (self.dialect.identifier(key) for key in (self.settings.qid, self.settings.doc_id))
         keys = f"{q}, {d}"
         table = ".".join(map(self.dialect.identifier, self.settings.table.split(".")))
-        stages = [[self._value(j) for j in self.used]]
+        stages = [{self._alias(0, j): self._value(j) for j in self.used}]
         for form in (form for step in self.steps for form in _STAGES[step]):
-            names = [self._alias(len(stages) - 1, j) for j in self.used]
-            stages.append([self._stage(form, x, q) for x in names])
+            before, number = list(stages[-1]), len(stages)
+            stages.append(
+                {self._alias(number, j): self._stage(form, x, q) for j, x in zip(self.used, before, strict=True)}
+            )
+        own = dict(zip(self.used, stages[-1], strict=True))
+        stages += self._views(own, q)
         parts, source = [], table
         for number, columns in enumerate(stages):
-            named = [f"{column} AS {self._alias(number, j)}" for column, j in zip(columns, self.used, strict=True)]
+            named = [f"{column} AS {alias}" for alias, column in columns.items()]
             parts.append(f"toprank_{number} AS (\n  SELECT {', '.join([keys, *named])}\n  FROM {source}\n)")
             source = f"toprank_{number}"
-        score = self._score([self._alias(len(stages) - 1, j) for j in self.used])
+        score = self._score(list(own.values()))
         parts.append(f"toprank_scored AS (\n  SELECT {keys}, {score} AS score\n  FROM {source}\n)")
         order = f"PARTITION BY {q} ORDER BY score IS NULL, score DESC, {d}"
         select = f"SELECT {keys}, score, ROW_NUMBER() OVER ({order}) AS {self._rank}\nFROM toprank_scored"
@@ -261,8 +282,15 @@ class _Writer(Terms):
     def _stage(self, form: str, x: str, q: str) -> str:
         over = f"OVER (PARTITION BY {q})"
         windows = {"low": f"MIN({x})", "high": f"MAX({x})", "mean": f"AVG({x})", "square": f"AVG({x} * {x})"}
-        numbers = {"one": self.dialect.literal(1.0), "zero": self.dialect.literal(0.0)}
-        return form.format(x=x, **numbers, **{name: f"{window} {over}" for name, window in windows.items()})
+        windows |= {"count": "COUNT(*)"}
+        places = {"up": f"RANK() OVER (PARTITION BY {q} ORDER BY {x})"}
+        places["down"] = f"RANK() OVER (PARTITION BY {q} ORDER BY {x} DESC)"
+        numbers = {
+            "one": self.dialect.literal(1.0),
+            "zero": self.dialect.literal(0.0),
+            "two": self.dialect.literal(2.0),
+        }
+        return form.format(x=x, **numbers, **places, **{name: f"{window} {over}" for name, window in windows.items()})
 
     def _alias(self, stage: int, feature: int) -> str:
         return f"x{stage}_{feature + 1}"
@@ -273,6 +301,19 @@ class _Writer(Terms):
         if fill is None or (self.roots and not self.steps):
             return column
         return f"COALESCE({column}, {self.dialect.literal(fill)})"
+
+    def _views(self, own: Mapping[int, str], q: str) -> list[dict[str, str]]:
+        """Return stages that put the views of features beside them: one, or two where some are standardised."""
+        wanted = [(curve.feature, curve.view) for curve in self.curves if curve.view]
+        if not wanted:
+            return []
+        kept = {name: name for name in own.values()}
+        first = {f"{view}_{own[j]}": self._stage(_VIEWS[view], own[j], q) for j, view in wanted}
+        stages = [kept | first]
+        if any(view == "standard" for _, view in wanted):
+            last = {name: self._stage(_STAGES["standard"][1], name, q) for name in first if name.startswith("standard")}
+            stages.append({name: last.get(name, name) for name in stages[0]})
+        return stages
 
     def _prepared_inline(self, feature: int) -> str:
         value = self._value(feature)
@@ -326,6 +367,15 @@ _STAGES = {
     ),
 }
 """Each preparation as stages over the columns before it."""
+
+_VIEWS = {
+    "rank": "CASE WHEN {high} > {low} AND {x} IS NOT NULL "
+    "THEN ({up} - {down} + {count} - {one}) / ({two} * ({count} - {one})) ELSE {x} - {x} END",
+    "minmax": _STAGES["query"][0],
+    "standard": _STAGES["standard"][0],
+}
+"""Views of a feature beside it: among n documents the places from either end, u and d, give (u − d + n − 1)/(2(n − 1)).
+"""
 
 
 def balanced(terms: Sequence[str], plus: str = "\n + ") -> str:

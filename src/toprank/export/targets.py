@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from .._typing import Floats
+from ..data.preparation import Knotted
 from ..data.validation import check_finite
 from ..errors import InputError
 from ..model import LinearFunction, Model, StumpFunction, TreeFunction
@@ -118,8 +119,8 @@ class Target(ABC):
     def check_preparation(self, steps: Sequence[str]) -> None:
         """Refuse preparations that the target cannot compute from the features that it has."""
         for step in steps:
-            if step not in self.prepares:
-                raise InputError(f"{self.name} cannot compute {_PREPARED[step]}")
+            if step.partition(":")[0] not in self.prepares:
+                raise InputError(f"{self.name} cannot compute {_PREPARED[step.partition(':')[0]]}")
 
     def write(self, model: Model, settings: Settings) -> Artifact:
         """Check that model and settings fit this target, and encode."""
@@ -130,7 +131,7 @@ class Target(ABC):
                 f"{self.name} has no column that says where {model.names[model.rule.indicated[0]]!r} is missing: fit "
                 'with missing="median" or "zero"'
             )
-        self.check_preparation(model.inputs.steps)
+        self.check_preparation(model.inputs.words)
         default = Settings()
         for key in (each.name for each in fields(Settings) if each.name not in ("name", "version")):
             if key not in self.settings and getattr(settings, key) != getattr(default, key):
@@ -151,6 +152,11 @@ _PREPARED = {
     "instead, or take another target (sql does it)",
     "standard": "features standardised within a query: it scores documents one by one. Scale over all queries "
     "instead, or take another target (sql does it)",
+    "+rank": "ranks of a feature within a query: take sql, or let the server score (toprank serve)",
+    "+minmax": "features scaled to 0 … 1 within a query: take sql, or let the server score (toprank serve)",
+    "+standard": "features standardised within a query: take sql, or let the server score (toprank serve)",
+    "ramps": "curves of a feature: take sql or lucene-expression, or let the server score (toprank serve)",
+    "steps": "steps of a feature: take sql or lucene-expression, or let the server score (toprank serve)",
 }
 
 
@@ -168,7 +174,9 @@ def model_name(model: Model, settings: Settings, pattern: re.Pattern[str] = NAME
 def fingerprint(model: Model, settings: Settings) -> str:
     """Return eight letters that change whenever a score could."""
     content: list[Any] = [model.names, None if model.rule.fill is None else model.rule.fill.tolist(), settings.shift]
-    content += [list(model.inputs.steps)] if model.inputs.steps else []
+    content += [list(model.inputs.words)] if model.inputs.words else []
+    for step in model.inputs.steps:
+        content += [column.tolist() for column in step.learned] if isinstance(step, Knotted) else []
     function = model.function
     if isinstance(function, LinearFunction):
         content += [function.coef.tolist(), model.offset, settings.normalizers]

@@ -230,7 +230,10 @@ def _magnitude(model: Model, X: Floats, ptr: Ints) -> Floats:
         part = X[first:last]
         spread = np.ptp(part, axis=0)
         taken = np.where(spread > 0, np.abs(part).max(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) + 1.0
-        size[first:last] += len(part) * float(taken @ weights)
+        if model.inputs.widens:
+            size[first:last] += len(part) * float(taken.max(initial=0.0) * weights.sum())
+        else:
+            size[first:last] += len(part) * float(taken @ weights)
     return size
 
 

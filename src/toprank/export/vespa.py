@@ -62,7 +62,7 @@ class Vespa(Target):
             raise InputError(f"--map {unknown}=…: the model has no feature {unknown!r}")
         name = model_name(model, settings, IDENTIFIER)
         ids = [n if IDENTIFIER.fullmatch(n) else f"{j}_" for j, n in enumerate(model.names, start=1)]
-        logs = len(model.inputs.steps)
+        logs = len(model.inputs.words)
         last = "l" * logs or "f"  # the score looks at f_x, a feature, or l_x, its logarithm, or ll_x, that of l_x
         constant = model.offset + (settings.shift or 0.0)
         lines = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._files import read_whole, replacing
 from .._suggest import did_you_mean
-from ..data.transforms import steps_of
+from ..data.preparation import words_of
 from ..data.validation import check_choice
 from ..errors import InputError
 from ..model import LinearFunction, Model
@@ -205,7 +205,7 @@ def check_preparation(to: str, prepare: str | Sequence[str]) -> None:
     ...
     toprank.errors.InputError: solr cannot compute the signed logarithm of a feature: let the engine ...
     """
-    target_of(to).check_preparation(steps_of(prepare))
+    target_of(to).check_preparation(words_of(prepare))
 
 
 def shift_for(model: Any, data: Any, features: Sequence[str] | None = None) -> float:

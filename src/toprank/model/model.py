@@ -12,10 +12,11 @@ from .._typing import ArrayLike, Floats, Ints, Matrix
 from ..data.dataset import QueryDataset
 from ..data.grouping import group_rows, in_order
 from ..data.mapped import check_whole
+from ..data.preparation import steps_of
 from ..data.remote import RemoteMatrix
 from ..data.validation import as_matrix, as_matrix_with_gaps, check_collected
 from ..errors import InputError
-from .functions import LinearFunction, LinearFunctions, ScoringFunction
+from .functions import LinearFunction, LinearFunctions, ScoringFunction, StumpFunction, TreeFunction
 from .inputs import Inputs
 from .missing import MissingRule
 
@@ -81,7 +82,7 @@ class Model:
         """
         rule = MissingRule() if fill is None else MissingRule("fill", np.asarray(fill, dtype=np.float64))
         function = LinearFunction(np.asarray(weights, dtype=np.float64))
-        return cls(function, Inputs(len(names), tuple(names), rule, tuple(steps)), source, offset)
+        return cls(function, Inputs(len(names), tuple(names), rule, steps_of(steps)), source, offset)
 
     @property
     def n_features(self) -> int:
@@ -105,6 +106,22 @@ class Model:
             raise AttributeError(f"{self.source} has no weights: it is not linear")
         return self.function.coef
 
+    @property
+    def features_used(self) -> tuple[str, ...]:
+        """The names of the features on which a score depends."""
+        inputs, function = self.inputs, self.function
+        if isinstance(function, (LinearFunction, LinearFunctions)):
+            columns = np.flatnonzero(np.atleast_2d(function.coef).any(axis=0))
+        elif isinstance(function, StumpFunction):
+            columns = np.unique(function.feature[function.weight != 0])
+        elif isinstance(function, TreeFunction):
+            columns = np.unique(function.feature[function.feature >= 0])
+        else:
+            columns = np.arange(inputs.n_outputs)
+        filled = inputs.origins[columns]
+        behind = np.append(np.arange(self.n_features), np.array(inputs.missing.indicated, dtype=np.int64))
+        return tuple(self.names[j] for j in np.unique(behind[filled]).tolist())
+
     def renamed(self, names: Sequence[str]) -> Model:
         """Return the same score with other names for the features."""
         return replace(self, inputs=replace(self.inputs, names=tuple(names)))
@@ -116,7 +133,7 @@ class Model:
             gathered: Floats = matched.X.collect(self._scores_of_part)
             return gathered
         check_whole(matched.X)
-        found = self.function.scores(self.inputs.prepared(matched).X)
+        found = self.function.scores(self.inputs.prepared_lazily(matched).X)
         if data.mapped is not None and not np.isfinite(found).all():
             as_matrix(matched.X, feature_names=matched.feature_names)  # names the cell
         return found + self.offset if self.offset else found

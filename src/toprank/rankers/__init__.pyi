@@ -1,6 +1,7 @@
 """Estimators with a scikit-learn face."""
 
 from ..interop.trees import BoostedTrees as BoostedTrees
+from .additive import AdditiveRanker as AdditiveRanker
 from .at_k import OnePassMiniBatch as OnePassMiniBatch
 from .at_k import PerceptronAtK as PerceptronAtK
 from .at_k import SGDAtK as SGDAtK

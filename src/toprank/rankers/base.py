@@ -22,16 +22,17 @@ from ..data.dataset import QueryDataset
 from ..data.grades import warn_of_lowest_grade
 from ..data.grouping import group_rows
 from ..data.mapped import check_whole
+from ..data.preparation import words_of
 from ..data.remote import ALL_ROWS, NotInMemoryError, RemoteMatrix
 from ..data.sketch import Sketch
 from ..data.splits import ROUTING
-from ..data.transforms import steps_of
 from ..data.weights import weight_of_rows
 from ..errors import InputError
 from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..measures.order import ranks
 from ..model import Inputs, LinearFunction, LinearFunctions, Model, ScoringFunction
+from ..model.importance import score_shares
 from ..model.missing import NOT_ON_A_CLUSTER, Missing
 from ..solvers.base import Solution, warn_of_failure
 from ..statistics.evaluation import checked_data_set
@@ -65,11 +66,14 @@ class Ranker(BaseEstimator, ABC):
     final: their fields are hyper-parameters, and they implement `_fit`.
 
     `prepare` names what is done to the features first, in learning and in scoring: "log" (`SignedLog`), "query"
-    (`QueryNormalizer`), "standard" (its other method), or several by commas. What is prepared query by query needs
-    `qid` to score, too. `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero" takes them for
-    0, "median" for the median of the feature in the rows that were learned from, "indicator" does the same and adds a
-    column that says where cells were missing. Both rules are fixed by `fit` with what they learned (`inputs_`), belong
-    to the model (`model_`) and are kept in its file: setting the parameters later changes the next fit only.
+    (`QueryNormalizer`), "standard" (its other method), then copies beside the features that are relative to the query
+    ("+rank", "+minmax", "+standard"), then knots at quantiles of every column so far, which `fit` learns: "ramps:8"
+    makes curves of straight lines of a linear function, "steps:16" steps; several by commas. What is prepared query by
+    query needs `qid` to score, too. `missing` says what becomes of missing cells (NaN): "error" refuses them, "zero"
+    takes them for 0, "median" for the median of the feature in the rows that were learned from, "indicator" does the
+    same and adds a column that says where cells were missing. Both rules are fixed by `fit` with what they learned
+    (`inputs_`), belong to the model (`model_`) and are kept in its file: setting the parameters later changes the next
+    fit only.
     """
 
     # With metadata routing switched on, these make `cross_validate` and `Pipeline` pass qid without set-up.
@@ -242,16 +246,29 @@ class Ranker(BaseEstimator, ABC):
             checking.check_no_doc_weight(type(self).__name__, data)
         if first:
             names = vars(self).get("feature_names_in_")
-            fitted = Inputs.fit(data, self.missing, self.prepare)
+            fitted = self._fitted_inputs(data)
             self.inputs_ = replace(fitted, names=None if names is None else tuple(map(str, names)))
-            return self.inputs_.prepared(data)
-        if steps_of(self.prepare) != self.inputs_.steps:
-            before = ",".join(self.inputs_.steps)
+            return self._prepared(data)
+        if self._wanted_words != self.inputs_.words:
+            before = ",".join(self.inputs_.words)
             raise InputError(
                 f'prepare cannot change while learning goes on: the weights so far belong to prepare="{before}"; fit '
                 "anew, without warm_start"
             )
-        return self.inputs_.apply(data, type(self).__name__)
+        return self._prepared(self.inputs_.matched(data, type(self).__name__))
+
+    def _fitted_inputs(self, data: QueryDataset) -> Inputs:
+        """Return what the model will want of all rows, learned from the first ones."""
+        return Inputs.fit(data, self.missing, self.prepare)
+
+    @property
+    def _wanted_words(self) -> tuple[str, ...]:
+        """The preparation that the parameters ask for."""
+        return words_of(self.prepare)
+
+    def _prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return rows whose columns are those of the fit as the learner reads them."""
+        return self.inputs_.prepared(data)
 
     @property
     def model_(self) -> Model:
@@ -414,6 +431,24 @@ class Ranker(BaseEstimator, ABC):
         if not isinstance(function, (LinearFunction, LinearFunctions)):
             raise AttributeError(f"{type(self).__name__} has no coef_: it is not fitted, or not linear")
         return function.coef
+
+    @property
+    def features_(self) -> tuple[str, ...]:
+        """The features that count: a document scores the same whatever the others are."""
+        check_is_fitted(self, "model_")
+        return self.model_.features_used
+
+    def feature_importances(self, data: QueryDataset) -> dict[str, float]:
+        """Return each feature's share of the variance of the scores inside lists, the largest first.
+
+        That is the covariance of the scores with what they lose when the feature is held at its mean in each list. The
+        shares of a sum of curves add up to 1; one below 0 works against the others.
+        """
+        check_is_fitted(self, "model_")
+        model = self.model_
+        model.check_one_score()
+        shares = score_shares(model, checked_data_set(data))
+        return {model.names[j]: float(shares[j]) for j in np.argsort(-shares, kind="stable").tolist()}
 
     def certify(
         self, data: QueryDataset | None = None, comparator: Any = None, *, delta: float = 0.05

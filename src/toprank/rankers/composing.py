@@ -164,6 +164,13 @@ class MinimisingRanker(Ranker):
         found = minimise(objective, [self.alpha], self._solver, watch, self._start())
         self._keep_solution(found.coef, found.solution, watch)
 
+    def _prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return rows as the objective reads them, by lists; mini-batches draw lists from all rows."""
+        solver = self.solver
+        if isinstance(solver, MiniBatch) or (isinstance(solver, str) and solver.partition(":")[0] == "minibatch"):
+            return self.inputs_.prepared(data)
+        return self.inputs_.prepared_lazily(data)
+
     @abstractmethod
     def _solver(self, look: Watch | None) -> Solver:
         """Return the solver that the parameters name; `look` watches its iterates."""

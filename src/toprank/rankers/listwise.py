@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, cast
 
 from .._typing import Floats
@@ -112,7 +112,12 @@ class ListwiseRanker(MinimisingRanker):
             radius = self._effective_radius(loss.transform, data)
         except InputError:  # a radius that is too large for these rows: the certificates say so
             radius = self.radius
-        return generalization.certificates(loss, self.coef_, data, radius=radius, delta=delta)
+        found = generalization.certificates(loss, self.coef_, data, radius=radius, delta=delta)
+        learned = [step.words[0] for step in self.inputs_.steps if step.learns]
+        if not learned:
+            return found
+        fixed = Assumption("the columns were fixed before learning", False, f"{learned[0]} took its knots from rows")
+        return [replace(certificate, assumptions=(*certificate.assumptions, fixed)) for certificate in found]
 
 
 @parameters

@@ -74,7 +74,7 @@ class PDGD(Ranker):
         model = ranker.model_ if isinstance(ranker, Ranker) else ranker
         if not isinstance(model.function, LinearFunction):
             raise InputError(f"{model.source} is not linear: clicks are learned by linear models")
-        self.inputs_, self.prepare = model.inputs, ",".join(model.inputs.steps)
+        self.inputs_, self.prepare = model.inputs, ",".join(model.inputs.words)
         self._begin_at(model.function)
         if isinstance(ranker, Ranker):
             self.missing, self.learned_from_ = ranker.missing, ranker.learned_from_

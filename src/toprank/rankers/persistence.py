@@ -21,6 +21,7 @@ import numpy as np
 from .. import measures, solvers, surrogates
 from .._files import read_whole, replacing
 from .._version import __version__
+from ..data.preparation import Knotted, Ramps, Step, Thresholds, steps_of
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..model import Inputs, MissingRule, Model, functions
@@ -70,8 +71,14 @@ def content_of(ranker: Ranker, names: Sequence[str] | None = None) -> ModelFile:
         model=encode(ranker.function_.as_value(), "model"),
         state=_state(ranker),
         learned_from=None if ranker.learned_from_ is None else ranker.learned_from_.text(),
-        inputs={"missing": encode(ranker.inputs_.missing, "missing"), "steps": list(ranker.inputs_.steps)},
+        inputs={"missing": encode(ranker.inputs_.missing, "missing"), "steps": _encoded_steps(ranker)},
     )
+
+
+def _encoded_steps(ranker: Ranker) -> list[Any]:
+    """Return the preparation: words, and steps that learned something as values."""
+    steps = ranker.inputs_.steps
+    return [item for step in steps for item in ([encode(step, "steps")] if step.learns else step.words)]
 
 
 def _state(ranker: Ranker) -> dict[str, Any]:
@@ -226,28 +233,31 @@ def _model(content: ModelFile) -> Model:
     return Model(function, inputs, content.ranker)
 
 
-def _rule_and_steps(content: ModelFile) -> tuple[MissingRule, tuple[str, ...]]:
+def _rule_and_steps(content: ModelFile) -> tuple[MissingRule, tuple[Step, ...]]:
     """Return the rule for missing cells and the preparation that a file keeps; older ones have them as parameters."""
     if content.inputs is None:
         word = _parameter(content.params.get("missing", "error"), "missing", Literal["error", "zero"])
         given = decode(content.params.get("prepare", ""), "$.params.prepare")
         prepare = _parameter(given, "prepare", str | Sequence[str])
         rule = MissingRule("fill", np.zeros(content.n_features)) if word == "zero" else MissingRule()
-        return rule, _checked_steps(prepare)
+        return rule, _without_learning(steps_of(prepare))
     rule, steps = decode(content.inputs.get("missing"), "$.inputs.missing"), content.inputs.get("steps")
     if not isinstance(rule, MissingRule) or not isinstance(steps, list) or set(content.inputs) != {"missing", "steps"}:
         raise InputError("$.inputs must hold the rule for missing cells and the steps of preparation, and no more")
     if rule.fill is not None and len(rule.fill) != content.n_features:
         raise InputError(f"$.inputs.missing fills {len(rule.fill)} features, and there are {content.n_features}")
-    return rule, _checked_steps([str(step) for step in steps])
+    found = [decode(step, f"$.inputs.steps[{i}]") for i, step in enumerate(steps)]
+    if not all(isinstance(step, (str, Knotted)) for step in found):
+        raise InputError("$.inputs.steps must hold words and steps with knots, and no more")
+    return rule, _without_learning(steps_of(found))
 
 
-def _checked_steps(prepare: str | Sequence[str]) -> tuple[str, ...]:
-    if not prepare:
-        return ()
-    from ..data.transforms import steps_of  # loads scikit-learn, which a model without preparation does without
-
-    return steps_of(prepare)
+def _without_learning(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Refuse a step that has to be learned first."""
+    for step in steps:
+        if isinstance(step, Knotted):
+            _ = step.learned
+    return steps
 
 
 FORMER_RANKERS: dict[str, dict[str, Any]] = {
@@ -416,7 +426,7 @@ def _values() -> dict[str, type]:
     """
     found = dict(_REGISTERED)
     found |= {name.replace("Function", "Model"): getattr(functions, name) for name in functions.__all__}
-    found["MissingRule"] = MissingRule
+    found |= {kind.__name__: kind for kind in (MissingRule, Ramps, Thresholds)}
     for package in (surrogates, measures, solvers):
         for name in package.__all__:
             kind = getattr(package, name)

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from .._typing import ArrayLike
 from ..data.dataset import QueryDataset
+from ..data.preparation import steps_of as steps_of_preparation
 from ..errors import InputError
 from ..model.functions import ScoringFunction
 from ..solvers.steps import Steps
@@ -45,6 +46,9 @@ class StreamRanker(Ranker):
     def _learn_more_from(self, data: QueryDataset) -> None:
         """Learn from lists as they came."""
         first = not self._has_learned
+        learns = next((step.words[0] for step in steps_of_preparation(self.prepare) if step.learns), None)
+        if first and learns is not None:
+            raise InputError(f'prepare="{learns}" learns its knots from all rows: call fit first, then partial_fit')
         seen = self._learnable(data, first=first)
         if first and self._depends_on_units and "scale" in vars(self) and vars(self)["scale"] is None:
             check_even_features(type(self).__name__, seen, steps=True)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def contributions(model: Model, data: QueryDataset) -> Floats | None:
-    """f_j(x_j) per document and column that the function sees: w_j x_j, or the steps on feature j of a sum of stumps.
+    """f_j(x_j) per document and feature: w_j x_j, the curves of feature j, or its steps in a sum of stumps.
 
-    The columns are `model.inputs.output_labels`: the features after filling in and preparation. None for a model that
-    is no sum over features.
+    The columns are `model.inputs.filled_labels`: the features, and where they are missing; copies and knots of a
+    feature are added up. None for a model that is no sum over features.
 
     >>> rows = QueryDataset.from_arrays([[1.0, 1.0], [0.5, 3.0]], [0, 1])
     >>> contributions(Model(LinearFunction(np.array([1.0, 2.0])), Inputs(2)), rows).tolist()
@@ -33,11 +33,17 @@ def contributions(model: Model, data: QueryDataset) -> Floats | None:
         return None
     rows = np.asarray(dense(model.inputs.apply(data, model.source).X), dtype=np.float64)
     if isinstance(function, LinearFunction):
-        return rows * function.coef
-    parts = np.zeros(rows.shape)
-    for feature, threshold, weight in function.thresholds:
-        parts[:, feature] += weight * (rows[:, feature] > threshold)
-    return parts
+        parts = rows * function.coef
+    else:
+        parts = np.zeros(rows.shape)
+        for feature, threshold, weight in function.thresholds:
+            parts[:, feature] += weight * (rows[:, feature] > threshold)
+    if not model.inputs.widens:
+        return parts
+    whole = np.zeros((len(rows), model.inputs.filled_width))
+    for column, feature in enumerate(model.inputs.origins.tolist()):
+        whole[:, feature] += parts[:, column]
+    return whole
 
 
 class Explainer:

@@ -135,7 +135,7 @@ def _weights(view: ContestView) -> list[dict[str, Any]]:
         coefs = [model.weights for model in models if isinstance(model.function, LinearFunction)]
         if not coefs or len(coefs) < len(models) or len({len(coef) for coef in coefs}) > 1:
             continue
-        prepare = {",".join(model.inputs.steps) for model in models}
+        prepare = {",".join(model.inputs.words) for model in models}
         if len(coefs[0]) != data.n_features or len(prepare) > 1:  # weights of other features have no mean
             continue
         key = prepare.pop()

@@ -47,7 +47,7 @@ async def rank(call: Call, body: bodies.Rank) -> Ranking:
         if parts is None:
             raise BodyError("the scores of this model are no sums over features", "$.explain")
         for item, row in zip(ranking.items, parts[rows].tolist(), strict=True):
-            item.contributions = dict(zip(served.weight_labels, row, strict=True))
+            item.contributions = dict(zip(served.part_labels, row, strict=True))
     return ranking
 
 

@@ -195,6 +195,11 @@ class Learner:
         """What each weight of a linear model belongs to: a feature, or where it is missing."""
         return [*replace(self.ranker.inputs_, names=tuple(self.columns.labels)).output_labels]
 
+    @property
+    def part_labels(self) -> list[str]:
+        """What each contribution belongs to: a feature with its copies and curves, or where it is missing."""
+        return [*replace(self.ranker.inputs_, names=tuple(self.columns.labels)).filled_labels]
+
     def scores(self, X: AnyArray) -> Floats:
         """Return one score per row of a list, whose columns `columns` has put in the model's order."""
         return self.ranker.model_.scores(self.as_list(X))

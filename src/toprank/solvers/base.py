@@ -114,5 +114,5 @@ class Solver(ABC):
         solutions: list[Solution] = []
         for alpha in alphas:
             start = solutions[-1].w if solutions else w0
-            solutions.append(self.minimize(replace(objective, penalty=L2(alpha)), start))
+            solutions.append(self.minimize(objective.with_penalty(L2(alpha)), start))
         return solutions
