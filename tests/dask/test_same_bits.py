@@ -120,8 +120,8 @@ def test_adaranks_table_stays_on_the_workers_and_older_scores_do_not(client, mon
     plain, answers = adarank._Ensemble.plus, blocks.combined
 
     def plus(self, *step, **alone):
-        assert len(self.phi) == 2 * data.n_features
-        until(lambda: results_and_parts() == [5, 10])  # workers let go of older results a moment later
+        until(lambda: results_and_parts()[0] <= 2 * 5)  # each part keeps the ensemble and the step tried last
+        assert results_and_parts()[1] == 10
         seen.append(max(sizes))
         return plain(self, *step, **alone)
 

@@ -34,19 +34,23 @@ class AdaRank(Ranker):
 
     f = Σ_t α_t h_t, each h_t the feature with the best Σ_q P_t(q) E(q, h), P_{t+1} ∝ exp(−E(f_t)) (Fig. 6).
 
-    `measure` is any measure in [0, 1]. Its value for every query and feature is computed once; a round is then one
-    matrix-vector product and one evaluation of f_t. Documents that score alike count as expected over their orders, so
-    the order of the rows does not matter. `rule="paper"` is the figure to the letter: every query counts. It often
-    picks one feature for ever, since P moves by less than a factor e; the default `rule="improve"` takes the best
-    feature that raises the training measure, halves its steps when none does, and stops when small steps help no more.
-    A gain below 10⁻¹² of the measure is rounding and counts as none. The figure, line by line, is
-    `solvers.adarank.AdaRankRounds.run`.
-    `both_directions` also offers every feature reversed (None: with the rule "improve"). Both defaults were chosen on
-    validation parts of LETOR alone (`python -m benchmarks.designs` does so again).
-    With a validation set the best round is kept, and `patience` rounds without a better one end the fit. `warm_start`
-    adds `rounds` to those so far.
+    The measure of every query by every feature is computed once; a round is then one matrix-vector product and one
+    evaluation of f_t. Documents that score alike count as expected over their orders, so the order of the rows does not
+    matter. The figure, line by line, is `solvers.adarank.AdaRankRounds.run`. `certificates_` has Theorem 4 after every
+    round. With a validation set the best round is kept.
 
-    `certificates_` has Theorem 4 after every round.
+    Parameters
+    ----------
+    measure : any measure with values in [0, 1], or its name.
+    rounds : how many rounds are played, at most.
+    rule : "paper" is the figure to the letter: every query counts. It often picks one feature for ever, since P moves
+        by less than a factor e. "improve" takes the best feature that raises the training measure, halves its steps
+        when none does, and stops when small steps help no more. A gain below 10⁻¹² of the measure is rounding and
+        counts as none. The default was chosen on validation parts of LETOR alone (`python -m benchmarks.designs`).
+    both_directions : whether every feature is offered reversed too; None means with the rule "improve", which was
+        chosen in the same way.
+    patience : how many rounds without a better one on the validation set end the fit; None means none do.
+    warm_start : whether `rounds` are added to those so far.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)
@@ -168,14 +172,19 @@ class RankBoost(Ranker):
 
     A pair's weight factors into its two documents, so a round needs one potential per document and one histogram of
     them per column, for all thresholds of all features. The rounds are `solvers.boosting.RankBoostRounds.run`.
-    `thresholds` keeps at most that many places per feature, evenly spread over the weight of the documents, a value
-    that many of them share being one place (None: one between any two values, which takes as much memory as X); up to
-    255 of them a value takes one byte. `both_directions` lets a stump count against the documents above it too.
-    `normalize` gives every query the same weight instead of every pair.
 
-    With a validation set `measure` is looked at every so many rounds (`every`) and the best of them is kept; `patience`
-    looks without a better one end the fit. The best of hundreds of looks at a small validation part is often a lucky
-    one, hence the 25 rounds between two looks. `warm_start` adds `rounds` to those so far.
+    Parameters
+    ----------
+    rounds : how many stumps are added, at most.
+    thresholds : how many places a feature has at most, evenly spread over the weight of the documents; a value that
+        many of them share is one place. Up to 255 a value takes one byte. None means one place between any two values,
+        which takes as much memory as X.
+    both_directions : whether a stump may count against the documents above it too.
+    normalize : whether every query has the same weight, instead of every pair.
+    every : how many rounds lie between two looks at `measure` on the validation set, of which the best is kept. The
+        best of hundreds of looks at a small validation part is often a lucky one.
+    patience : how many looks without a better one end the fit; None means none do.
+    warm_start : whether `rounds` are added to those so far.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=50, random_state=0)

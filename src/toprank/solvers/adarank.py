@@ -34,7 +34,7 @@ SMALLEST_STEP_SHARE = 1 / 64
 ALMOST_ONE = 1.0 - 1e-12
 """A measure at or above this is 1, apart from rounding; two measures with a ratio between this and 1 are equal."""
 
-TABLE_VALUES = 1 << 17
+TABLE_VALUES = 1 << 16
 """How many feature values are read at a time for the measure table."""
 
 PIECE_DOCS = 1 << 16
@@ -107,13 +107,14 @@ class AdaRankRounds:
         The rounds `before` are played first, as they are.
         """
         played = [] if before is None else list(zip(before.candidates.tolist(), before.weights.tolist(), strict=True))
-        h, alpha, T = [], [], len(played) + self.rounds
+        h: list[int] = []
+        alpha: list[float] = []
         trace: dict[str, list[float]] = {"measure": [], "phi": [], "delta": []}
         f = _Ensemble.without_features(in_training(self.measure), self.both, data, importance, executor)
         step_share = 1.0
         try:
             set_aside = np.zeros(len(f.phi), dtype=bool)
-            while len(h) < T:
+            while len(h) < len(played) + self.rounds:
                 replayed = len(h) < len(played)
                 if replayed:
                     k, step = played[len(h)]
