@@ -232,7 +232,7 @@ MUTANTS = [
         BOOSTING,
     ),
     Mutant(
-        "solvers/_boosting_kernels.py", "sums[columns.at_zero[k]] -= stored", "sums[columns.at_zero[k]] += stored",
+        "solvers/_boosting_kernels.py", "at_zero[k]] -= stored", "at_zero[k]] += stored",
         f"{BOOSTING} -k sparse_columns",
     ),
     Mutant("solvers/adarank.py", "np.exp(-self.E)", "np.exp(self.E)", f"{BOOSTING} -k paper_rule_is_the_figure"),

@@ -34,7 +34,7 @@ SMALLEST_STEP_SHARE = 1 / 64
 ALMOST_ONE = 1.0 - 1e-12
 """A measure at or above this is 1, apart from rounding; two measures with a ratio between this and 1 are equal."""
 
-TABLE_VALUES = 1 << 17
+TABLE_VALUES = 1 << 16
 """How many feature values are read at a time for the measure table."""
 
 PIECE_DOCS = 1 << 16
