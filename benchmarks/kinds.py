@@ -1,7 +1,7 @@
 """A contest of kinds on the demo's queries, and of losses in the same trees: settings chosen on validation queries.
 
-`python -m benchmarks.kinds` prints both tables (`kinds`, `losses`), and whether the curvature of ListNet matters in trees
-(`curvature`). Everybody has four settings, one thread, and the same three parts.
+`python -m benchmarks.kinds` prints both tables (`kinds`, `losses`), and whether the curvature of ListNet matters in
+trees (`curvature`). Everybody has four settings, one thread, and the same three parts.
 """
 
 from __future__ import annotations
