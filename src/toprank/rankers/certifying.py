@@ -17,7 +17,6 @@ from ..certificates.worst import worst_mean
 from ..data.dataset import QueryDataset
 from ..data.remote import NotInMemoryError
 from ..data.sketch import Sketch, copied_queries
-from ..data.trec import Qrels
 from ..data.validation import check_fraction, check_positive
 from ..errors import InputError
 from ..measures import measure as parse_measure
@@ -39,7 +38,7 @@ ON_TRUST = Assumption(
 
 def certify(
     ranker: Any,
-    data: QueryDataset | Qrels | Mapping[str, Mapping[str, int]] | None = None,
+    data: Any = None,
     comparator: Any = None,
     *,
     measure: str | Measure | None = None,
@@ -60,11 +59,11 @@ def certify(
     For the kernel perceptron a comparator is a function: another fitted ranker with the same kernel, or a pair
     (documents, coefficients). Those that may fail do so with probability `delta` (1 − confidence where None).
 
-    Anybody else's model, one score per row of `data` (in your row order) and runs are certified by `measure`
-    ("ndcg@10" where it is None; under `convention`) on data sets; runs on judgements too, as `evaluate_run` measures
-    them. Which queries they were learned from nobody can tell, so that these took no part is taken on trust, and the
-    certificate says so. A ranker of ours is certified by its own `measure` and keeps its certificates as
-    `ranker.certificates_`.
+    `data` is a data set. Anybody else's model, one score per row of it (in your row order) and runs are certified by
+    `measure` ("ndcg@10" where it is None; under `convention`); `data` may then be judgements (`Qrels`, or grades by
+    query and document), on which runs are measured as by `evaluate_run`. Which queries they were learned from nobody
+    can tell, so that these took no part is taken on trust, and the certificate says so. A ranker of ours is certified
+    by its own `measure` and keeps its certificates as `ranker.certificates_`.
 
     Without data, a stream that `partial_fit` alone has learned is certified from its totals: what its rounds, each
     ranked before it was learned from, were expected to reach, and what the theorems say of them.
