@@ -21,7 +21,7 @@ from tests.search_engine import judgements, search_engine
 from toprank.cli import main
 
 ROOT = Path(__file__).parent.parent
-WITHOUT_PYTHON = {"glossary", "faq", "from-logs", "compare", "design", "changelog", "replication"}
+WITHOUT_PYTHON = {"glossary", "faq", "from-logs", "from-solr-logs", "compare", "design", "changelog", "replication"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

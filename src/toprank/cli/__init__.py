@@ -19,7 +19,7 @@ from .._progress import busy
 from .._tables import wrap
 from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
-from . import catalogs, certify, clicks, compare, data, demo, export, models, plan, reproduce, serve
+from . import catalogs, certify, clicks, compare, data, demo, engines, export, models, plan, reproduce, serve
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -117,6 +117,8 @@ for command in (
     export.read_logs,
     export.export,
     export.verify_export,
+    engines.push,
+    engines.pull_features,
     catalogs.measures,
     catalogs.rankers,
     reproduce.reproduce,
