@@ -19,7 +19,7 @@ from .._progress import busy
 from .._tables import wrap
 from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
-from . import catalogs, certify, clicks, compare, data, demo, engines, export, models, plan, reproduce, serve
+from . import catalogs, certify, clicks, compare, data, demo, engines, export, fuse, models, plan, reproduce, serve
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -109,6 +109,7 @@ for command in (
     models.evaluate,
     models.rank,
     compare.compare,
+    fuse.fuse,
     plan.plan,
     certify.certify,
     certify.advise,
