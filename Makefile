@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test nightly minimum lint bench docs fuzz mutants torture clean
+.PHONY: demo engines test nightly minimum lint bench docs fuzz mutants torture clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set of extras: an install is repeated only when pyproject.toml changes.
@@ -44,6 +44,10 @@ minimum: ## the tests of what touches a dependency, with the oldest ones that py
 	$(VENV)-minimum/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-minimum/oldest.txt --editable '.[parquet,oracles]' \
 	  pytest pytest-xdist hypothesis pandas polars
 	NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-minimum $(VENV)-minimum/bin/python -m pytest -q -n 2 -m "not slow" $(or $(ARGS),$(MINIMUM))
+
+engines: $(STAMP)-test ## fetches search engines by Maven's client into a cache outside the tree, and runs the tests that start them
+	-$(BIN)/python -m tests.engines.fetching
+	$(BIN)/python -m pytest -q tests/engines $(ARGS)
 
 lint: $(STAMP)-lint ## style, types, layers
 	$(BIN)/ruff check .

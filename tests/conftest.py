@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a job in the background so; tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
+home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+os.environ.setdefault("TOPRANK_ENGINES", str(home / "toprank-engines"))  # where `make engines` puts what it fetches
 os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")  # a test leaves nothing in anybody's home
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba"))
 

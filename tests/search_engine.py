@@ -1,10 +1,12 @@
-"""A stand-in for Elasticsearch with its learning-to-rank plugin: the few requests that docs/from-logs.md sends."""
+"""A stand-in for Elasticsearch with its learning-to-rank plugin: what docs/from-logs.md and `push` ask of it."""
 
 import json
 import random
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
 
 WORDS = ("garden", "lamp", "solar", "shoes", "red", "tea", "green", "chair", "oak", "bike")
 
@@ -26,6 +28,7 @@ class Engine:
 
     def __init__(self):
         self.store, self.features, self.models, self.log = False, None, {}, []
+        self.bodies, self.headers, self.wrong = {}, [], False
         names, self.judged = judgements()
         self.query = {words: q for q, words in reversed(names.items())}
 
@@ -34,7 +37,11 @@ class Engine:
         if (method, path) == ("PUT", "/_ltr") and body is None:
             self.store = True
             return {"acknowledged": True}
+        if method == "GET":
+            return self.bodies[path]
+        self.bodies["/_ltr"] = {}
         if (method, path) == ("POST", "/_ltr/_featureset/products") and self.store:
+            self.bodies[path] = {"_source": {"featureset": body["featureset"]}}
             self.features = [one["name"] for one in body["featureset"]["features"]]
             assert all(one["template_language"] == "mustache" for one in body["featureset"]["features"])
             return {"result": "created"}
@@ -44,8 +51,13 @@ class Engine:
             assert model["model"]["type"] == "model/linear"
             assert set(weights) <= set(self.features)
             self.models[model["name"]] = weights
+            self.bodies[f"/_ltr/_model/{model['name']}"] = {"_source": {"model": model}}
             return {"result": "created"}
         if (method, path) == ("POST", "/products/_search"):
+            if "match_all" in body["query"]:
+                return {"hits": {"hits": [{"_id": f"p{number}"} for number in range(10, 60)]}}
+            if "bool" in body["query"] and "should" in body["query"]["bool"]:
+                return self.scored(body)
             return self.logged(body) if "ext" in body else self.rescored(body)
         raise LookupError(f"{method} {path}")
 
@@ -71,6 +83,17 @@ class Engine:
         assert len(hits) <= body["size"]
         return {"hits": {"hits": hits}}
 
+    def scored(self, body):
+        """Scores in float32, in the order of the definition; something else where the engine is `wrong`."""
+        sltr = body["query"]["bool"]["should"][0]["sltr"]
+        hits = []
+        for document in body["query"]["bool"]["filter"][0]["terms"]["_id"]:
+            values, score = self.values(sltr["params"]["keywords"], document), np.float32(self.wrong)
+            for name, weight in self.models[sltr["model"]].items():
+                score += np.float32(weight) * np.float32(values.get(name, 0.0))
+            hits.append({"_id": document, "_score": float(score)})
+        return {"hits": {"hits": hits}}
+
     def rescored(self, body):
         inner = body["rescore"]["query"]["rescore_query"]["sltr"]
         assert body["rescore"]["window_size"] >= body["from"] + body["size"]
@@ -94,7 +117,10 @@ def search_engine():
             sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             try:
                 body = json.loads(sent) if sent else None
+                engine.headers.append(self.headers.get("Authorization"))
                 found, status = engine.answer(self.command, self.path, body), 200
+            except KeyError as error:
+                found, status = {"found": False, "path": str(error)}, 404 if self.command == "GET" else 400
             except Exception as error:  # told to the client, which must fail on it
                 found, status = {"error": repr(error)}, 400
             content = json.dumps(found).encode()

@@ -23,7 +23,9 @@ from toprank.cli import main
 ROOT = Path(__file__).parent.parent
 NEEDS_DATA = {"judges"}
 """Pages whose example is on data that are not part of toprank: they run where TOPRANK_DATA says where these are."""
-WITHOUT_PYTHON = {"glossary", "faq", "from-logs", "compare", "design", "changelog", "replication"}
+WITHOUT_PYTHON = {
+    *("glossary", "faq", "from-logs", "from-solr-logs", "compare", "design", "changelog", "replication", "errata")
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -19,6 +19,10 @@ from .certificates.performance import PerformanceCertificate as PerformanceCerti
 from .certificates.performance import confidence_sequence as confidence_sequence
 from .contests.base import Contest as Contest
 from .contests.contest import contest as contest
+from .contests.fusion_engines import fusion_for as fusion_for
+from .contests.learned_fusion import LearnedFusion as LearnedFusion
+from .contests.learned_fusion import learn_fusion as learn_fusion
+from .contests.learned_fusion import load_fusion as load_fusion
 from .data.dataset import QueryDataset as QueryDataset
 from .data.files import read as read
 from .data.letor import read_letor as read_letor

@@ -19,7 +19,22 @@ from .._progress import busy
 from .._tables import wrap
 from .._version import __version__
 from ..errors import InputError, MissingExtraError, WorkersLost
-from . import catalogs, certify, clicks, compare, data, demo, export, judging, models, plan, reproduce, serve
+from . import (
+    catalogs,
+    certify,
+    clicks,
+    compare,
+    data,
+    demo,
+    engines,
+    export,
+    fuse,
+    judging,
+    models,
+    plan,
+    reproduce,
+    serve,
+)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -110,6 +125,7 @@ for command in (
     models.rank,
     compare.compare,
     judging.judge,
+    fuse.fuse,
     plan.plan,
     certify.certify,
     certify.advise,
@@ -118,6 +134,8 @@ for command in (
     export.read_logs,
     export.export,
     export.verify_export,
+    engines.push,
+    engines.pull_features,
     catalogs.measures,
     catalogs.rankers,
     reproduce.reproduce,

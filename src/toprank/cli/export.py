@@ -151,7 +151,7 @@ def features(
     """Write what defines features in a search engine, and the search that logs them.
 
     TABLE is CSV with the columns name, kind and field. Kinds: match (score of the words in a text field), phrase (of
-    the words as a phrase), field (the number in a field).
+    the words as a phrase), field (the number in a field), first_pass (the score of the search itself, in Solr).
 
     \b
     Example: toprank features features.csv --for elasticsearch --feature-set movies

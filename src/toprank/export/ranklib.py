@@ -63,7 +63,8 @@ class RankLib(Target):
         ]
         usage = (
             f"score with java -jar RankLib.jar -load FILE -rank DATA -score OUT -missingZero; RankLib calls the model "
-            f"{kind}, and without -missingZero it stops at a row whose last features are absent"
+            f"{kind}, and without -missingZero it stops at a row whose last features are absent; a RankLib without "
+            "that option wants them written as 0"
         )
         return Artifact(("\n".join(text) + "\n").encode(), model_name(model, settings), (usage, *notes))
 

@@ -51,7 +51,7 @@ def read_ltr_logs(
     rows: list[dict[int, float]] = []
     keys: list[tuple[str, str]] = []
     for query, answer, place in _answers(answers):
-        for doc_id, values in _documents(answer, place, id_field):
+        for doc_id, values in logged_documents(answer, place, id_field):
             rows.append({names.setdefault(name, len(names)): value for name, value in values.items()})
             keys.append((query, doc_id))
     if not names:
@@ -124,7 +124,8 @@ def _answers(source: Any) -> Iterator[tuple[str, Any, str]]:
         yield str(entry["query"]), entry["answer"], place
 
 
-def _documents(answer: Any, place: str, id_field: str) -> Iterator[tuple[str, dict[str, float]]]:
+def logged_documents(answer: Any, place: str, id_field: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield document ids with their features by name, NaN where one does not match."""
     try:
         if "hits" in answer:
             for hit in answer["hits"]["hits"]:

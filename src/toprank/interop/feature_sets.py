@@ -1,7 +1,8 @@
 """Features of a search engine from a small table: the body that defines them, and the search that logs them.
 
 A table has a row for each feature: its name, its kind and the field it looks at. `match` is the score of the words in a
-text field, `phrase` that of the words as a phrase, `field` the number in a field.
+text field, `phrase` that of the words as a phrase, `field` the number in a field, `first_pass` the score that the
+search itself gave a document (Solr alone, whose features see it).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Literal, get_args
 from ..data.validation import check_choice
 from ..errors import InputError, naming
 
-Kind = Literal["match", "phrase", "field"]
+Kind = Literal["match", "phrase", "field", "first_pass"]
 Engine = Literal["elasticsearch", "opensearch", "solr"]
 LOG, NAMED = "log", "logged_features"
 
@@ -31,8 +32,10 @@ class Feature:
     field: str
 
     def __post_init__(self) -> None:
-        if not self.name or not self.field:
+        if not self.name or not (self.field or self.kind == "first_pass"):
             raise InputError("a feature has a name, a kind and a field")
+        if self.kind == "first_pass" and self.field:
+            raise InputError(f"feature {self.name!r} is the score of the search itself: leave its field empty")
         if self.kind not in get_args(Kind):
             raise InputError(f"feature {self.name!r} is of kind {self.kind!r}: take {', '.join(get_args(Kind))}")
         if any(sign in self.name for sign in ",=\"'") or any(sign in self.field for sign in "\"'{} "):
@@ -117,13 +120,7 @@ def _plugin(features: Sequence[Feature], engine: str, name: str, store: str | No
         }
         for feature in features
     ]
-    stored = {} if store is None else {"store": store}
-    sltr = {"_name": NAMED, "featureset": name, **stored, "params": {"keywords": "WORDS"}}
-    logging = {
-        "size": 100,
-        "query": {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT", "…"]}}, {"sltr": sltr}]}},
-        "ext": {"ltr_log": {"log_specs": {"name": LOG, "named_query": NAMED}}},
-    }
+    logging = {**plugin_logging("WORDS", ["DOCUMENT", "…"], name, store), "size": 100}
     requests = (
         ("PUT", place, None),
         ("POST", f"{place}/_featureset/{name}", {"featureset": {"name": name, "features": bodies}}),
@@ -131,7 +128,38 @@ def _plugin(features: Sequence[Feature], engine: str, name: str, store: str | No
     return FeatureSet(engine, requests, logging)
 
 
+def plugin_logging(words: str, documents: Sequence[str], name: str, store: str | None) -> dict[str, Any]:
+    """Return the search that logs the features of these documents."""
+    stored = {} if store is None else {"store": store}
+    sltr = {"_name": NAMED, "featureset": name, **stored, "params": {"keywords": words}}
+    return {
+        "size": len(documents),
+        "query": {"bool": {"filter": [{"terms": {"_id": list(documents)}}, {"sltr": sltr}]}},
+        "ext": {"ltr_log": {"log_specs": {"name": LOG, "named_query": NAMED}}},
+    }
+
+
+def solr_logging(words: str, documents: Sequence[str], store: str, id_field: str = "id") -> dict[str, Any]:
+    """Return the parameters of a search that logs the features of these documents.
+
+    Words and ids are parameters of their own, so that none of their signs means anything to a parser.
+    """
+    return {
+        "q": f"{{!terms f={id_field} separator='\u001f' v=$documents}}",
+        "documents": "\u001f".join(documents),
+        "words": words,
+        "rows": len(documents),
+        "fl": f"{id_field},[features store={store} format=sparse efi.keywords=$words]",
+        "wt": "json",
+    }
+
+
 def _template(feature: Feature) -> dict[str, Any]:
+    if feature.kind == "first_pass":
+        raise InputError(
+            f"feature {feature.name!r}: the plugin's features do not see the score of the search; repeat its query as "
+            "features of the kinds match and phrase"
+        )
     if feature.kind == "field":  # a document without the field does not match
         return {
             "function_score": {
@@ -149,6 +177,8 @@ def _solr(features: Sequence[Feature], store: str) -> FeatureSet:
     for feature in features:
         if feature.kind == "field":
             kind, params = "FieldValueFeature", {"field": feature.field}
+        elif feature.kind == "first_pass":
+            kind, params = "OriginalScoreFeature", {}
         else:
             kind, params = "SolrFeature", {"q": parsers[feature.kind].format(field=feature.field)}
         body.append(
