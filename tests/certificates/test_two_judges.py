@@ -13,7 +13,7 @@ from scipy.stats import binomtest, hypergeom
 import toprank as tr
 from toprank.certificates.base import Assumption
 from toprank.certificates.judged import judged_difference, judged_interval
-from toprank.certificates.judged_performance import Rival, judged_performance, random_sample
+from toprank.certificates.two_judges import Rival, judged_performance, random_sample
 
 REAL = os.environ.get("TOPRANK_DATA")
 
