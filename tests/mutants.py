@@ -41,7 +41,7 @@ STREAMS = "tests/certificates/test_streams.py"
 DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
 FOLDER = "tests/core/test_cache_folder.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
-JUDGED, JUDGES = "tests/certificates/test_judged_performance.py", "tests/judging/test_judge.py"
+JUDGED, JUDGES = "tests/certificates/test_two_judges.py", "tests/judging/test_judge.py"
 
 OTHERS = "tests/interop/test_tree_files.py"
 GUESTS = "tests/contests/test_estimators.py"
@@ -51,11 +51,11 @@ MUTANTS = [
         "certificates/_judged_kernels.py", "m_t < -ROUNDING", "m_t < 0.0", f"{JUDGED} -k rounding",
     ),
     Mutant(
-        "certificates/judged_performance.py", "False if p < SAMPLE_LEVEL else None", "None",
+        "certificates/two_judges.py", "False if p < SAMPLE_LEVEL else None", "None",
         f"{JUDGED} -k random_sample",
     ),
     Mutant(
-        "certificates/judged_performance.py", "(1 - confidence) / claims", "(1 - confidence)", f"{JUDGED} -k says_what"
+        "certificates/two_judges.py", "(1 - confidence) / claims", "(1 - confidence)", f"{JUDGED} -k says_what"
     ),
     Mutant("judging/favour.py", "gaps[a] - gaps[b]", "gaps[a] + gaps[b]", f"{JUDGES} -k favour_are"),
     Mutant("judging/report.py", "else systems.index(baseline)", "else 0", f"{JUDGES} -k whole_report"),

@@ -6,9 +6,9 @@ from .judged import JudgedInterval as JudgedInterval
 from .judged import judged_difference as judged_difference
 from .judged import judged_interval as judged_interval
 from .judged import sample_p_value as sample_p_value
-from .judged_performance import JudgedCertificate as JudgedCertificate
-from .judged_performance import judged_performance as judged_performance
 from .margins import largest_margin as largest_margin
 from .margins import realised_margins as realised_margins
 from .performance import PerformanceCertificate as PerformanceCertificate
 from .performance import confidence_sequence as confidence_sequence
+from .two_judges import JudgedCertificate as JudgedCertificate
+from .two_judges import judged_performance as judged_performance

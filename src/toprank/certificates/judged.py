@@ -25,8 +25,10 @@ ENOUGH_PEOPLE = 50
 """From so many queries that people judged, the machine takes part: with fewer it widens the interval."""
 ENOUGH_FOR_DIFFERENCES = 200
 """The same for differences of two systems, whose range is twice as long."""
-ENOUGH_FOR_NEW = 10_000
-"""For new queries, the machine takes part from so many on that it judged alone: its own mean must be known well."""
+ENOUGH_FOR_NEW = 100
+"""The same for new queries, where the machine's own mean is not known but bounded,"""
+MACHINE_FOR_NEW = 10_000
+"""and how many queries the machine must have judged alone for that."""
 PEOPLE_SHARE = 0.1
 """The share of δ that people alone keep where the machine takes part."""
 MEAN_SHARE = 0.1
@@ -122,13 +124,25 @@ def judged_interval(
 def is_enough(n_people: int, n_machine: int, target: str = "these", *, difference: bool = False) -> bool:
     """Say whether the machine takes part, from the numbers of queries alone.
 
-    From 50 queries that people judged on, 200 for differences; for new queries also from 10,000 of the machine on.
+    From 50 queries that people judged on, 200 for differences; for new queries from 100, and 10,000 of the machine.
 
     >>> is_enough(50, 100), is_enough(49, 100), is_enough(50, 100, difference=True), is_enough(50, 100, "new")
     (True, False, False, False)
     """
-    enough = n_people >= (ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE)
-    return enough and (target == "these" or n_machine >= ENOUGH_FOR_NEW)
+    return n_people >= enough_people(target, difference=difference) and (
+        target == "these" or n_machine >= MACHINE_FOR_NEW
+    )
+
+
+def enough_people(target: str = "these", *, difference: bool = False) -> int:
+    """Return from how many queries on that people judged the machine may take part.
+
+    >>> enough_people(), enough_people("new"), enough_people(difference=True)
+    (50, 100, 200)
+    """
+    if difference:
+        return ENOUGH_FOR_DIFFERENCES
+    return ENOUGH_PEOPLE if target == "these" else ENOUGH_FOR_NEW
 
 
 def judged_difference(

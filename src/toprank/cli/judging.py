@@ -23,7 +23,7 @@ UNJUDGED: Any = option(
 )
 BOUNDS_FROM: Any = option(
     "Whose judgements bounds rest on; say it before you look.  [default: both from 50 queries on that people judged, "
-    "200 for differences]",
+    "200 for differences; for new queries from 100, and 10,000 of the machine]",
 )
 JUDGE_NAME: Any = option("What the machine is called.  [default: from the name of its file]", metavar="NAME")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import AnyArray, Floats, Ints
 from ..certificates.base import Assumption
-from ..certificates.judged_performance import JudgedCertificate, Rival, judged_performance
+from ..certificates.two_judges import JudgedCertificate, Rival, judged_performance
 from ..data.dataset import QueryDataset
 from ..data.ids import id_text
 from ..errors import InputError

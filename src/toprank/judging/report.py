@@ -14,7 +14,7 @@ from .._checkpoint import plain
 from .._tables import Shown, Table
 from .._typing import Floats
 from ..certificates.base import Assumption
-from ..certificates.judged_performance import JudgedCertificate, Rival, judged_performance, random_sample
+from ..certificates.two_judges import JudgedCertificate, Rival, judged_performance, random_sample
 from ..data.trec import Qrels, Run
 from ..data.validation import check_choice, check_fraction
 from ..errors import InputError

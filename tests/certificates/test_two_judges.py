@@ -13,7 +13,7 @@ from scipy.stats import binomtest, hypergeom
 import toprank as tr
 from toprank.certificates.base import Assumption
 from toprank.certificates.judged import judged_difference, judged_interval
-from toprank.certificates.judged_performance import Rival, judged_performance, random_sample
+from toprank.certificates.two_judges import Rival, judged_performance, random_sample
 
 REAL = os.environ.get("TOPRANK_DATA")
 
@@ -79,9 +79,11 @@ def test_the_number_of_queries_decides_and_no_value_does():
         assert judged_difference((h, h), (f, f), (others, others)).with_machine is difference
         bad = judged_interval(h, 1 - f, 1 - others)
         assert bad.with_machine is size
-    h, f, others, _ = two(60, 300)
-    assert not judged_interval(h, f, others, target="new").with_machine
-    assert judged_interval(h, f, np.tile(others, 42), target="new").with_machine  # 10,080 queries of the machine
+    h, f, others, _ = two(100, 350)
+    many = np.tile(others, 40)  # 10,000 queries of the machine
+    assert not judged_interval(h, f, many[1:], target="new").with_machine
+    assert not judged_interval(h[1:], f[1:], many, target="new").with_machine
+    assert judged_interval(h, f, many, target="new").with_machine
 
 
 def test_the_sentence_says_what_was_found():
@@ -99,7 +101,7 @@ def test_the_sentence_says_what_was_found():
     assert made.to_dict()["people"]["lower"] == found.people.lower
     new = judged_performance(h, f, others, "ndcg@10", target="new")
     assert new.meaning.startswith("on new queries like these 300, ")
-    assert "60 queries judged by people (the machine takes part from 50 such queries on, and 10,000 of its own)" in (
+    assert "60 queries judged by people (the machine takes part from 100 such queries on, and 10,000 of its own)" in (
         new.meaning
     )
     assert new.lower <= made.lower

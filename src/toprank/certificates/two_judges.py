@@ -13,15 +13,7 @@ from .._typing import ArrayLike, Floats
 from ..data.validation import check_count, check_fraction
 from ..errors import InputError
 from .base import Assumption
-from .judged import (
-    ENOUGH_FOR_DIFFERENCES,
-    ENOUGH_FOR_NEW,
-    ENOUGH_PEOPLE,
-    JudgedInterval,
-    is_enough,
-    judged_difference,
-    judged_interval,
-)
+from .judged import MACHINE_FOR_NEW, JudgedInterval, enough_people, is_enough, judged_difference, judged_interval
 from .judged import sample_p_value as p_of_random_sample
 from .performance import Interval, PerformanceCertificate
 
@@ -210,8 +202,8 @@ def _sentence(
     if found.with_machine:
         source += f" and {m:,} by {judge}"
     elif m and not is_enough(n, m, target, difference=difference):
-        source += f" ({judge} takes part from {ENOUGH_FOR_DIFFERENCES if difference else ENOUGH_PEOPLE} such queries on"
-        source += f", and {ENOUGH_FOR_NEW:,} of its own)" if target == "new" else ")"
+        source += f" ({judge} takes part from {enough_people(target, difference=difference)} such queries on"
+        source += f", and {MACHINE_FOR_NEW:,} of its own)" if target == "new" else ")"
     elif m:
         source += f" (and none by {judge}, as was asked for)"
     if not difference:
