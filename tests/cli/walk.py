@@ -1,7 +1,8 @@
 """A walk through the command line as a new user takes it, on a terminal of 80 columns: python -m tests.cli.walk.
 
 Each command is printed with its exit code and the first lines of what it says. A refusal must be one line and no
-traceback, and nothing but a refusal may be wider than the terminal; what breaks that is counted at the end.
+traceback, and nothing but refusals, warnings and notes, which are a line each, may be wider than the terminal; what
+breaks that is counted at the end.
 """
 
 from __future__ import annotations
@@ -131,9 +132,11 @@ def main(shown: int = 5) -> int:
             if not line:
                 continue
             code, text = on_terminal(folder, line.split())
+            text = re.sub(r"[\u2800-\u28ff][^…\n]*…", "", text)  # the spinner, which the terminal erases
             lines = [part for part in text.split("\n") if part.strip()]
-            refused = [part for part in lines if part.startswith("toprank: error:")]
-            wide = [part for part in lines if len(part) > COLUMNS and part not in refused]
+            refused = [part for part in lines if part.lstrip().startswith("toprank: error:")]
+            told = [part for part in lines if part.lstrip().startswith(("toprank: warning:", "toprank: note:"))]
+            wide = [part for part in lines if len(part) > COLUMNS and part not in refused + told]
             wrong = wide or "Traceback" in text or (code not in (0, 1) and len(refused) != 1)
             broken += bool(wrong)
             print(f"$ toprank {line}   [{code}]{'  BREAKS A RULE' if wrong else ''}")
