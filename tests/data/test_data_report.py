@@ -55,16 +55,21 @@ class TestGradesWithoutZero:
     def test_fit_says_so(self):
         data = judged()
         with pytest.warns(UserWarning, match="no document has grade 0"):
-            tr.ListNet().fit(data.X, data.y + 1, qid=data.qid)
+            ranker = tr.ListNet().fit(data.X, data.y + 1, qid=data.qid)
+        assert ranker.coef_.any()  # it is told, and learned all the same
+        assert ranker.n_queries_in_ == data.n_queries
 
     def test_other_data_are_not_blamed(self):
         data = judged()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            tr.evaluate(data.X[:, 0], data)
-            tr.ListNet().fit_queries(data)
-            tr.evaluate([2.0, 1.0], y=[1, 1])  # one grade: nothing is said about the scale
-            tr.evaluate([2.0, 1.0], y=[0.25, 1.5])  # no grades that anybody counts from 1
+            assert data.y.min() == 0
+            assert 0 < tr.evaluate(data.X[:, 0], data).mean["ndcg@10"] < 1
+            assert tr.ListNet().fit_queries(data).coef_.any()
+            one_grade = tr.evaluate([2.0, 1.0], y=[1, 1])  # nothing is said about the scale
+            fractions = tr.evaluate([2.0, 1.0], y=[0.25, 1.5])  # no grades that anybody counts from 1
+        assert one_grade.mean["ndcg@10"] == 1
+        assert fractions.mean["ndcg@10"] < 1
 
     def test_the_command_line_says_so(self, tmp_path, capsys):
         path = write_csv(tmp_path / "a.csv", judged(), lowest=1)
@@ -85,7 +90,9 @@ class TestNoQid:
             data = tr.read_letor(tmp_path / "a.txt")
         assert data.n_queries == 1
         with pytest.warns(UserWarning, match="has no qid"):
-            tr.stream_letor(io.BytesIO(text.encode()), tmp_path / "folder")
+            streamed = tr.stream_letor(io.BytesIO(text.encode()), tmp_path / "folder")
+        assert streamed.n_queries == 1
+        assert np.array_equal(streamed.X, data.X)
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             code, _, err = call(capsys, "info", tmp_path / "a.txt")
@@ -95,9 +102,12 @@ class TestNoQid:
     def test_one_list_on_purpose(self, tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            tr.read_letor(io.BytesIO(b"1 1:1\n0 1:2\n"), one_list=True)
-            tr.stream_letor(io.BytesIO(b"1 1:1\n0 1:2\n"), tmp_path / "folder", one_list=True)
-            tr.read_letor(io.BytesIO(b"1 qid:1 1:1\n0 qid:1 1:2\n"))
+            found = [
+                tr.read_letor(io.BytesIO(b"1 1:1\n0 1:2\n"), one_list=True),
+                tr.stream_letor(io.BytesIO(b"1 1:1\n0 1:2\n"), tmp_path / "folder", one_list=True),
+                tr.read_letor(io.BytesIO(b"1 qid:1 1:1\n0 qid:1 1:2\n")),
+            ]
+        assert [(data.n_queries, data.X.tolist()) for data in found] == [(1, [[1.0], [2.0]])] * 3
 
 
 class TestColumnsThatAreNoFeatures:
@@ -190,7 +200,8 @@ class TestArgumentsInTheWrongOrder:
     def test_few_queries_are_a_warning(self):
         data = judged(n_queries=5)
         with pytest.warns(UserWarning, match="y looks like query ids and qid like grades"):
-            tr.QueryDataset.from_arrays(data.X, np.repeat(np.arange(5), data.lengths), data.y)
+            made = tr.QueryDataset.from_arrays(data.X, np.repeat(np.arange(5), data.lengths), data.y)
+        assert made.query_ids.tolist() == list(dict.fromkeys(data.y.tolist()))  # taken as given
 
     def test_the_right_order_is_silent(self):
         data = judged()
