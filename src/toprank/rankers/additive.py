@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -53,9 +54,9 @@ class Form:
         """Whether its mean is above another's by more than one standard error of their differences."""
         difference = self.reached - other.reached
         difference = difference[~np.isnan(difference)]
-        return len(difference) > 1 and float(difference.mean()) > float(difference.std(ddof=1)) / np.sqrt(
-            len(difference)
-        )
+        if len(difference) < 2:
+            return False
+        return float(difference.mean()) > float(difference.std(ddof=1)) / math.sqrt(len(difference))
 
 
 @parameters
