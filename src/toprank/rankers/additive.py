@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -53,9 +54,9 @@ class Form:
         """Whether its mean is above another's by more than one standard error of their differences."""
         difference = self.reached - other.reached
         difference = difference[~np.isnan(difference)]
-        return len(difference) > 1 and float(difference.mean()) > float(difference.std(ddof=1)) / np.sqrt(
-            len(difference)
-        )
+        if len(difference) < 2:
+            return False
+        return float(difference.mean()) > float(difference.std(ddof=1)) / math.sqrt(len(difference))
 
 
 @parameters
@@ -101,7 +102,6 @@ class AdditiveRanker(Ranker):
     random_state: int = 0
     choice_: dict[str, Any] = field(init=False)
     """What was chosen: "prepare", "alpha", and "why" in words."""
-    _reached: list[float] = field(init=False)
 
     @property
     def _loss(self) -> ListNetLoss:
@@ -117,7 +117,7 @@ class AdditiveRanker(Ranker):
     def _fitted_inputs(self, data: QueryDataset) -> Inputs:
         """Choose what the model looks at, and learn it from the rows."""
         alphas = _sound_alphas(self.alphas)
-        self.choice_, self._reached = self._choose(data, vars(self).get("_valid"), alphas)
+        self.choice_, vars(self)["_tried"] = self._choose(data, vars(self).get("_valid"), alphas)
         return Inputs.fit(data, self.missing, self.choice_["prepare"])
 
     @property
@@ -129,8 +129,8 @@ class AdditiveRanker(Ranker):
 
     def _choose(
         self, data: QueryDataset, valid: QueryDataset | None, alphas: tuple[float, ...]
-    ) -> tuple[dict[str, Any], list[float]]:
-        """Return the choice, and what each setting reached where a validation set chose."""
+    ) -> tuple[dict[str, Any], list[Form]]:
+        """Return the choice, and the settings that were tried where a validation set chose."""
         straight, *others = forms_of(self.prepare)
         n = int(data.informative.sum())
         if valid is None and n < FEW_QUERIES:
@@ -138,11 +138,11 @@ class AdditiveRanker(Ranker):
             return {"prepare": straight, "alpha": alphas[len(alphas) // 2], "why": why}, []
         BestOnValidation[Floats](self._judge(), valid)  # refuses one that cannot choose
         parts = [(data, valid)] if valid is not None else list(_folds(data, self.random_state))
-        tried = self._tried(straight, parts, alphas)
+        tried = self._reached_with(straight, parts, alphas)
         linear = max(tried, key=lambda form: form.mean)
         for form in others:
             try:
-                tried += self._tried(form, parts, alphas)
+                tried += self._reached_with(form, parts, alphas)
             except InputError:  # too few values for so many knots
                 continue
         best = max(tried, key=lambda form: form.mean)
@@ -153,9 +153,9 @@ class AdditiveRanker(Ranker):
         if chosen is linear and best is not linear:
             on += ", better by less than one standard error: too few queries for curves"
         choice = {"prepare": chosen.prepare, "alpha": chosen.alpha, "why": on}
-        return choice, [] if valid is None else [form.mean for form in tried]
+        return choice, [] if valid is None else tried
 
-    def _tried(
+    def _reached_with(
         self, prepare: str, parts: list[tuple[QueryDataset, QueryDataset]], alphas: tuple[float, ...]
     ) -> list[Form]:
         """Return what the preparation reaches on the queries held out with each alpha."""
@@ -178,8 +178,10 @@ class AdditiveRanker(Ranker):
         solver = LBFGS(self.max_iter, self.tol)
         found = minimise(objective, [self.choice_["alpha"]], lambda look: replace(solver, watch=look), watch)
         self._keep_solution(found.coef, found.solution, watch)
-        if valid is not None:
-            self.trace_["valid"] = np.array(self._reached)
+        tried = vars(self).pop("_tried")
+        if tried:  # along a path of settings, as "C" says: it is no learning curve
+            self.trace_ |= {"C": np.array([1 / form.alpha for form in tried])}
+            self.trace_ |= {"valid": np.array([form.mean for form in tried])}
 
     def _check_state(self) -> None:
         choice = self.choice_
