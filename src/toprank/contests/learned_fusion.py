@@ -314,13 +314,12 @@ def learn_fusion(
 
     Parameters
     ----------
-    runs : {name: run}; what the runs are called is kept, and asked for again when the fusion is applied.
-    qrels : judgements; queries without any are left out, and documents without one count as grade 0.
+    runs : {name: run}; the names are asked for again when the fusion is applied.
+    qrels : judgements; queries without any are left out, documents without one count as grade 0.
     rankers : a ranker or several, of which inner folds choose; by default ListNet with three penalties.
     features, scale : what `FusionFeatures` takes.
     measure : what inner folds choose by, and what the comparison is of (with trec_eval's convention).
-    folds : every query is ranked by a model that was chosen and learned without its fold; None learns on all queries
-        and compares nothing.
+    folds : every query is ranked by a model learned without its fold; None learns on all and compares nothing.
     random_state : of the folds.
 
     >>> import toprank as tr
