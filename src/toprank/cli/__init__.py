@@ -26,6 +26,7 @@ from . import (
     compare,
     data,
     demo,
+    doctor,
     engines,
     export,
     fuse,
@@ -70,12 +71,14 @@ def _fail(message: str) -> None:
 
 
 class _Group(click.Group):
-    """Lists every command with the whole first sentence of its help."""
+    """Lists the commands by what they are for, each with the whole first sentence of its help."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _sentence(command)) for name, command in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        longest = max(map(len, self.commands))
+        for job, commands in JOBS.items():
+            with formatter.section(job):
+                rows = [(str(command.name).ljust(longest), _sentence(command)) for command in commands]
+                formatter.write_dl(rows)
 
 
 def _sentence(command: click.Command) -> str:
@@ -116,31 +119,20 @@ def _moving(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-for command in (
-    demo.demo,
-    data.info,
-    data.convert,
-    models.fit,
-    models.evaluate,
-    models.rank,
-    compare.compare,
-    judging.judge,
-    fuse.fuse,
-    plan.plan,
-    certify.certify,
-    certify.advise,
-    clicks.clicks,
-    export.features,
-    export.read_logs,
-    export.export,
-    export.verify_export,
-    engines.push,
-    engines.pull_features,
-    catalogs.measures,
-    catalogs.rankers,
-    reproduce.reproduce,
-    serve.serve,
-):
+JOBS: dict[str, tuple[click.Command, ...]] = {
+    "Look and prepare": (demo.demo, data.info, data.convert, catalogs.rankers, catalogs.measures, doctor.doctor),
+    "Learn and rank": (models.fit, models.rank, clicks.clicks),
+    "Judge and compare": (
+        *(models.evaluate, compare.compare, plan.plan, judging.judge, fuse.fuse),
+        *(certify.certify, certify.advise),
+    ),
+    "Deploy": (export.export, export.verify_export, engines.push, serve.serve),
+    "Features of search engines": (export.features, export.read_logs, engines.pull_features),
+    "Papers": (reproduce.reproduce,),
+}
+"""The commands by what they are for, in the order of a user's life."""
+
+for command in (one for commands in JOBS.values() for one in commands):
     command.format_help_text = partial(_help, command)  # type: ignore[method-assign]
     if command.callback is not None and not isinstance(command, click.Group):
         command.callback = _moving(f"toprank {command.name}", command.callback)
