@@ -344,7 +344,7 @@ def test_the_version_changes_whenever_a_score_could(tmp_path):
 def test_single_precision_is_watched(tmp_path):
     with pytest.raises(InputError, match="the weight of 'age' does not fit into float32"):
         tr.export.write(linear((1.0, 1e39)), tmp_path / "x", "elasticsearch")
-    export = tr.export.write(linear((1.0, 1e-40)), tmp_path / "x", "solr")
+    export = tr.export.write(linear((1e-30, 1e-40)), tmp_path / "x", "solr")
     assert any("float32 all but loses: age" in note for note in export.notes)
     assert not any("float32" in note for note in tr.export.write(linear((1.0, 0.0)), tmp_path / "x", "solr").notes)
     assert tr.export.write(linear((1.0, 1e39)), tmp_path / "x", "vespa").files

@@ -59,6 +59,11 @@ class LuceneExpression(Target):
         """Return a search whose scores are the model's, or the expression alone."""
         if settings.form == "view":
             raise InputError("lucene-expression is a search (--form select) or an expression, not a view")
+        if model.rule.native and model.inputs.steps:
+            raise InputError(
+                "lucene-expression cannot tell a missing value from 0 once its logarithm is taken, and the splits of "
+                f'{model.source} do: fit with missing="zero" or "median", or without prepare, which trees do not need'
+            )
         check_names(model.names, self.name, bad="'\\")
         name = model_name(model, settings)
         writer = _Writer(model, self.name)
