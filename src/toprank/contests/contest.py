@@ -82,8 +82,7 @@ def contest(
     With `prepare` ("log,query": the signed logarithm, then scaling within each query) every setting of a named ranker
     is tried with prepared features and with features as they are. With `refit` the winners learn once more, from
     training and validation queries together. With `repeats` the chosen settings learn from so many resamples of the
-    training queries, with two seeds each: this says which learner is better, and how much of a difference is the
-    sample, the seed and the queries.
+    training queries, with two seeds each: this says which learner is better, and what a difference is made of.
 
     `measure` chooses settings, `measures` are reported. `budget` is how many settings of each contestant are tried on a
     fold beyond its defaults (a path of C is one): 0 tries the defaults alone, None all there are. The same seed then
@@ -94,19 +93,15 @@ def contest(
 
     `baseline` names the one that the others are compared with; None compares every pair; `margin` and `n_resamples`
     are as in `compare`. `state` is a folder that keeps finished settings of our rankers, so that an interrupted contest
-    goes on where it was, with the same result. Who cannot learn from the data is left out, and `warnings` say why.
+    goes on where it was. Who cannot learn from the data is left out, and `warnings` say why.
 
     >>> import toprank as tr
     >>> data = tr.datasets.make_graded(n_queries=60, random_state=0)
     >>> result = tr.contest(data[:40], data[40:], rankers=["RankSVM", tr.ListNet(alpha=0.1)], budget=0)
-    >>> sorted(entrant.name for entrant in result.entrants)
-    ['ListNet', 'RankSVM', 'best feature', 'order as given']
     >>> result.entrant("RankSVM").params, result.entrant("RankSVM").tried
     (({'C': 1.0},), 1)
     """
     target = parse(measure, convention=convention)
-    named = dict.fromkeys(parse(m, convention=convention) for m in measures)
-    wanted = [target, *(m for m in named if str(m) != str(target))]
     random_state = validation.as_seed(random_state)
     validation.check_choice(get_args(Test), test=comparison)
     plan = Plan(target, budget, seconds, refit, repeats, random_state)
@@ -114,15 +109,21 @@ def contest(
     defaults = Defaults(target, missing, random_state, ",".join(words_of(prepare)))
     held = Held(entries_of(rankers, grids or {}, defaults), plan)
     if baseline is not None:
-        fused = (NAMES[method] for method in fusion)
-        validation.check_choice((*held.entries.names, *fused, FEATURE, ORDER), baseline=baseline)
+        known = (*held.entries.names, *(NAMES[method] for method in fusion), FEATURE, ORDER)
+        validation.check_choice(known, baseline=baseline)
     run_folds(held, folds_of(train, test, valid), state, progress)
     _fuse(held, fusion)
     significance = partial(
         compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
-    judged = _judge(held, wanted, convention, significance, baseline, title)
+    judged = _judge(held, _reported(target, measures, convention), convention, significance, baseline, title)
     return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged))
+
+
+def _reported(target: Measure, measures: Sequence[str | Measure], convention: str) -> list[Measure]:
+    """Return the measures of the tables: that of the choice first, and none twice."""
+    named = dict.fromkeys(parse(m, convention=convention) for m in measures)
+    return [target, *(m for m in named if str(m) != str(target))]
 
 
 def _check(plan: Plan, fusion: Sequence[Method], margin: float | None, n_resamples: int | None) -> None:
