@@ -257,6 +257,13 @@ MUTANTS = [
         "clicks/interleaving.py", "int(flags.sum()) - second", "int(flags.sum())",
         "tests/clicks/test_interleaving.py",
     ),
+    Mutant("clicks/ab.py", "worth * spread / 4", "worth * spread / 8", "tests/clicks/test_ab.py -k expected_to_be_1"),
+    Mutant("clicks/ab.py", "center = self.total / self.pairs if", "center = d if", "tests/clicks/test_ab.py -k definition"),
+    Mutant("clicks/ab.py", "math.log(2 / self.alpha)\n        first", "0.1\n        first", "tests/clicks/test_ab.py -k nothing"),
+    Mutant(
+        "clicks/monitor.py", "return self.shown", "return 'first' if self.wins_first > self.wins_second else 'second'",
+        "tests/clicks/test_monitor.py -k verdict",
+    ),
     Mutant(
         "clicks/smoothing.py", "prior.precision, prior.draw(rng))", "prior.precision)",
         "tests/clicks/test_smoothing.py -k silent",
