@@ -127,7 +127,15 @@ def test_a_saved_monitor_goes_on_with_the_same_numbers():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"wins_first": -1}, {"shown": "first"}, {"ties": 0.5}, {"monitor": "ABMonitor"}, {"alpha": None}]
+    "changes",
+    [
+        {"wins_first": -1},
+        {"wins_first": 90},
+        {"shown": "first"},
+        {"ties": 0.5},
+        {"monitor": "ABMonitor"},
+        {"alpha": None},
+    ],
 )
 def test_what_no_monitor_wrote_is_refused(changes):
     content = json.loads(after(3, 1).to_json())

@@ -24,7 +24,7 @@ class Saved:
             content: Any = msgspec.json.decode(text)
             names = {"monitor", *(field.name for field in fields(cls))}  # type: ignore[arg-type]
             if not isinstance(content, dict) or content.pop("monitor", None) != cls.__name__:
-                raise InputError("another kind of content")
+                raise InputError(f"its 'monitor' is not '{cls.__name__}'")
             if content.keys() | {"monitor"} != names:
                 raise InputError("a field is missing, or there is one too many")
             return msgspec.convert(content, cls)

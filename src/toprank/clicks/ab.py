@@ -116,7 +116,8 @@ class ABMonitor(Saved):
         if not isinstance(self.ratio, Sequence) or len(self.ratio) != 2:
             raise InputError(f"ratio must be two whole numbers, sessions of the first and the second: {self.ratio!r}")
         check_count(**{"ratio[0]": self.ratio[0], "ratio[1]": self.ratio[1]})
-        self.low, self.high, self.ratio = float(self.low), float(self.high), (int(self.ratio[0]), int(self.ratio[1]))
+        self.alpha, self.low, self.high = float(self.alpha), float(self.low), float(self.high)
+        self.ratio = (int(self.ratio[0]), int(self.ratio[1]))
         self._check_counts()
 
     def _check_counts(self) -> None:
@@ -133,7 +134,8 @@ class ABMonitor(Saved):
             and all(0 <= reward <= 1 for reward in waiting)
             and abs(self.total) <= self.pairs
             and 0 <= self.spread <= 4 * self.pairs
-            and all(0 <= log_e < math.inf for log_e in (self.largest_log_first, self.largest_log_second))
+            and max(0.0, self._log_capital(0.0, 1) - 1e-6) <= self.largest_log_first < math.inf
+            and max(0.0, self._log_capital(0.0, -1) - 1e-6) <= self.largest_log_second < math.inf
         )
         if not sound:
             raise InputError("the counts contradict each other: begin with ABMonitor() and add sessions")

@@ -71,9 +71,10 @@ class InterleavingMonitor(Saved):
 
     def __post_init__(self) -> None:
         check_fraction(alpha=self.alpha)
-        counts = (self.wins_first, self.wins_second, self.ties)
-        reached = self.largest_log_e >= -math.log(self.alpha)
-        if min(counts) < 0 or not 0 <= self.largest_log_e < math.inf or reached != (self.shown != "undecided"):
+        self.alpha = float(self.alpha)
+        sound = min(self.wins_first, self.wins_second, self.ties) >= 0
+        sound = sound and max(0.0, self.log_e - 1e-6) <= self.largest_log_e < math.inf
+        if not sound or (self.largest_log_e >= -math.log(self.alpha)) != (self.shown != "undecided"):
             raise InputError("the counts contradict each other: begin with InterleavingMonitor() and add sessions")
 
     def add(self, first: float, second: float) -> Self:
