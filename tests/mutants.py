@@ -41,6 +41,7 @@ STREAMS = "tests/certificates/test_streams.py"
 DEFINITIONS, TIES = "tests/measures/test_definitions.py", "tests/measures/test_ties.py"
 FOLDER = "tests/core/test_cache_folder.py"
 CONTRACT, AT_K = "tests/rankers/test_contract.py", "tests/rankers/test_at_k.py"
+AB = "tests/clicks/test_ab.py"
 JUDGED, JUDGES = "tests/certificates/test_two_judges.py", "tests/judging/test_judge.py"
 
 OTHERS = "tests/interop/test_tree_files.py"
@@ -256,6 +257,13 @@ MUTANTS = [
     Mutant(
         "clicks/interleaving.py", "int(flags.sum()) - second", "int(flags.sum())",
         "tests/clicks/test_interleaving.py",
+    ),
+    Mutant("clicks/ab.py", "worth * spread / 4", "worth * spread / 8", f"{AB} -k expected_to_be_1"),
+    Mutant("clicks/ab.py", "center = self.total / self.pairs if", "center = d if", f"{AB} -k definition"),
+    Mutant("clicks/ab.py", "math.log(2 / self.alpha)\n        first", "0.1\n        first", f"{AB} -k nothing_is_said"),
+    Mutant(
+        "clicks/monitor.py", "return self.shown", "return 'first' if self.wins_first > self.wins_second else 'second'",
+        "tests/clicks/test_monitor.py -k verdict",
     ),
     Mutant(
         "clicks/smoothing.py", "prior.precision, prior.draw(rng))", "prior.precision)",

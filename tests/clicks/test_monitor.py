@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -104,12 +106,41 @@ def test_verdict_and_text():
     assert after(10, 90).verdict == "second"
     assert "the second is clicked more" in str(after(10, 90))
     lost = after(90, 10)
-    for _ in range(79):
+    for _ in range(85):
         lost.add(0, 1)
     assert lost.p == after(90, 10).p  # what was shown stays shown
+    assert lost.verdict == "first"  # that the second has won more since, 95 to 90, shows nothing for it
+    assert lost.n == 185
     same = interleaving_test([[1, 0]] * 90 + [[0, 3]] * 10 + [[2, 2]], anytime=True)
     assert (same.wins_first, same.wins_second, same.ties) == (90, 10, 1)
     assert same.p == after(90, 10).p
+
+
+def test_a_saved_monitor_goes_on_with_the_same_numbers():
+    through, saved = InterleavingMonitor(0.01), InterleavingMonitor(0.01)
+    for won in np.random.default_rng(4).random(600) < 0.7:
+        through.add(won, not won)
+        saved = InterleavingMonitor.from_json(saved.add(won, not won).to_json())
+    assert saved == through
+    assert saved.verdict == "first"
+    assert (saved.e_value, saved.p, saved.interval) == (through.e_value, through.p, through.interval)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"wins_first": -1},
+        {"wins_first": 90},
+        {"shown": "first"},
+        {"ties": 0.5},
+        {"monitor": "ABMonitor"},
+        {"alpha": None},
+    ],
+)
+def test_what_no_monitor_wrote_is_refused(changes):
+    content = json.loads(after(3, 1).to_json())
+    with pytest.raises(InputError, match="not the state of an InterleavingMonitor"):
+        InterleavingMonitor.from_json(json.dumps(content | changes))
 
 
 def test_bad_input_is_named():

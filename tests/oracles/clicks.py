@@ -102,3 +102,36 @@ def pdgd_gradient(scores, shown, clicked):
         grad[k] += there / (here + there) * odds
         grad[o] -= there / (here + there) * odds
     return grad
+
+
+def ab_capital(a, b, m, bets, ratio=(1, 1)):
+    """Capital of the bet that the first is worth more by m: the bets begin with shares like the cube root of λ.
+
+    Rewards lie in [0, 1]; the k-th group of the first meets the k-th group of the second.
+    """
+    groups = min(len(a) // ratio[0], len(b) // ratio[1])
+    differences = []
+    for k in range(groups):
+        mine = [a[k * ratio[0] + i] for i in range(ratio[0])]
+        theirs = [b[k * ratio[1] + i] for i in range(ratio[1])]
+        differences.append(sum(mine) / len(mine) - sum(theirs) / len(theirs))
+    result = 0.0
+    for bet in bets:
+        capital = 1.0
+        for k in range(groups):
+            before = sum(differences[:k]) / k if k else 0.0
+            gain, surprise = (differences[k] - m) / 2, (differences[k] - before) / 2
+            capital *= math.exp(bet * gain - (-math.log(1 - bet) - bet) * surprise**2)
+        result += bet ** (1 / 3) * capital
+    return result / sum(bet ** (1 / 3) for bet in bets)
+
+
+def ab_lower(a, b, level, bets, places=1000):
+    """Go up a grid of differences and stop at the first that is not rejected."""
+    last = -1.0
+    for j in range(1, 2 * places):
+        m = -1 + j / places
+        if ab_capital(a, b, m, bets) < 1 / level:
+            break
+        last = m
+    return last

@@ -12,19 +12,25 @@ True
 
 from __future__ import annotations
 
+from .ab import ABMonitor, Difference, ab_sessions_needed
 from .evaluation import ClickValue, click_value
 from .interleaving import Interleaved, InterleavingResult, interleave, interleaving_test
 from .log import ClickLog
-from .monitor import InterleavingMonitor, sessions_needed
+from .monitor import InterleavingMonitor, SessionsNeeded, Share, sessions_needed
 from .propensities import Propensities
 
 __all__ = [
+    "ABMonitor",
     "ClickLog",
     "ClickValue",
+    "Difference",
     "Interleaved",
     "InterleavingMonitor",
     "InterleavingResult",
     "Propensities",
+    "SessionsNeeded",
+    "Share",
+    "ab_sessions_needed",
     "click_value",
     "interleave",
     "interleaving_test",

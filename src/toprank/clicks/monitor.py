@@ -11,14 +11,18 @@ is expected not to grow where θ = p, so it exceeds 1/δ at any time with probab
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
 from .._typing import ArrayLike
 from ..data.validation import check_fraction
 from ..errors import InputError
+from ._state import Saved
+
+Verdict = Literal["first", "second", "undecided"]
 
 PRIOR = 20.0
 """Both parameters of the mixture's Beta distribution: it spends most on shares between 42% and 58%, where tests take
@@ -35,7 +39,7 @@ class Share(NamedTuple):
 
 
 @dataclass
-class InterleavingMonitor:
+class InterleavingMonitor(Saved):
     """Who is clicked more, known as soon as it is shown: valid at any time and under any rule for stopping.
 
     Add a session at a time and look after each; stop when `verdict` names a ranker, or when you have had enough. If
@@ -52,6 +56,8 @@ class InterleavingMonitor:
     ('first', 266, 134)
     >>> bool(monitor.interval.lower > 0.5), bool(monitor.p < 0.001)
     (True, True)
+    >>> InterleavingMonitor.from_json(monitor.to_json()) == monitor  # to go on tomorrow
+    True
     """
 
     alpha: float = 0.05
@@ -60,9 +66,16 @@ class InterleavingMonitor:
     ties: int = 0
     largest_log_e: float = 0.0
     """The largest ln e so far."""
+    shown: Verdict = "undecided"
+    """Who was ahead when e reached 1/alpha."""
 
     def __post_init__(self) -> None:
         check_fraction(alpha=self.alpha)
+        self.alpha = float(self.alpha)
+        sound = min(self.wins_first, self.wins_second, self.ties) >= 0
+        sound = sound and max(0.0, self.log_e - 1e-6) <= self.largest_log_e < math.inf
+        if not sound or (self.largest_log_e >= -math.log(self.alpha)) != (self.shown != "undecided"):
+            raise InputError("the counts contradict each other: begin with InterleavingMonitor() and add sessions")
 
     def add(self, first: float, second: float) -> Self:
         """Count one session by the clicks (or other credits) that each ranker got in it."""
@@ -73,7 +86,14 @@ class InterleavingMonitor:
         self.wins_second += int(first < second)
         self.ties += int(first == second)
         self.largest_log_e = max(self.largest_log_e, self.log_e)
+        if self.shown == "undecided" and self.largest_log_e >= -math.log(self.alpha):
+            self.shown = "first" if self.wins_first > self.wins_second else "second"
         return self
+
+    @property
+    def n(self) -> int:
+        """Sessions so far, decided or not."""
+        return self.wins_first + self.wins_second + self.ties
 
     @property
     def log_e(self) -> float:
@@ -99,11 +119,12 @@ class InterleavingMonitor:
         return Share(_lowest_share(a, b, self.alpha), a / (a + b), 1 - _lowest_share(b, a, self.alpha))
 
     @property
-    def verdict(self) -> str:
-        """ "first" or "second" once e has reached 1/alpha, by who has won more sessions; until then "undecided"."""
-        if self.largest_log_e < -math.log(self.alpha) or self.wins_first == self.wins_second:
-            return "undecided"
-        return "first" if self.wins_first > self.wins_second else "second"
+    def verdict(self) -> Verdict:
+        """ "first" or "second" once e has reached 1/alpha, by who was ahead then; until then "undecided".
+
+        What was shown stays shown, also where the other one catches up later.
+        """
+        return self.shown
 
     def __str__(self) -> str:
         lower, _, upper = self.interval
@@ -146,6 +167,11 @@ def sessions_needed(share: float, alpha: float = 0.05, power: float = 0.8) -> Se
     def shown(n: int) -> bool:
         return _log_mixture(n * share, n * (1 - share)) + n * math.log(2) >= -math.log(alpha)
 
+    return SessionsNeeded(fixed, first_true(shown))
+
+
+def first_true(shown: Callable[[int], bool]) -> int:
+    """Return the smallest number from 1 on at which this holds, where it holds at all that follow: by halving."""
     high = 1
     while not shown(high):
         high *= 2
@@ -153,7 +179,7 @@ def sessions_needed(share: float, alpha: float = 0.05, power: float = 0.8) -> Se
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if shown(middle) else (middle, high)
-    return SessionsNeeded(fixed, high)
+    return high
 
 
 def monitor_of(credits: ArrayLike, alpha: float) -> InterleavingMonitor:
