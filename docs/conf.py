@@ -42,7 +42,7 @@ GROUPS = {
         ),
         *("toprank.measures", "toprank.statistics.fusion", "toprank.statistics.power", "toprank.report"),
     ),
-    "Certificates": ("toprank.certificates",),
+    "Certificates": ("toprank.certificates", "toprank.judging"),
     "Errors": ("toprank.errors",),
 }
 """Names of `toprank` itself by where they come from; what remains are modules, each a group of its own."""

@@ -146,7 +146,7 @@ MUTANTS = [
         "tests/data/test_letor.py -k named_by_file",
     ),
     Mutant(
-        "model/inputs.py", "return prepared(data, self.steps)", "return data",
+        "model/inputs.py", "return _Chain(self.steps)(data)", "return data",
         "tests/cli/test_imports.py -k as_its_ranker",
     ),
     # Measures and evaluation

@@ -218,7 +218,7 @@ def test_a_contest_judges_what_its_model_scores(seam):
     assert np.array_equal(entrant.scores, scores)
     assert entrant.report.mean["ndcg@10"] == tr.evaluate(scores, test).mean["ndcg@10"]
     assert entrant.rankers[0].inputs_.missing.kind == ranker.inputs_.missing.kind
-    assert entrant.rankers[0].inputs_.steps == ranker.inputs_.steps
+    assert entrant.rankers[0].inputs_.words == ranker.inputs_.words
 
 
 def kind_of(ranker) -> str:

@@ -254,10 +254,12 @@ def test_a_perceptron_that_cannot_be_replayed_is_refused():
         tr.certify_perceptron(model, X[:, :4], y)
 
 
-def test_a_model_of_another_library_is_refused_by_name():
+def test_theorems_are_not_about_models_of_other_libraries():
     X, y = make_classification(50, random_state=0)
-    with pytest.raises(tr.InputError, match=r"not Perceptron; .* toprank\.certify_perceptron\(model, X, y\)"):
-        tr.certify(Perceptron().fit(X, y), tr.QueryDataset.from_arrays(X, y))
+    model, data = Perceptron().fit(X, y), tr.QueryDataset.from_arrays(X, y, np.repeat(np.arange(10), 5))
+    with pytest.raises(tr.InputError, match="comparator and delta belong to theorems about rankers of toprank"):
+        tr.certify(model, data, np.zeros(20))
+    assert [type(found) for found in tr.certify(model, data)] == [tr.PerformanceCertificate]
 
 
 @pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron])

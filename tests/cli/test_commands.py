@@ -159,7 +159,7 @@ def test_help_has_an_example(capsys, command):
 
 
 def test_no_arguments_is_help_and_version_is_told(capsys):
-    assert "Commands:" in run(capsys)
+    assert "Learn and rank:" in run(capsys)
     assert tr.__version__ in run(capsys, "--version")
 
 

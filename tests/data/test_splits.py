@@ -109,7 +109,7 @@ def test_routing_sends_qid_to_the_splitter() -> None:
         (lambda: QueryKFold(1), "n_splits must be at least 2, got 1"),
         (lambda: QueryKFold(2.5), "n_splits must be a whole number"),
         (lambda: QueryKFold(random_state=1), "random_state has no effect without shuffle=True"),
-        (lambda: next(QueryKFold(2).split(np.zeros((3, 1)))), "pass groups=qid"),
+        (lambda: next(QueryKFold(2).split(np.zeros((3, 1)))), "needs the query of each row: split(X, groups=qid)"),
         (lambda: next(QueryKFold(3).split(np.zeros((3, 1)), groups=[1, 1, 2])), "2 queries cannot fill 3 folds"),
         (lambda: next(QueryKFold(2).split(np.zeros((3, 1)), groups=[1, 2])), "one id per document (3)"),
         (lambda: query_train_test_split(np.zeros((3, 1)), [0, 1, 2]), "takes a QueryDataset, or X, y and qid"),

@@ -52,6 +52,19 @@ def test_uneven_features_are_told_with_the_transformer_that_helps(kind, storage,
         kind(prepare="log,query" if storage is np.asarray else "").fit_queries(raw if storage is np.asarray else data)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", [tr.SlamPerceptron, tr.MinimaxPerceptron, tr.OnlineListNet])
+def test_a_column_that_never_varies_inside_a_list_has_no_weight_on_a_running_scale(kind, storage):
+    """Rounding of its mean is no spread: divided by it, the weight was 1e14 and scores lost their digits."""
+    made = tr.datasets.make_graded(n_queries=30, random_state=0)
+    of_the_query = np.repeat(1e3 * np.random.default_rng(0).normal(size=made.n_queries), made.lengths)
+    X = np.column_stack([made.X, np.full(made.n_docs, 3.7), of_the_query])
+    ranker = kind(scale="running", random_state=0).fit(storage(X), made.y, made.qid)
+    assert ranker.coef_[-2:].tolist() == [0.0, 0.0]
+    alone = kind(scale="running", random_state=0).fit(storage(made.X), made.y, made.qid)
+    assert np.array_equal(ranker.coef_[:-2], alone.coef_)
+
+
 def test_who_does_not_feel_units_says_nothing(data):
     raw = data.with_X(data.X * UNITS)
     with warnings.catch_warnings():

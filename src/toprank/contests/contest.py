@@ -102,6 +102,7 @@ def contest(
     (({'C': 1.0},), 1)
     """
     target = parse(measure, convention=convention)
+    reported = _reported(target, measures, convention)
     random_state = validation.as_seed(random_state)
     validation.check_choice(get_args(Test), test=comparison)
     plan = Plan(target, budget, seconds, refit, repeats, random_state)
@@ -116,7 +117,7 @@ def contest(
     significance = partial(
         compare, test=comparison, baseline=baseline, margin=margin, n_resamples=n_resamples, random_state=random_state
     )
-    judged = _judge(held, _reported(target, measures, convention), convention, significance, baseline, title)
+    judged = _judge(held, reported, convention, significance, baseline, title)
     return judged if len(held.repeated) < 2 else replace(judged, repeats=_repeats(held, judged))
 
 

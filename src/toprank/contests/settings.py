@@ -71,6 +71,7 @@ _TREES = _grid(leaves=(7, 63), eta=(0.1,)) + _grid(leaves=(31, 7, 63), eta=(0.03
 _AT_K: list[dict[str, Any]] = [{"k": 10}, {"k": 5}, {"kappa": 1.0}]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "AdditiveRanker": _grid(truth=("gains",)),  # it chooses its penalty and its curves itself
     "AdaRank": [{"both_directions": False}, {"rule": "paper"}],
     "BoostedTrees": _TREES,
     "CatBoost": [{"depth": 4}, {"depth": 8}, *_grid(depth=(6, 4, 8), learning_rate=(0.03,))],

@@ -10,14 +10,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from .._files import read_whole, replacing
 from .._suggest import did_you_mean
 from ..data.preparation import words_of
 from ..data.validation import check_choice
 from ..errors import InputError
-from ..model import LinearFunction, Model
 from ..model.missing import Missing
 from .elasticsearch import LtrPlugin
 from .folding import fold
@@ -28,7 +25,7 @@ from .ranklib import RankLib
 from .replicas import Replica
 from .solr import Solr
 from .sql import Sql
-from .targets import Artifact, Settings, Target, listing, round_up
+from .targets import Artifact, Settings, Target, round_up
 from .vespa import Vespa
 
 _TARGETS: tuple[Target, ...] = (
@@ -90,30 +87,9 @@ def render(
 ) -> tuple[Export, Artifact]:
     """Return what `write` would write, without writing it."""
     target = target_of(to)
-    model, told = _without_negligible(fold(model, features, missing=missing))
+    model = fold(model, features, missing=missing)
     artifact = target.write(model, settings or Settings())
-    notes = (*artifact.notes, *told)
-    return Export(target.name, artifact.name, (), model.rule.words, notes, artifact.rescore), artifact
-
-
-NEGLIGIBLE = 1e-12
-"""A weight below this share of the largest one is rounding of a solver: the engine need not compute the feature."""
-
-
-def _without_negligible(model: Model) -> tuple[Model, tuple[str, ...]]:
-    """Return a linear model with exact zeros for negligible weights, and a note that names their features.
-
-    `verify` compares the file with the model as it was learned, so it shows where such a weight mattered.
-    """
-    if not isinstance(model.function, LinearFunction):
-        return model, ()
-    size = np.abs(model.weights)
-    lost = (size > 0) & (size < NEGLIGIBLE * size.max(initial=0.0))
-    if not lost.any():
-        return model, ()
-    names = listing([model.names[j] for j in np.flatnonzero(lost).tolist()])
-    note = f"weights below {NEGLIGIBLE:g} of the largest are written as 0: {names}; run verify-export"
-    return replace(model, function=LinearFunction(np.where(lost, 0.0, model.weights))), (note,)
+    return Export(target.name, artifact.name, (), model.rule.words, artifact.notes, artifact.rescore), artifact
 
 
 def write(

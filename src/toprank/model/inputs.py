@@ -164,10 +164,11 @@ class Inputs:
             self.missing.check_none_missing(data, self.names)
         if self.missing.indicated or (data.has_missing and self.missing.kind == "fill"):
             data = data.with_X(self.missing.filled(data.X), self.filled_labels if self.names else None)
-        if data.has_missing and self.missing.native and any(step.needs_queries or step.learns for step in self.steps):
+        if data.has_missing and self.missing.native and any(step.widens for step in self.steps):
             raise InputError(
-                f'prepare="{",".join(self.words)}" compares the values of a feature, which missing cells (NaN) leave '
-                'open: fit with missing="zero" or "median", or leave the preparation out, which trees do not need'
+                f'prepare="{",".join(self.words)}" puts columns beside the features, and missing cells (NaN) have no '
+                'place in them: fit with missing="zero" or "median", or leave the preparation out, which trees do not '
+                "need"
             )
         return data
 

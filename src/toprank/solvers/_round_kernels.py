@@ -116,29 +116,36 @@ def add_spread(rows, first, last, moment):
 
 @kernel
 def add_dense_spread(X, first, last, moment):
-    """Sum over the rows first:last of a dense X."""
+    """Sum over the rows first:last of a dense X.
+
+    Values are taken less that of the first row, so that a column that does not vary adds exactly 0.
+    """
     mean = np.zeros(len(moment))
     for i in range(first, last):
         for j in range(len(mean)):
-            mean[j] += X[i, j]
+            mean[j] += X[i, j] - X[first, j]
     mean /= last - first
     for i in range(first, last):
         for j in range(len(mean)):
-            moment[j] += (X[i, j] - mean[j]) ** 2
+            moment[j] += (X[i, j] - X[first, j] - mean[j]) ** 2
 
 
 @kernel
 def add_sparse_spread(data, indices, indptr, first, last, moment):
     """Sum over the rows first:last of a CSR matrix; a column also varies from the values that are not stored, 0."""
     d, n = len(moment), last - first
-    mean, stored = np.zeros(d), np.zeros(d)
+    start, mean, stored = np.zeros(d), np.zeros(d), np.zeros(d)
+    for p in range(indptr[first], indptr[first + 1]):
+        start[indices[p]] = data[p]
     for p in range(indptr[first], indptr[last]):
-        mean[indices[p]] += data[p] / n
+        mean[indices[p]] += (data[p] - start[indices[p]]) / n
         stored[indices[p]] += 1.0
-    for p in range(indptr[first], indptr[last]):
-        moment[indices[p]] += (data[p] - mean[indices[p]]) ** 2
     for j in range(d):
-        moment[j] += (n - stored[j]) * mean[j] ** 2
+        mean[j] -= (n - stored[j]) * start[j] / n
+    for p in range(indptr[first], indptr[last]):
+        moment[indices[p]] += (data[p] - start[indices[p]] - mean[indices[p]]) ** 2
+    for j in range(d):
+        moment[j] += (n - stored[j]) * (start[j] + mean[j]) ** 2
 
 
 @overload(add_spread)
