@@ -74,6 +74,8 @@ def test_the_gap_bounds_what_other_allowed_weights_reach(data):
     assert (sign * tight.w >= 0).all()
     assert (tight.w == 0).any()
     assert 0 < loose.value - tight.value <= loose.gap < np.inf
+    assert tight.gap < 1e-9  # although the gradient of weights at their bound is not 0
+    assert np.abs(objective.value_and_grad(tight.w)[1]).max() > 1e-2
 
 
 def test_a_solution_rechecks_itself_and_finds_weights_that_are_none(data):
