@@ -65,7 +65,7 @@ class L1:
     Parameters
     ----------
     alpha : the weight of the penalty; larger sets more weights to 0.
-    units : what the weights are measured in; empty stands for the spreads of the features.
+    units : what the weights are measured in, one for each column; empty stands for the spreads of the features.
 
     >>> import numpy as np
     >>> penalty, w = L1(2.0, units=(1.0, 10.0)), np.array([1.0, -3.0])

@@ -220,8 +220,8 @@ class BoundedLBFGS(Solver):
         scale = max(float(np.linalg.norm(variables.residual(np.zeros_like(zero.gradient), zero.gradient))), 1e-300)
         values: list[float] = []
         norms: list[float] = []
-        best, latest = zero, zero
-        best_value = np.inf
+        best = latest = zero if w0 is None else _Point(objective, variables, variables.weights(start))
+        best_value = best.value
 
         def fun(u: Floats) -> tuple[float, Floats]:
             nonlocal best, latest, best_value
