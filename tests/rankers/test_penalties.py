@@ -117,6 +117,19 @@ def test_a_curve_with_a_sign_never_turns(prepare, sign):
         assert ((weights >= 0) if sign == "+" else (weights <= 0)).all()
 
 
+def test_an_additive_ranker_keeps_its_signs_while_it_chooses(tmp_path):
+    data = humps()
+    free, signed = (tr.AdditiveRanker(signs=signs).fit_queries(data) for signs in (None, {1: "+"}))
+    grid = np.column_stack([np.linspace(-3, 3, 61), np.zeros(61)])
+    columns = signed.inputs_.prepared(tr.QueryDataset.from_arrays(grid, np.zeros(61), np.zeros(61))).X
+    assert np.diff(columns @ signed.coef_).min() > -1e-12
+    assert np.diff(free.predict(grid, qid=np.arange(61))).min() < -1e-3
+    signed.save(tmp_path / "model.json")
+    assert tr.load(tmp_path / "model.json").signs == {1: "+"}
+    with pytest.raises(InputError, match="signs names 'price', and features have the numbers 1 to 2"):
+        tr.AdditiveRanker(signs={"price": "+"}).fit_queries(data)
+
+
 def test_a_warm_start_begins_where_it_was(data):
     ranker = tr.ListNet(signs={"age": "+"}, warm_start=True).fit_queries(data)
     first = ranker.n_iter_
