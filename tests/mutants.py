@@ -35,6 +35,7 @@ class Mutant(NamedTuple):
 
 WATCH, FAILED = "tests/rankers/test_watching.py", "tests/rankers/test_failed_fit.py"
 SILENCE, LAWS, LINEAR = "tests/rankers/test_silence.py", "tests/rankers/test_laws.py", "tests/rankers/test_linear.py"
+BOUNDED, CURVES = "tests/solvers/test_bounded.py", "tests/rankers/test_penalties.py -k curve"
 PENALTY, BOOSTING = "tests/test_objective.py -k penalty", "tests/solvers/test_boosting.py"
 MISTAKES, KERNEL = "tests/certificates/test_mistakes.py", "tests/certificates/test_kernel_mistakes.py"
 STREAMS = "tests/certificates/test_streams.py"
@@ -217,7 +218,10 @@ MUTANTS = [
     ),
     # Objective and solvers
     Mutant("penalties.py", "0.5 * self.alpha * float(w @ w)", "self.alpha * float(w @ w)", PENALTY),
-    Mutant("objective.py", "w), grad / total + self.penalty.gradient(w)\n", "w), grad / total\n", PENALTY),
+    Mutant("objective.py", "w), grad + self.measured_penalty.gradient(w)\n", "w), grad\n", PENALTY),
+    Mutant("solvers/bounded.py", "np.where(signs.sign * best < 0, 0.0, best)", "best", BOUNDED),
+    Mutant("solvers/bounded.py", "/ self.scale + self.cost", "/ self.scale", BOUNDED),
+    Mutant("rankers/signs.py", "np.where(first, column, ramp - 1)", "column", CURVES),
     Mutant("objective.py", "part.place[run.rows]", "NO_PLACES", "tests/test_objective.py -k sampled_orders"),
     Mutant(
         "solvers/bundle.py", "slope @ slope / (2 * alpha))", "slope @ slope / (4 * alpha))",

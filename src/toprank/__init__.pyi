@@ -51,6 +51,8 @@ from .judging.models import certify_with_judge as certify_with_judge
 from .judging.report import JudgeReport as JudgeReport
 from .judging.report import judge as judge
 from .measures.base import measure as measure
+from .penalties import L1 as L1
+from .penalties import L2 as L2
 from .rankers.additive import AdditiveRanker as AdditiveRanker
 from .rankers.at_k import OnePassMiniBatch as OnePassMiniBatch
 from .rankers.at_k import PerceptronAtK as PerceptronAtK

@@ -20,7 +20,7 @@ from .data.dataset import QueryDataset
 from .data.lazy import LazyRows
 from .data.validation import check_informative
 from .errors import InputError
-from .penalties import L2
+from .penalties import L2, Penalty
 from .surrogates.base import (
     NO_FLOATS,
     NO_PLACES,
@@ -98,7 +98,7 @@ class Objective:
 
     data: QueryDataset
     surrogate: Surrogate
-    penalty: L2 = _NO_PENALTY
+    penalty: Penalty = _NO_PENALTY
     executor: Executor | None = None
     best: dict[str, Any] = field(default_factory=dict, repr=False)
     """The `penalty`, `value` and weights `w` of the lowest value so far: what is left where workers are lost."""
@@ -124,7 +124,7 @@ class Objective:
             return LocalResults.of(self.data, blocks.RUN_VALUES, self.executor).keep(prepare)
         return self.data.keep(prepare, executor=self.executor, values=blocks.RUN_VALUES)
 
-    def with_penalty(self, penalty: L2) -> Objective:
+    def with_penalty(self, penalty: Penalty) -> Objective:
         """Return the same with another penalty; what was computed of the rows is not computed again."""
         made = replace(self, penalty=penalty)
         known = ("weight", "total_weight", "_parts", "_spread")
@@ -136,24 +136,40 @@ class Objective:
         """Length of w."""
         return self.data.n_features
 
+    @cached_property
+    def measured_penalty(self) -> Penalty:
+        """The penalty with the units of the weights, where it has none of its own: the spreads of the features."""
+        return self.penalty.measured(self.spreads)
+
     def value_and_grad(self, w: Floats) -> tuple[float, Floats]:
         """Return f(w) and a (sub)gradient: X w and Xᵀ g, the second from the cache."""
+        loss, grad = self.loss_and_grad(w)
+        return loss + self.measured_penalty.value(w), grad + self.measured_penalty.gradient(w)
+
+    def loss_and_grad(self, w: Floats) -> tuple[float, Floats]:
+        """Return the mean loss at w and its (sub)gradient, without the penalty."""
         total = self.total_weight
         try:
             loss, grad = self._parts.map_reduce(partial(_loss_and_grad, self.surrogate, w), _add_parts)
         except _RefusedError:  # per_query says why, in the rows of the whole data set
             self.surrogate.per_query(linear.scores(self.data.X, w), self.data.y, self.data.ptr)
             raise
-        return self._note(loss, w), grad / total + self.penalty.gradient(w)
+        self._note(loss / total, w)
+        return loss / total, grad / total
 
     def _note(self, loss: float, w: Floats) -> float:
-        """Return f(w), call the watchers, and keep the lowest value so far."""
-        value = loss / self.total_weight + self.penalty.value(w)
+        """Return f(w), given the mean loss there; call the watchers, and keep the lowest value so far."""
+        value = loss + self.measured_penalty.value(w)
         for tell in _WATCHERS:
             tell(value)
         if not value >= self.best.get("value", np.inf) or self.penalty != self.best["penalty"]:
             self.best.update(penalty=self.penalty, value=value, w=w.copy())
         return value
+
+    def spreads(self) -> Floats:
+        """Return how far each feature spreads inside lists: the root of its mean variance."""
+        spread = self.spread()
+        return np.sqrt(spread.diagonal() if spread.ndim == 2 else spread)
 
     def spread(self) -> Floats:
         """Return the mean covariance of the features inside lists, d × d, or its diagonal for many features.
@@ -188,9 +204,9 @@ class Objective:
         loss, grad = curved.map_reduce(_loss_and_slope, _add_parts)
 
         def product(v: Floats) -> Floats:
-            return curved.map_reduce(partial(_apply, v)) / total + self.penalty.curvature_product(v)
+            return curved.map_reduce(partial(_apply, v)) / total + self.measured_penalty.curvature_product(v)
 
-        return self._note(loss, w), grad / total + self.penalty.gradient(w), product
+        return self._note(loss / total, w), grad / total + self.measured_penalty.gradient(w), product
 
     @cached_property
     def sample(self) -> Objective:

@@ -67,3 +67,12 @@ def test_seed_and_missing_reach_the_ranker():
 def test_unknown_name():
     with pytest.raises(tr.InputError, match=r"unknown ranker 'ListNte' \(did you mean 'ListNet'\?\)"):
         settings.candidate("ListNte", NDCG)
+
+
+def test_a_path_of_penalties_counts_each_and_tells_the_one_that_was_chosen():
+    data = tr.datasets.make_graded(n_queries=20, n_features=3, random_state=0)
+    ranker = tr.ListNet(penalty=[tr.L1(0.1), tr.L1(0.01)])
+    assert settings.Candidate("mine", (ranker, tr.ListNet())).sizes == (2, 1)
+    shown = settings.settings_of(ranker.fit_queries(data[:10], data[10:]))
+    assert shown["penalty"] == str(ranker.penalty_)
+    assert "alpha" not in shown

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("short_runs")
 
 RANKERS = [
     tr.ListNet(max_iter=8),
+    tr.ListNet(max_iter=8, penalty=tr.L1(1e-2), signs={1: "+", 2: "-"}),
     tr.ListMLE(max_iter=5, ties="sampled"),
     tr.ListNet(max_iter=5, transform="linear"),
     tr.RankCosine(max_iter=5),

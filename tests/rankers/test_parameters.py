@@ -13,7 +13,8 @@ BAD = {
     **dict.fromkeys(("tol", "radius", "gamma"), 0.0),
     **dict.fromkeys(("alpha", "coef0", "random_state"), -1),
     **dict.fromkeys(("solver", "rule", "variant", "schedule", "kernel", "drop", "loss", "pairs", "start"), "other"),
-    **dict.fromkeys(("truth", "ties", "scale", "missing"), "other"),
+    **dict.fromkeys(("truth", "ties", "scale", "missing", "penalty"), "other"),
+    "signs": {"a": "other"},
 }
 
 

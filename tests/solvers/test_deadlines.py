@@ -54,6 +54,18 @@ def test_every_solver_of_a_linear_ranker_ends(solver, radius, data):
     assert not ranker.solution_.converged
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_bounds_end_at_the_weights_where_they_began(data):
+    ranker = tr.ListNet(signs={1: "+"}, penalty=tr.L1(1e-3), max_iter=2, warm_start=True).fit_queries(data)
+    before = ranker.coef_
+    assert before.any()
+    with deadline(0.0):
+        ranker.fit_queries(data)
+    assert ranker.n_iter_ == 0
+    assert ranker.solution_.message == OUT_OF_TIME
+    np.testing.assert_allclose(ranker.coef_, before, rtol=1e-12)
+
+
 def test_a_fit_that_ran_out_of_time_is_told(data):
     with deadline(0.0), pytest.warns(UserWarning, match="ListNet did not converge: the time that was given ran out"):
         tr.ListNet().fit_queries(data)

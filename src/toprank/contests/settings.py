@@ -130,8 +130,14 @@ class Candidate:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many settings each of the rankers stands for: a path of C counts every C."""
-        return tuple(len(c) if isinstance(c := r.get_params(deep=False).get("C"), tuple) else 1 for r in self.rankers)
+        """How many settings each of the rankers stands for: a path of C, or of penalties, counts each of them."""
+        return tuple(max(_length(r, "C"), _length(r, "penalty")) for r in self.rankers)
+
+
+def _length(ranker: Any, name: str) -> int:
+    """Return how many values a parameter chooses from."""
+    given = ranker.get_params(deep=False).get(name)
+    return len(given) if isinstance(given, (tuple, list)) else 1
 
 
 def known() -> tuple[str, ...]:
@@ -218,4 +224,7 @@ def settings_of(ranker: Ranker | Guest) -> dict[str, Any]:
     }
     if "C_" in vars(ranker):
         shown["C"] = vars(ranker)["C_"]
+    if params.get("penalty") is not None:  # then alpha counts for nothing
+        shown["penalty"] = str(vars(ranker).get("penalty_", params["penalty"]))
+        shown.pop("alpha", None)
     return {key: str(value) if isinstance(value, Measure) else value for key, value in shown.items()}

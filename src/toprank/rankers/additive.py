@@ -20,11 +20,14 @@ from ..measures.base import mean_value
 from ..model import Inputs, LinearFunction
 from ..objective import Objective
 from ..penalties import L2
+from ..solvers.base import Solver
+from ..solvers.bounded import BoundedLBFGS
 from ..solvers.lbfgs import LBFGS
 from ..surrogates.listwise import ListNet as ListNetLoss
 from ..surrogates.listwise import Truth
 from .base import Ranker, parameters
 from .composing import minimise
+from .signs import SignsOfFeatures, signs_of
 from .watching import BestOnValidation
 
 FEW_QUERIES = 30
@@ -76,6 +79,7 @@ class AdditiveRanker(Ranker):
     prepare : the most that may be done to the features (see `Ranker`); parts of it are tried too.
     alphas : weights of the penalty to choose from.
     truth : what the true scores are: "grades", "gains" (2^grade − 1) or "order".
+    signs : "+" for features whose curves must never fall, "-" for those that must never rise, as at `ListNet`.
     max_iter, tol : L-BFGS takes at most `max_iter` iterations, until the gradient is below `tol` times that at w = 0.
     random_state : draws the queries that are held out.
 
@@ -97,6 +101,7 @@ class AdditiveRanker(Ranker):
     prepare: str | Sequence[str] = "+rank,+minmax,ramps:8"
     alphas: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4)
     truth: Truth = "grades"
+    signs: SignsOfFeatures | None = None
     max_iter: int = 500
     tol: float = 1e-4
     random_state: int = 0
@@ -164,7 +169,7 @@ class AdditiveRanker(Ranker):
             inputs = Inputs.fit(train, self.missing, prepare)
             seen, rows = inputs.prepared_lazily(held_out), inputs.prepared_lazily(train)
             objective = Objective(rows, self._loss)
-            solver = LBFGS(self.max_iter, max(self.tol, _LOOSE))
+            solver = self._solver(inputs, max(self.tol, _LOOSE))
             for i, solution in enumerate(solver.path(objective, alphas)):
                 scores = LinearFunction(solution.w).scores(seen.X)
                 reached[i].append(self._judge().per_query(scores, seen.y, seen.ptr, doc_ids=seen.doc_ids))
@@ -175,13 +180,20 @@ class AdditiveRanker(Ranker):
     def _fit(self, data: QueryDataset, valid: QueryDataset | None, executor: Executor | None) -> None:
         objective = Objective(data, self._loss, L2(self.choice_["alpha"]), executor)
         watch = BestOnValidation[Floats](self._judge(), None)
-        solver = LBFGS(self.max_iter, self.tol)
-        found = minimise(objective, [self.choice_["alpha"]], lambda look: replace(solver, watch=look), watch)
+        found = minimise(objective, [self.choice_["alpha"]], lambda look: self._solver(self.inputs_, self.tol), watch)
         self._keep_solution(found.coef, found.solution, watch)
         tried = vars(self).pop("_tried")
         if tried:  # along a path of settings, as "C" says: it is no learning curve
             self.trace_ |= {"C": np.array([1 / form.alpha for form in tried])}
             self.trace_ |= {"valid": np.array([form.mean for form in tried])}
+
+    def _solver(self, inputs: Inputs, tol: float) -> Solver:
+        """Return L-BFGS, with bounds where features have signs."""
+        if not self.signs:
+            return LBFGS(self.max_iter, tol)
+        names = vars(self).get("feature_names_in_")
+        named = replace(inputs, names=None if names is None else tuple(map(str, names)))
+        return BoundedLBFGS(signs_of(self.signs, named), self.max_iter, tol)
 
     def _check_state(self) -> None:
         choice = self.choice_

@@ -18,6 +18,8 @@ from ..data.ids import id_text
 from ..data.remote import RemoteMatrix
 from ..data.splits import ROUTING
 from ..errors import InputError
+from ..penalties import penalties_of
+from .signs import check_signs
 
 if TYPE_CHECKING:
     from ..objective import Objective
@@ -54,19 +56,21 @@ def _check_seed(random_state: object) -> None:
 _COUNTS = (
     "batch_size", "budget", "cut", "degree", "epochs", "every", "max_iter", "orders", "patience", "rounds", "thresholds"
 )  # fmt: skip
-_BY_NAME: dict[str, Callable[..., None]] = {
+_BY_NAME: dict[str, Callable[..., object]] = {
     **dict.fromkeys(_COUNTS, validation.check_count),
     **dict.fromkeys(("gamma", "radius", "tol"), validation.check_positive),
     **dict.fromkeys(("alpha", "coef0"), validation.check_not_negative),
     "random_state": _check_seed,
+    "penalty": penalties_of,
+    "signs": check_signs,
 }
 """How a parameter is checked: its name means the same in every ranker."""
 
 
 @cache
-def _checks(kind: type[Ranker]) -> list[tuple[str, bool, Callable[..., None]]]:
+def _checks(kind: type[Ranker]) -> list[tuple[str, bool, Callable[..., object]]]:
     """Return the parameters that are checked, whether each may be None, and how; found once, as streams count time."""
-    hints, found = get_type_hints(kind), list[tuple[str, bool, Callable[..., None]]]()
+    hints, found = get_type_hints(kind), list[tuple[str, bool, Callable[..., object]]]()
     for name in kind._get_param_names():
         parts = get_args(hints[name]) if get_origin(hints[name]) in (Union, UnionType) else (hints[name],)
         listed = [_VALUES.get(part, get_args(part) if get_origin(part) is Literal else ()) for part in parts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +18,10 @@ from ..measures import measure as parse_measure
 from ..measures.base import Measure
 from ..model.functions import LinearFunction
 from ..objective import Objective
+from ..penalties import L1, L2, Penalty, penalties_of
 from ..solvers.ball import BallLBFGS
 from ..solvers.base import Solution, Solver, Watch
+from ..solvers.bounded import BoundedLBFGS
 from ..solvers.bundle import Bundle
 from ..solvers.lbfgs import LBFGS
 from ..solvers.minibatch import MiniBatch
@@ -27,6 +29,7 @@ from ..solvers.newton import Newton
 from ..surrogates.base import Surrogate
 from .base import Ranker, parameters
 from .checking import warn_of_small_features
+from .signs import SignsOfFeatures, signs_of
 from .watching import BestOnValidation
 
 ValuesOfC = float | Sequence[float]
@@ -51,13 +54,14 @@ def minimise(
 ) -> Found:
     """Solve for each alpha in turn, and keep what is best on the validation set: an iterate, or a solution.
 
-    `solver` makes the solver, given who watches its iterates; one that shows none is judged by its solutions.
+    `solver` makes the solver, given who watches its iterates; one that shows none is judged by its solutions, and so
+    are several alphas.
     """
 
     def look(iteration: int, w: Floats, value: float) -> bool:
         return watch.look(LinearFunction(w), w.copy, f"{iteration:5d}  objective {value:.6g}")
 
-    wanted = watch.valid is not None or watch.verbose
+    wanted = len(alphas) == 1 and (watch.valid is not None or watch.verbose)
     try:
         solutions = solver(look if wanted else None).path(objective, alphas, start)
     except WorkersLost as error:
@@ -119,7 +123,13 @@ class MinimisingRanker(Ranker):
 
     Parameters
     ----------
-    alpha : weight of the penalty (alpha/2) ‖w‖².
+    alpha : weight of the penalty (alpha/2) ‖w‖², where `penalty` is None.
+    penalty : `toprank.L2(alpha)`, or `toprank.L1(alpha)`, which sets weights to exactly 0 (`features_` names the
+        others), or a text such as "L1:0.001". Of a list, such as [toprank.L1(0.1), toprank.L1(0.01)], the validation
+        set takes the best (`penalty_`).
+    signs : "+" for features that must never count against a document and "-" for those that must never count for it,
+        by name, such as {"price": "-", "bm25": "+"}, or by number from 1 where features have no names. With "ramps:8"
+        or "steps:16" the curve of the feature never falls, or never rises.
     radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
     solver : the name of a solver, or one of `toprank.solvers` with settings of its own, such as
         `toprank.solvers.MiniBatch(epochs=20, batch_size=16, eta=0.1)` or its text "minibatch:epochs=20:eta=0.1".
@@ -135,6 +145,8 @@ class MinimisingRanker(Ranker):
     }
 
     alpha: float = 1e-3
+    penalty: str | L1 | L2 | Sequence[str | L1 | L2] | None = None
+    signs: SignsOfFeatures | None = None
     radius: float | None = None
     solver: str | Solver = "lbfgs"
     max_iter: int = 500
@@ -142,6 +154,8 @@ class MinimisingRanker(Ranker):
     patience: int | None = None
     warm_start: bool = False
     verbose: bool = False
+    penalty_: L1 | L2 = field(init=False)
+    """The penalty of the last fit; of several, the one that the validation set chose."""
 
     @classmethod
     def upgraded_parameters(cls, params: dict[str, Any]) -> dict[str, Any]:
@@ -158,11 +172,35 @@ class MinimisingRanker(Ranker):
         self, data: QueryDataset, loss: Surrogate, valid: QueryDataset | None, executor: Executor | None
     ) -> None:
         watch = BestOnValidation[Floats](self._judge(), valid, self.patience, self.verbose)
-        objective = Objective(data, loss, executor=executor)
-        if self.radius is None and self.alpha > 0:
-            warn_of_small_features(type(self).__name__, objective, self.alpha)
-        found = minimise(objective, [self.alpha], self._solver, watch, self._start())
+        penalties = self._penalties
+        if len(penalties) > 1 and valid is None:
+            raise InputError("several penalties need a validation set to choose by: fit_queries(data, valid=...)")
+        objective = Objective(data, loss, penalties[0], executor)
+        if self.radius is None and isinstance(penalties[-1], L2) and penalties[-1].alpha > 0:
+            warn_of_small_features(type(self).__name__, objective, penalties[-1].alpha)
+        found = minimise(objective, [each.alpha for each in penalties], self._solver, watch, self._start())
         self._keep_solution(found.coef, found.solution, watch)
+        self.penalty_ = penalties[found.place]
+        if len(penalties) > 1:
+            self.trace_ |= {"C": np.array([1 / each.alpha if each.alpha else np.inf for each in penalties])}
+
+    @property
+    def _penalties(self) -> list[Penalty]:
+        """The penalties to choose from, the strongest first."""
+        if self.penalty is None:
+            return [L2(self.alpha)]
+        if self.alpha != type(self).alpha:
+            raise InputError(
+                f"alpha={self.alpha!r} and penalty={self.penalty!r}: alpha is short for penalty=toprank.L2(alpha), so "
+                "give one of them"
+            )
+        return penalties_of(self.penalty)
+
+    @property
+    def _bounded(self) -> str:
+        """What only L-BFGS with bounds can do of what is asked for, in words; empty where there is nothing."""
+        l1 = isinstance(self._penalties[0], L1)
+        return " and ".join(word for word, wanted in (("signs", bool(self.signs)), ("an L1 penalty", l1)) if wanted)
 
     def _prepared(self, data: QueryDataset) -> QueryDataset:
         """Return rows as the objective reads them, by lists; mini-batches draw lists from all rows."""
@@ -182,16 +220,36 @@ class MinimisingRanker(Ranker):
             if getattr(self, name) != getattr(type(self), name):
                 raise InputError(f"{name} does nothing with solver={solver!r}, which has settings of its own")
         settings = {} if own else {"max_iter": self.max_iter, "tol": self.tol}
-        return parse_solver(solver, choices, **settings)
+        parsed = parse_solver(solver, choices, **settings)
+        if self._bounded and not isinstance(parsed, LBFGS):
+            raise InputError(f"solver={solver!r} knows no {self._bounded.removeprefix('an ')}: take solver='lbfgs'")
+        return parsed
 
     def _gradient_solver(self, solver: Solver, radius: float | None, look: Watch | None) -> Solver:
         """Return a solver that goes by gradients alone, watched, and kept in the ball where there is one."""
+        if self._bounded:
+            assert isinstance(solver, LBFGS)
+            return self._bounded_solver(solver, radius)
         if isinstance(solver, LBFGS) and radius is not None:
             return BallLBFGS(radius, solver.max_iter, solver.tol, solver.memory, watch=look)
         if isinstance(solver, MiniBatch):
             return replace(solver, radius=radius if solver.radius is None else solver.radius, watch=look)
         assert isinstance(solver, LBFGS)
         return replace(solver, watch=look)
+
+    def _bounded_solver(self, solver: LBFGS, radius: float | None) -> BoundedLBFGS:
+        """Return the solver for signs and L1; its solutions are judged, since iterates have too many weights."""
+        if radius is not None:
+            why = f"radius={radius:g}" if self.radius is not None else "a linear transform (which needs a radius)"
+            raise InputError(f"{self._bounded} and {why} do not go together: leave one of them out")
+        if self.patience is not None:
+            raise InputError(f"patience does nothing with {self._bounded}: only the solution is judged; leave it out")
+        signs = signs_of(self.signs or {}, self.inputs_)
+        if len(signs.bends) and isinstance(self._penalties[0], L1):
+            raise InputError(
+                "signs and an L1 penalty together do not take ramps: take steps, or L2, or leave one of them out"
+            )
+        return BoundedLBFGS(signs, solver.max_iter, solver.tol, solver.memory)
 
 
 def minimise_by_C(

@@ -45,6 +45,7 @@ class LinearRanker(MinimisingRanker, StreamRanker):
         without, to a proved gap), "minibatch" (any), a value of `toprank.solvers`, or "auto", which picks by what the
         loss is.
     alpha : weight of the penalty (alpha/2) ‖w‖².
+    penalty, signs : another penalty, and signs of features, for smooth losses: as at `ListNet`.
     radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
     max_iter, tol : bound a solver that is named; `tol` is a share of the value or of the slope at w = 0.
     patience : how many looks without a better iterate end the fit.
@@ -93,7 +94,14 @@ class LinearRanker(MinimisingRanker, StreamRanker):
 
     def _solver_for(self, loss: Surrogate) -> str:
         """Return the name of the solver that suits a loss."""
-        strong = self.alpha > 0 and self.radius is None
+        if self._bounded and not loss.smooth:
+            raise InputError(
+                f"no solver knows {self._bounded} with {type(loss).__name__}, which has corners: take a smooth loss, "
+                'such as ListNet or PairwiseHinge("squared_hinge")'
+            )
+        if self._bounded:
+            return "lbfgs"
+        strong = self._penalties[0].alpha > 0 and self.radius is None
         if loss.smooth:
             return "newton" if isinstance(loss, TwiceDifferentiable) and loss.convex and strong else "lbfgs"
         return "bundle" if loss.convex and strong else "minibatch"
@@ -101,6 +109,8 @@ class LinearRanker(MinimisingRanker, StreamRanker):
     def _learn_more(self, data: QueryDataset) -> None:
         if data.doc_weight is not None:
             raise InputError("partial_fit learns without weights of documents: use fit, or leave doc_weight out")
+        if self._bounded:
+            raise InputError(f"partial_fit knows no {self._bounded.removeprefix('an ')}: use fit")
         self._solver(None)  # a stream needs none, but a wrong name is refused here too
         loss, steps, first = self._loss, Steps.parse(self.steps), not self._has_learned
         if not loss.convex:

@@ -50,14 +50,21 @@ class _Parameter:
 class ListwiseRanker(MinimisingRanker):
     """min_w mean_q ℓ(X_q w, y_q) + (alpha/2) ‖w‖², ‖w‖ ≤ radius, for a listwise loss ℓ.
 
-    With a validation set the iterate with the best `measure` on it is kept.
+    With a validation set the iterate with the best `measure` on it is kept; with `signs` or an L1 penalty, or several
+    penalties, the best solution.
 
     Parameters
     ----------
     transform : a transform φ of `toprank.surrogates` or its name. A linear transform without `radius` keeps the weights
         in the ball in which a·w·x + b stays positive on the training rows.
     truth : what the true scores are: "grades", "gains" (2^grade − 1) or "order".
-    alpha : weight of the penalty (alpha/2) ‖w‖².
+    alpha : weight of the penalty (alpha/2) ‖w‖², where `penalty` is None.
+    penalty : `toprank.L2(alpha)`, or `toprank.L1(alpha)`, which sets weights to exactly 0 (`features_` names the
+        others), or a text such as "L1:0.001". Of a list, such as [toprank.L1(0.1), toprank.L1(0.01)], the validation
+        set takes the best (`penalty_`).
+    signs : "+" for features that must never count against a document and "-" for those that must never count for it,
+        by name, such as {"price": "-", "bm25": "+"}, or by number from 1 where features have no names. With "ramps:8"
+        or "steps:16" the curve of the feature never falls, or never rises.
     radius : the weights stay in ‖w‖ ≤ radius; None is no such limit.
     solver : "lbfgs" (two passes over X per iteration), "minibatch" (AdaGrad steps on batches of queries), or a value
         such as `toprank.solvers.MiniBatch(epochs=20, batch_size=16, eta=0.1)`.

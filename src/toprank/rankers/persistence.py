@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,7 @@ from ..data.preparation import Knotted, Ramps, Step, Thresholds, steps_of
 from ..data.sketch import Sketch
 from ..errors import InputError
 from ..model import Inputs, MissingRule, Model, functions
+from ..penalties import L1, L2
 
 if TYPE_CHECKING:
     from .base import Ranker
@@ -287,7 +288,9 @@ def _check_known(name: str) -> None:
 
 def _parameter(value: Any, key: str, hint: Any) -> Any:
     """Refuse what the field cannot hold; whether a number makes sense is checked where it is used, as by hand."""
-    if isinstance(value, (np.ndarray, functions.ScoringFunction)) or (isinstance(value, dict) and key != "params"):
+    if isinstance(value, (np.ndarray, functions.ScoringFunction)) or (
+        isinstance(value, dict) and key not in ("params", "signs")
+    ):
         raise InputError(f"$.params.{key} must be a number, text or a list of them, got {type(value).__name__}")
     if hint is not None and not _fits(value, hint):
         raise InputError(f"$.params.{key} must be {_name(hint)}, got {value!r}")
@@ -306,6 +309,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, (str, int)) and value in get_args(hint)
     if get_origin(hint) is Sequence:
         return isinstance(value, (list, tuple)) and all(_fits(item, get_args(hint)[0]) for item in value)
+    if get_origin(hint) is Mapping:
+        return isinstance(value, dict)
     if hint is Any or isinstance(value, bool):
         return hint in (bool, Any)
     if hint is float:
@@ -339,6 +344,8 @@ def encode(value: Any, name: str) -> Any:
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, dict) and all(isinstance(key, str) and not key.startswith("$") for key in value):
         return {key: encode(item, name) for key, item in value.items()}
+    if isinstance(value, dict):
+        return {"$pairs": [[encode(key, name), encode(item, name)] for key, item in value.items()]}
     if dataclasses.is_dataclass(value) and type(value) in (kinds := _values()).values():
         fields = {f.name: encode(getattr(value, f.name), name) for f in dataclasses.fields(value) if f.init}
         return {"$value": next(key for key, kind in kinds.items() if kind is type(value)), "fields": fields}
@@ -361,6 +368,8 @@ def decode(value: Any, place: str) -> Any:
         if not isinstance(value["$tuple"], list):
             raise InputError(f"{place} is not a tuple")
         return tuple(decode(value["$tuple"], place))
+    if "$pairs" in value:
+        return _decode_pairs(value["$pairs"], place)
     if "$array" in value:
         return _decode_array(value, place)
     if "$value" in value:
@@ -375,6 +384,15 @@ def decode(value: Any, place: str) -> Any:
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise InputError(f"{place} is not a {kind.__name__}: {error}") from None
     return {key: decode(item, f"{place}.{key}") for key, item in value.items()}
+
+
+def _decode_pairs(pairs: Any, place: str) -> dict[Any, Any]:
+    sound = isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], (str, int)) for pair in pairs
+    )
+    if not sound:
+        raise InputError(f"{place} is not a list of pairs")
+    return {key: decode(item, f"{place}[{key!r}]") for key, item in pairs}
 
 
 def _decode_array(value: dict[str, Any], place: str) -> np.ndarray[Any, Any]:
@@ -426,7 +444,7 @@ def _values() -> dict[str, type]:
     """
     found = dict(_REGISTERED)
     found |= {name.replace("Function", "Model"): getattr(functions, name) for name in functions.__all__}
-    found |= {kind.__name__: kind for kind in (MissingRule, Ramps, Thresholds)}
+    found |= {kind.__name__: kind for kind in (L1, L2, MissingRule, Ramps, Thresholds)}
     for package in (surrogates, measures, solvers):
         for name in package.__all__:
             kind = getattr(package, name)

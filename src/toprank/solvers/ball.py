@@ -9,7 +9,7 @@ import numpy as np
 from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from .base import STOPPED, Solution, Solver, Watch, gradient_gap
+from .base import STOPPED, Solution, Solver, Watch, gradient_gap, refuse_l1
 from .deadline import OUT_OF_TIME, out_of_time
 
 _SUFFICIENT = 1e-4
@@ -84,6 +84,7 @@ class BallLBFGS(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> BallSolution:
         """Minimise a differentiable objective over the ball."""
+        refuse_l1(self, objective)
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)
         w = project(start, self.radius)
         value, grad = objective.value_and_grad(w)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._typing import Floats
+from ..errors import InputError
 from ..objective import Objective
-from ..penalties import L2
+from ..penalties import L1
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Cuts:
             a = grad - objective.penalty.gradient(w)
             slope += weight * a
             offset += weight * (value - objective.penalty.value(w) - float(a @ w))
-        return float(offset - slope @ slope / (2 * objective.penalty.alpha))
+        return float(offset - slope @ slope / (2 * objective.penalty.strong_convexity))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,16 @@ class Solution:
 
 def gradient_gap(grad_norm: float, objective: Objective) -> float:
     """f(w) − min f ≤ ‖∇f(w)‖² / (2 alpha) for an alpha-strongly convex f."""
-    alpha = objective.penalty.alpha
+    alpha = objective.penalty.strong_convexity
     if alpha > 0 and objective.surrogate.convex:
         return float(grad_norm**2 / (2 * alpha))
     return float("inf")
+
+
+def refuse_l1(solver: Solver, objective: Objective) -> None:
+    """Refuse an L1 penalty, which has corners that a solver does not know."""
+    if isinstance(objective.penalty, L1):
+        raise InputError(f"{type(solver).__name__} knows no L1 penalty: take BoundedLBFGS")
 
 
 def warn_of_failure(who: str, solution: Solution) -> None:
@@ -114,5 +121,6 @@ class Solver(ABC):
         solutions: list[Solution] = []
         for alpha in alphas:
             start = solutions[-1].w if solutions else w0
-            solutions.append(self.minimize(objective.with_penalty(L2(alpha)), start))
+            penalty = replace(objective.penalty, alpha=alpha)
+            solutions.append(self.minimize(objective.with_penalty(penalty), start))
         return solutions

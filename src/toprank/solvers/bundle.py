@@ -12,7 +12,7 @@ from ..data.validation import check_count, check_positive
 from ..errors import InputError
 from ..objective import Objective
 from ..penalties import L2
-from .base import Cuts, Solution, Solver
+from .base import Cuts, Solution, Solver, refuse_l1
 from .deadline import OUT_OF_TIME, out_of_time
 
 SHRINK, GROW = 0.5, 1.2
@@ -53,6 +53,7 @@ class Bundle(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise a convex objective with alpha > 0 from w0 (zero where None)."""
+        refuse_l1(self, objective)
         return self._run(objective, w0, _Model.empty(_Axes.of(objective)))[0]
 
     def path(self, objective: Objective, alphas: Sequence[float], w0: Floats | None = None) -> list[Solution]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Floats
 from ..objective import Objective
-from .base import STALLED, STOPPED, Solution, Solver, Watch, gradient_gap
+from .base import STALLED, STOPPED, Solution, Solver, Watch, gradient_gap, refuse_l1
 from .deadline import OUT_OF_TIME, out_of_time
 from .metric import Metric
 
@@ -38,6 +38,7 @@ class LBFGS(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise a differentiable objective with scipy's L-BFGS-B."""
+        refuse_l1(self, objective)
         from scipy.optimize import minimize
 
         at_zero = objective.value_and_grad(np.zeros(objective.n_features))

@@ -41,7 +41,7 @@ class Metric:
             curvature = float((grad_at_zero - grad_beside) @ direction) / (_SMALL_STEP * slope_norm)
             curvature -= float(objective.penalty.curvature_product(direction) @ direction) / slope_norm**2
         scale = curvature if 0 < curvature < np.inf else max(slope_norm, 1e-300)
-        return cls._factorised(scale * spread, objective.penalty.alpha)
+        return cls._factorised(scale * spread, objective.penalty.strong_convexity)
 
     @classmethod
     def _factorised(cls, spread: Floats, alpha: float) -> Metric:

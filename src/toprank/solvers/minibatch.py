@@ -16,7 +16,7 @@ from ..data.validation import check_count, check_positive
 from ..objective import Objective
 from ..surrogates.base import CompiledSurrogate, refuse_doc_weight, weighted
 from .ball import project
-from .base import STOPPED, Solution, Solver, Watch, gradient_gap
+from .base import STOPPED, Solution, Solver, Watch, gradient_gap, refuse_l1
 from .deadline import OUT_OF_TIME, out_of_time
 
 
@@ -53,6 +53,7 @@ class MiniBatch(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Run the epochs; `watch` sees the weights that each of them would return."""
+        refuse_l1(self, objective)
         rng = np.random.default_rng(self.random_state)
         radius = np.inf if self.radius is None else self.radius
         start = np.zeros(objective.n_features) if w0 is None else np.asarray(w0, dtype=np.float64)

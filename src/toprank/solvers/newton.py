@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Floats
 from ..data.validation import check_count, check_positive
 from ..objective import Objective
-from .base import STALLED, Solution, Solver, gradient_gap
+from .base import STALLED, Solution, Solver, gradient_gap, refuse_l1
 from .deadline import OUT_OF_TIME, out_of_time
 from .metric import Metric
 
@@ -48,6 +48,7 @@ class Newton(Solver):
 
     def minimize(self, objective: Objective, w0: Floats | None = None) -> Solution:
         """Minimise from w0 (zero where None)."""
+        refuse_l1(self, objective)
         check_positive(alpha=objective.penalty.alpha)
         metric, sample = Metric.of(objective), objective.sample
         w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
