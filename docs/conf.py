@@ -31,7 +31,7 @@ autodoc_member_order = "bysource"
 add_module_names = False
 
 GROUPS = {
-    "Rankers": ("toprank.rankers",),
+    "Rankers": ("toprank.rankers", "toprank.penalties"),
     "Data": ("toprank.data", "toprank.interop"),
     "Measuring and comparing": (
         *(

@@ -192,7 +192,7 @@ class BoundedLBFGS(Solver):
     >>> objective = Objective(data, tr.surrogates.ListNet(), L1(0.1))
     >>> solution = BoundedLBFGS(Signs.of(np.array([0, 1])), tol=1e-6).minimize(objective)
     >>> solution.w.round(3).tolist(), solution.converged, bool(solution.check(objective).grad_norm < 1e-6)
-    ([0.544, 0.0], True, True)
+    ([0.759, 0.0], True, True)
     """
 
     signs: Signs | None = None
